@@ -19,11 +19,52 @@ func (v *Value) BSON() (bson.RawValue, error) {
 	if v == nil {
 		return bson.RawValue{}, nil
 	}
-	t, data, err := v.appendBSON(nil)
-	if err != nil {
-		return bson.RawValue{}, err
+	switch v.Kind {
+	case Null:
+		return bson.RawValue{Type: bson.TypeNull}, nil
+	case Bool:
+		return bson.RawValue{Type: bson.TypeBoolean, Value: bsoncore.AppendBoolean(nil, v.Bool)}, nil
+	case Int:
+		if v.Int == int64(int32(v.Int)) {
+			return bson.RawValue{Type: bson.TypeInt32, Value: bsoncore.AppendInt32(nil, int32(v.Int))}, nil
+		}
+		return bson.RawValue{Type: bson.TypeInt64, Value: bsoncore.AppendInt64(nil, v.Int)}, nil
+	case Float:
+		return bson.RawValue{Type: bson.TypeDouble, Value: bsoncore.AppendDouble(nil, v.Float)}, nil
+	case String:
+		return bson.RawValue{Type: bson.TypeString, Value: bsoncore.AppendString(nil, v.String)}, nil
+	case Array:
+		return v.elements(bson.TypeArray)
+	default:
+		if key, w := v.wrapper(); key != "" {
+			return v.extended(key, w)
+		}
+		return v.elements(bson.TypeEmbeddedDocument)
 	}
-	return bson.RawValue{Type: t, Value: data}, nil
+}
+
+// elements makes an array or a document of what a value holds.
+func (v *Value) elements(of bson.Type) (bson.RawValue, error) {
+	var elements []byte
+	add := func(key string, value *Value) error {
+		rv, err := value.BSON()
+		elements = bsoncore.AppendValueElement(elements, key, bsoncore.Value{Type: bsoncore.Type(rv.Type), Data: rv.Value})
+		return err
+	}
+	for i, item := range v.Items {
+		if err := add(strconv.Itoa(i), item); err != nil {
+			return bson.RawValue{}, err
+		}
+	}
+	for _, f := range v.Fields {
+		if strings.IndexByte(f.Key, 0) >= 0 {
+			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q has a zero byte, which BSON does not allow", f.Key)
+		}
+		if err := add(f.Key, f.Value); err != nil {
+			return bson.RawValue{}, err
+		}
+	}
+	return bson.RawValue{Type: of, Value: bsoncore.BuildDocument(nil, elements)}, nil
 }
 
 // Raw is BSON for values that must be documents. A nil Value gives nil.
@@ -67,73 +108,4 @@ func (v *Value) Whole() (int64, bool) {
 	}
 	n, _ := rv.AsInt64OK()
 	return n, err == nil && (rv.Type == bson.TypeInt32 || rv.Type == bson.TypeInt64)
-}
-
-func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {
-	switch v.Kind {
-	case Null:
-		return bson.TypeNull, to, nil
-	case Bool:
-		return bson.TypeBoolean, bsoncore.AppendBoolean(to, v.Bool), nil
-	case Int:
-		if v.Int == int64(int32(v.Int)) {
-			return bson.TypeInt32, bsoncore.AppendInt32(to, int32(v.Int)), nil
-		}
-		return bson.TypeInt64, bsoncore.AppendInt64(to, v.Int), nil
-	case Float:
-		return bson.TypeDouble, bsoncore.AppendDouble(to, v.Float), nil
-	case String:
-		return bson.TypeString, bsoncore.AppendString(to, v.String), nil
-	case Array:
-		to, err := v.appendArray(to)
-		return bson.TypeArray, to, err
-	default:
-		if key, w := v.wrapper(); key != "" {
-			return v.appendExtended(to, key, w)
-		}
-		to, err := v.appendDocument(to)
-		return bson.TypeEmbeddedDocument, to, err
-	}
-}
-
-func (v *Value) appendArray(to []byte) ([]byte, error) {
-	start, to := bsoncore.ReserveLength(to)
-	var err error
-	for i, item := range v.Items {
-		if to, err = item.appendElement(to, strconv.Itoa(i)); err != nil {
-			return nil, err
-		}
-	}
-	return finish(to, start), nil
-}
-
-func (v *Value) appendDocument(to []byte) ([]byte, error) {
-	start, to := bsoncore.ReserveLength(to)
-	var err error
-	for _, f := range v.Fields {
-		if strings.IndexByte(f.Key, 0) >= 0 {
-			return nil, errorAt(f.KeyPosition, "key %q has a zero byte, which BSON does not allow", f.Key)
-		}
-		if to, err = f.Value.appendElement(to, f.Key); err != nil {
-			return nil, err
-		}
-	}
-	return finish(to, start), nil
-}
-
-// appendElement puts the header, of which the type is known last.
-func (v *Value) appendElement(to []byte, key string) ([]byte, error) {
-	header := len(to)
-	to = bsoncore.AppendHeader(to, bsoncore.TypeNull, key)
-	t, to, err := v.appendBSON(to)
-	if err != nil {
-		return nil, err
-	}
-	to[header] = byte(t)
-	return to, nil
-}
-
-func finish(to []byte, start int32) []byte {
-	to = append(to, 0)
-	return bsoncore.UpdateLength(to, start, int32(len(to))-start)
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Difference gives the first place at which two values differ, as a path such
@@ -12,46 +13,33 @@ import (
 // equal, and the order of keys makes no difference: tools that write JSON move keys
 // such as "1" to the front.
 func Difference(a, b *Value) (path string, values [2]*Value, differ bool) {
-	if a == nil || b == nil {
-		return "", [2]*Value{a, b}, a != b
-	}
-	if a.Kind != b.Kind {
-		return "", [2]*Value{a, b}, !sameNumber(a, b) && !sameNumber(b, a)
-	}
-	switch a.Kind {
-	case Bool:
-		differ = a.Bool != b.Bool
-	case Int:
-		differ = a.Int != b.Int
-	case Float:
-		differ = a.Float != b.Float
-	case String:
-		differ = a.String != b.String
-	case Array:
-		for i := range max(len(a.Items), len(b.Items)) {
-			p, v, d := Difference(item(a, i), item(b, i))
-			if d {
-				return join(fmt.Sprintf("[%d]", i), p), v, true
-			}
-		}
-	case Document:
-		for _, f := range a.Fields {
-			p, v, d := Difference(f.Value, b.Get(f.Key))
-			if d {
-				return join(f.Key, p), v, true
-			}
+	return difference("", a, b)
+}
 
-		}
-		for _, f := range b.Fields {
-			if a.Get(f.Key) == nil {
-				return f.Key, [2]*Value{nil, f.Value}, true
+func difference(at string, a, b *Value) (path string, values [2]*Value, differ bool) {
+	switch {
+	case a == nil || b == nil:
+		differ = a != b
+	case a.Kind == Array && b.Kind == Array:
+		for i := range max(len(a.Items), len(b.Items)) {
+			if p, v, d := difference(fmt.Sprintf("%s[%d]", at, i), a.item(i), b.item(i)); d {
+				return p, v, true
 			}
 		}
+	case a.Kind == Document && b.Kind == Document:
+		if at != "" {
+			at += "."
+		}
+		for _, f := range slices.Concat(a.Fields, b.Fields) {
+			if p, v, d := difference(at+f.Key, a.Get(f.Key), b.Get(f.Key)); d {
+				return p, v, true
+			}
+		}
+	default:
+		same := a.Kind == b.Kind && a.Bool == b.Bool && a.Int == b.Int && a.Float == b.Float && a.String == b.String
+		differ = !same && !sameNumber(a, b) && !sameNumber(b, a)
 	}
-	if differ {
-		return "", [2]*Value{a, b}, true
-	}
-	return "", [2]*Value{}, false
+	return at, [2]*Value{a, b}, differ
 }
 
 // sameNumber compares an integer with a floating point number, exactly.
@@ -62,20 +50,9 @@ func sameNumber(i, f *Value) bool {
 	return f.Float == math.Trunc(f.Float) && int64(f.Float) == i.Int
 }
 
-func item(v *Value, i int) *Value {
+func (v *Value) item(i int) *Value {
 	if i < len(v.Items) {
 		return v.Items[i]
 	}
 	return nil
-}
-
-func join(head, tail string) string {
-	switch {
-	case tail == "":
-		return head
-	case tail[0] == '[':
-		return head + tail
-	default:
-		return head + "." + tail
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"regexp"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // wrappers has the type wrappers of Extended JSON v2 ("Conversion table") by their
@@ -19,7 +18,7 @@ var wrappers = map[string]wrapper{
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
 	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", regexp.MustCompile(`"subType":"[^"]{1,2}"`)},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
-	"$code":              {}, // read by appendCode, together with $scope
+	"$code":              {bson.TypeJavaScript, "a string, and $scope beside it a document", nil},
 	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
 	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
 	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
@@ -50,40 +49,27 @@ func (v *Value) wrapper() (string, wrapper) {
 	return "", wrapper{}
 }
 
-func (v *Value) appendExtended(to []byte, key string, w wrapper) (bson.Type, []byte, error) {
+func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 	for _, f := range v.Fields {
-		if f.Key != key && (key != "$code" || f.Key != "$scope") {
-			return 0, nil, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
+		switch {
+		case f.Key == key:
+		case key == "$code" && f.Key == "$scope":
+			w.of = bson.TypeCodeWithScope
+		default:
+			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
 		}
 	}
-	if key == "$code" {
-		return v.appendCode(to)
+	content, text := v.Get(key), v.JSON()
+	if scope := v.Get("$scope"); scope != nil && content.Kind == String {
+		text = `{"$code":` + content.JSON() + `,"$scope":` + scope.JSON() + `}` // package bson knows this order alone
+		content = scope
 	}
-	content := v.Get(key)
 	var document struct{ V bson.RawValue }
-	err := bson.UnmarshalExtJSON([]byte(`{"v":`+v.JSON()+`}`), false, &document)
+	err := bson.UnmarshalExtJSON([]byte(`{"v":`+text+`}`), false, &document)
 	if err != nil || document.V.Type != w.of || w.form != nil && !w.form.MatchString(content.JSON()) {
-		return 0, nil, content.malformed(key, w.needs)
+		return bson.RawValue{}, content.malformed(key, w.needs)
 	}
-	return w.of, append(to, document.V.Value...), nil
-}
-
-func (v *Value) appendCode(to []byte) (bson.Type, []byte, error) {
-	code, scope := v.Get("$code"), v.Get("$scope")
-	if code.Kind != String {
-		return 0, nil, code.malformed("$code", "a string")
-	}
-	if scope == nil {
-		return bson.TypeJavaScript, bsoncore.AppendJavaScript(to, code.String), nil
-	}
-	if scope.Kind != Document || scope.ExtendedScalar() {
-		return 0, nil, scope.malformed("$scope", "a document")
-	}
-	document, err := scope.appendDocument(nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	return bson.TypeCodeWithScope, bsoncore.AppendCodeWithScope(to, code.String, document), nil
+	return document.V, nil
 }
 
 // malformed is an error about what stands under a type wrapper's key.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 type jsonReader struct {
 	limits limits
 	file   string
-	data   []byte
+	data   []byte // valid JSON
 	tokens *json.Decoder
 	cursor cursor
 	nodes  int
@@ -27,54 +26,32 @@ type jsonReader struct {
 // jsonNodes gives the root node of a JSON document, as YAML, of which JSON is a
 // part.
 func jsonNodes(l limits, file string, data []byte) (*yaml.Node, *Error) {
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(data, new(json.RawMessage)), &syntax) {
+		if syntax.Error() == "unexpected end of JSON input" {
+			return nil, errorAt(placeOf(file, data, len(data)), "the JSON document is not complete")
+		}
+		// The offset counts the bytes read, the offending one included.
+		return nil, errorAt(placeOf(file, data, max(0, int(syntax.Offset)-1)), "malformed JSON: %s", syntax)
+	}
 	r := &jsonReader{limits: l, file: file, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data}}
 	r.tokens.UseNumber()
-	at, token, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	root, err := r.node(at, token, 0)
-	if err != nil {
-		return nil, err
-	}
-	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
-		return nil, errorAt(at, "there is more after the end of the JSON document")
-	}
-	return root, nil
+	return r.node(0)
 }
 
-// after is the position of the next token, or the end.
-func (r *jsonReader) after() Position {
+// next gives the next token of valid JSON and its position.
+func (r *jsonReader) next() (Position, json.Token) {
 	at := int(r.tokens.InputOffset())
 	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
 		at++
 	}
-	return r.cursor.position(r.file, at)
+	token, _ := r.tokens.Token()
+	return r.cursor.position(r.file, at), token
 }
 
-func (r *jsonReader) next() (Position, json.Token, *Error) {
-	at := r.after()
-	token, err := r.tokens.Token()
-	var syntax *json.SyntaxError
-	switch {
-	case err == nil:
-		return at, token, nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), "the JSON document is not complete")
-	case errors.As(err, &syntax):
-		// The decoder's offsets mean different things for different errors.
-		// Those of Unmarshal count the bytes read, the offending one included.
-		if errors.As(json.Unmarshal(r.data, new(json.RawMessage)), &syntax) {
-			at = placeOf(r.file, r.data, max(0, int(syntax.Offset)-1))
-		}
-		return at, nil, errorAt(at, "malformed JSON: %s", syntax)
-	default:
-		return at, nil, errorAt(at, "malformed JSON: %s", err)
-	}
-}
-
-// node gives the node that a token begins.
-func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node, *Error) {
+// node gives the node that the next token begins.
+func (r *jsonReader) node(depth int) (*yaml.Node, *Error) {
+	at, token := r.next()
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
 	if r.nodes++; r.nodes > r.limits.nodes {
 		return nil, errorAt(at, "the file has more than %d values", r.limits.nodes)
@@ -93,17 +70,14 @@ func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node,
 		if depth >= r.limits.depth {
 			return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
 		}
-		for {
-			at, token, err := r.next()
-			if err != nil || token == json.Delim(']') || token == json.Delim('}') {
-				return n, err
-			}
-			child, err := r.node(at, token, depth+1)
+		for r.tokens.More() {
+			child, err := r.node(depth + 1)
 			if err != nil {
 				return nil, err
 			}
 			n.Content = append(n.Content, child)
 		}
+		r.next() // the end
 	}
 	return n, nil
 }

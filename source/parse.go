@@ -53,12 +53,12 @@ func (l limits) parse(file string, data []byte, nodes func(limits, string, []byt
 	if refused != nil {
 		return nil, refused
 	}
-	r := &yamlReader{limits: l, file: file, aliased: map[*yaml.Node]*measured{}}
-	m, err := r.value(root, 0)
+	r := &yamlReader{limits: l, file: file}
+	v, err := r.value(root, 0)
 	if err != nil {
 		return nil, err
 	}
-	return m.value, nil
+	return v, nil
 }
 
 // text checks what both formats require of the bytes, and drops a byte order

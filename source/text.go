@@ -11,50 +11,35 @@ import (
 // file has it. Reading it again gives an equal value: a Float keeps a point or
 // an exponent. A nil Value is null.
 func (v *Value) JSON() string {
-	var b strings.Builder
-	v.write(&b)
-	return b.String()
-}
-
-func (v *Value) write(b *strings.Builder) {
 	if v == nil {
-		b.WriteString("null")
-		return
+		return "null"
 	}
+	var parts []string
 	switch v.Kind {
-	case Null:
-		b.WriteString("null")
 	case Bool:
-		b.WriteString(strconv.FormatBool(v.Bool))
+		return strconv.FormatBool(v.Bool)
 	case Int:
-		b.WriteString(strconv.FormatInt(v.Int, 10))
+		return strconv.FormatInt(v.Int, 10)
 	case Float:
 		s := strconv.FormatFloat(v.Float, 'g', -1, 64)
 		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
 			s += ".0"
 		}
-		b.WriteString(s)
+		return s
 	case String:
-		b.WriteString(Quote(v.String))
+		return Quote(v.String)
 	case Array:
-		b.WriteByte('[')
-		for i, item := range v.Items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			item.write(b)
+		for _, item := range v.Items {
+			parts = append(parts, item.JSON())
 		}
-		b.WriteByte(']')
+		return "[" + strings.Join(parts, ",") + "]"
 	case Document:
-		b.WriteByte('{')
-		for i, f := range v.Fields {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(Quote(f.Key) + ":")
-			f.Value.write(b)
+		for _, f := range v.Fields {
+			parts = append(parts, Quote(f.Key)+":"+f.Value.JSON())
 		}
-		b.WriteByte('}')
+		return "{" + strings.Join(parts, ",") + "}"
+	default:
+		return "null"
 	}
 }
 

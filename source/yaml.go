@@ -73,113 +73,51 @@ func yamlError(file string, data []byte, err error) *Error {
 // in characters. What the nodes say about types is not used: it follows YAML
 // 1.1 in places, and suites are written for YAML 1.2's core schema.
 type yamlReader struct {
-	limits  limits
-	file    string
-	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
-	nodes   int
-}
-
-// measured is a value with the number of nodes that it has with aliases
-// expanded, and how deep it is nested.
-type measured struct {
-	value *Value
-	depth int
-	nodes int
+	limits limits
+	file   string
+	nodes  int
 }
 
 func (r *yamlReader) at(n *yaml.Node) Position {
 	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
-// count adds to the number of nodes of the file.
-func (r *yamlReader) count(at Position, nodes int) error {
-	if r.nodes += nodes; r.nodes > r.limits.nodes {
-		return errorAt(at, "the file has more than %d values once its aliases are expanded", r.limits.nodes)
-	}
-	return nil
-}
-
-func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
-	at := r.at(n)
-	if depth > r.limits.depth {
-		return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
-	}
+// value reads a node. What an alias stands for is read anew for each use: an alias
+// within what it stands for becomes too deep, and many of many become too large.
+func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
+	v := &Value{Position: r.at(n)}
 	if n.Kind == yaml.AliasNode {
-		return r.alias(n, depth)
+		n = n.Alias
 	}
-	if n.Anchor != "" {
-		r.aliased[n] = nil
+	if r.nodes++; r.nodes > r.limits.nodes {
+		return nil, errorAt(v.Position, "the file has more than %d values once its aliases are expanded", r.limits.nodes)
 	}
-	before := r.nodes
-	if err := r.count(at, 1); err != nil {
-		return nil, err
+	if depth > r.limits.depth {
+		return nil, errorAt(v.Position, "nested more than %d levels deep", r.limits.depth)
 	}
-	m := &measured{value: &Value{Position: at}}
-	var err error
+	if n.Style&yaml.TaggedStyle != 0 {
+		return nil, errorAt(v.Position, "tag %s is not supported", n.Tag)
+	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		err = m.value.setScalar(n)
+		return v, v.setScalar(n)
 	case yaml.SequenceNode:
-		err = r.array(m, n, depth)
-	case yaml.MappingNode:
-		err = r.document(m, n, depth)
+		v.Kind = Array
+		for _, c := range n.Content {
+			item, err := r.value(c, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			v.Items = append(v.Items, item)
+		}
+		return v, nil
 	default:
-		err = errorAt(at, "unexpected kind of YAML node")
+		v.Kind = Document
+		return v, r.document(v, n, depth)
 	}
-	if err != nil {
-		return nil, err
-	}
-	m.nodes = r.nodes - before
-	if n.Anchor != "" {
-		r.aliased[n] = m
-	}
-	return m, nil
 }
 
-// alias shares what an anchored node became: memory grows with the file, but
-// whoever walks the value pays for each use, so that each use is counted.
-func (r *yamlReader) alias(n *yaml.Node, depth int) (*measured, error) {
-	at := r.at(n)
-	m, known := r.aliased[n.Alias]
-	if m == nil {
-		if known {
-			return nil, errorAt(at, "alias *%s is inside of what it stands for", n.Value)
-		}
-		return nil, errorAt(at, "alias *%s has no anchor before it", n.Value)
-	}
-	if depth+m.depth > r.limits.depth {
-		return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
-	}
-	if err := r.count(at, m.nodes); err != nil {
-		return nil, err
-	}
-	copied := *m.value
-	copied.Position = at
-	return &measured{&copied, m.depth, m.nodes}, nil
-}
-
-func (r *yamlReader) array(m *measured, n *yaml.Node, depth int) error {
-	if err := checkTag(r.at(n), n, "!!seq"); err != nil {
-		return err
-	}
-	m.value.Kind, m.value.Items = Array, make([]*Value, 0, len(n.Content))
-	for _, c := range n.Content {
-		item, err := r.value(c, depth+1)
-		if err != nil {
-			return err
-		}
-		m.depth = max(m.depth, item.depth+1)
-		m.value.Items = append(m.value.Items, item.value)
-	}
-	return nil
-}
-
-func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
-	if err := checkTag(r.at(n), n, "!!map"); err != nil {
-		return err
-	}
-	v := m.value
-	v.Kind, v.Fields = Document, make([]Field, 0, len(n.Content)/2)
+func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
 	seen := keys{}            // keys given here, not merged
 	place := map[string]int{} // key to index in Fields
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -188,12 +126,11 @@ func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
 		if err != nil {
 			return err
 		}
-		m.depth = max(m.depth, content.depth+1)
 		if isMerge(k) {
 			if err := seen.add("<<", r.at(k)); err != nil {
 				return err
 			}
-			if err := v.merge(content.value, place); err != nil {
+			if err := v.merge(content, place); err != nil {
 				return err
 			}
 			continue
@@ -205,7 +142,7 @@ func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
 		if err := seen.add(key, r.at(k)); err != nil {
 			return err
 		}
-		field := Field{key, r.at(k), content.value}
+		field := Field{key, r.at(k), content}
 		// A key given here wins over a merged one, and keeps its place, as in
 		// the tools that made the official JSON twins.
 		if at, merged := place[key]; merged {
@@ -218,9 +155,11 @@ func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
 	return nil
 }
 
+// quoted are the styles of scalars that are strings, whatever they say.
+const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
 func isMerge(k *yaml.Node) bool {
-	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 &&
-		(k.Style&yaml.TaggedStyle == 0 || k.ShortTag() == "!!merge")
+	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&quoted == 0
 }
 
 // merge adds the fields of a document, or of each of a list of documents, that
@@ -252,32 +191,22 @@ func (v *Value) merge(from *Value, place map[string]int) error {
 
 // key gives a key as the string that it is in JSON: integers in decimal.
 func (r *yamlReader) key(k *yaml.Node) (string, error) {
-	m, err := r.value(k, 0)
+	v, err := r.value(k, 0)
 	if err != nil {
 		return "", err
 	}
-	switch v := m.value; v.Kind {
+	switch v.Kind {
 	case String:
 		return v.String, nil
 	case Int:
 		return strconv.FormatInt(v.Int, 10), nil
-	case Float, Bool, Null:
-		n := k
-		if k.Kind == yaml.AliasNode {
-			n = k.Alias
-		}
-		return n.Value, nil
-	default:
+	case Array, Document:
 		return "", errorAt(v.Position, "a key must be a string or another scalar, this one is of type %s", v.Kind)
 	}
-}
-
-// checkTag refuses explicit tags that say something else than the node is.
-func checkTag(at Position, n *yaml.Node, want string) error {
-	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
-		return errorAt(at, "tag %s is not supported here", n.Tag)
+	if k.Kind == yaml.AliasNode {
+		k = k.Alias
 	}
-	return nil
+	return k.Value, nil
 }
 
 // The plain scalars of YAML 1.2's core schema (§10.3.2).
@@ -290,62 +219,32 @@ var (
 	plainNoNum = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// tagKinds are the kinds of scalars that explicit tags say. A string may be
-// tagged with "!" alone.
-var tagKinds = map[string]Kind{"!!str": String, "!": String, "": String, "!!int": Int, "!!float": Float, "!!bool": Bool, "!!null": Null}
-
 // setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
 // numbers with underscores are strings there.
 func (v *Value) setScalar(n *yaml.Node) error {
-	tagged := n.Style&yaml.TaggedStyle != 0
-	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
-	kind, known := tagKinds[n.ShortTag()]
-	switch {
-	case tagged && !known:
-		return errorAt(v.Position, "tag %s is not supported", n.Tag)
-	case tagged && kind == String, !tagged && quoted:
-		v.Kind, v.String = String, n.Value
-		return nil
-	}
-	if err := v.setPlain(n.Value); err != nil || !tagged {
-		return err
-	}
-	if kind == Float && v.Kind == Int {
-		v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
-	}
-	if v.Kind != kind {
-		return errorAt(v.Position, "%q is not of the type that its tag %s says", n.Value, n.ShortTag())
-	}
-	return nil
-}
-
-func (v *Value) setPlain(s string) error {
-	outOfRange := errorAt(v.Position, "number %s is out of range", s)
+	s, inRange := n.Value, true
 	switch b, isBool := plainBool[s]; {
+	case n.Style&quoted != 0:
+		v.Kind, v.String = String, s
 	case plainNull[s]:
 		v.Kind = Null
 	case isBool:
 		v.Kind, v.Bool = Bool, b
 	case plainInt.MatchString(s):
-		if !v.setNumber(strings.TrimPrefix(s, "+")) {
-			return outOfRange
-		}
+		inRange = v.setNumber(strings.TrimPrefix(s, "+"))
 	case plainBased.MatchString(s):
-		u, err := strconv.ParseInt(s, 0, 64)
-		if err != nil {
-			return outOfRange
-		}
-		v.Kind, v.Int = Int, u
+		i, err := strconv.ParseInt(s, 0, 64)
+		v.Kind, v.Int, inRange = Int, i, err == nil
 	case plainFloat.MatchString(s):
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return outOfRange
-		}
-		v.Kind, v.Float = Float, f
+		v.Kind, v.Float, inRange = Float, f, err == nil
 	case plainNoNum.MatchString(s):
 		return errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", s)
 	default:
 		v.Kind, v.String = String, s
+	}
+	if !inRange {
+		return errorAt(v.Position, "number %s is out of range", s)
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
 package specs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // operators are the special operators for matching assertions, each with what
@@ -44,111 +44,105 @@ func isTypes(v *source.Value) bool {
 	return v.Kind == source.String && slices.Contains(typeAliases, v.String)
 }
 
-// Special Operators for Matching Assertions: where values are matched, a
-// document whose first key starts with $$ is an operator.
-func checkOperators(i *inspection) {
-	i.eachMatched(func(matched place) {
-		walk(matched, func(p place) bool {
-			for k, f := range p.Fields {
-				if !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder {
-					continue
-				}
-				path := p.path + "." + f.Key
-				operator, known := operators[f.Key]
-				switch {
-				case !known:
-					i.reportAt(f.KeyPosition, path, "there is no operator %s", f.Key)
-				case len(p.Fields) > 1 && k == 0:
-					i.reportAt(f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
-				case len(p.Fields) > 1:
-					i.reportAt(f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
-				case !operator.ok(f.Value):
-					i.reportAt(f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
-				}
+// expectations are the lists of what a test expects, each with the key of what a
+// client must have done, and of the permission to have done more.
+var expectations = []struct{ key, expected, extra string }{
+	{"expectEvents", "events", "ignoreExtraEvents"},
+	{"expectLogMessages", "messages", "ignoreExtraMessages"},
+	{"expectTracingMessages", "spans", "ignoreExtraSpans"},
+}
+
+// checkMatched checks a value that is matched. Special Operators for Matching
+// Assertions: a document whose first key starts with $$ is an operator.
+func (i *inspection) checkMatched(matched place) {
+	walk(matched, func(p place) bool {
+		for k, f := range p.Fields {
+			if !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder {
+				continue
 			}
-			return true
-		})
-	})
-}
-
-// eachMatched visits the expected values that are matched with operators.
-func (i *inspection) eachMatched(visit func(place)) {
-	some := func(p place) {
-		if p.exists() {
-			visit(p)
-		}
-	}
-	for _, s := range i.steps {
-		some(s.get("expectResult"))
-		some(s.get("expectError"))
-		if s.Kind == operations.TestRunner {
-			some(s.get("arguments").get("event"))
-		}
-	}
-	i.eachTest(func(t place) {
-		for _, key := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
-			some(t.get(key))
-		}
-	})
-}
-
-const placeholder = "$$placeholder"
-
-// Special Placeholder Value: an error in an unexpected context.
-func checkPlaceholders(i *inspection) {
-	i.everywhere(func(p place) bool {
-		if strings.HasSuffix(p.path, ".uriOptions") || strings.HasSuffix(p.path, ".kmsProviders") {
-			return false
-		}
-		if f := p.Field(placeholder); f != nil {
-			i.reportAt(f.KeyPosition, p.path+"."+f.Key, "%s is for uriOptions and kmsProviders", placeholder)
+			path := p.path + "." + f.Key
+			operator, known := operators[f.Key]
+			switch {
+			case !known:
+				i.reportAt("operator", f.KeyPosition, path, "there is no operator %s", f.Key)
+			case len(p.Fields) > 1 && k == 0:
+				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
+			case len(p.Fields) > 1:
+				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
+			case !operator.ok(f.Value):
+				i.reportAt("operator", f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
+			}
 		}
 		return true
 	})
 }
 
-// entity.client, observeEvents: other events are ignored by the client's
-// listeners, so that they are never seen.
-func checkObservedEvents(i *inspection) {
-	check := func(event place, client string, observed map[string]map[string]bool) {
-		types, isClient := observed[client]
-		if !isClient || !event.exists() || event.Kind != source.Document {
-			return
+// checkEntitiesOfOperators checks the entities that $$matchesEntity and
+// $$sessionLsid name in the expectations of an operation.
+func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
+	walk(matched, func(p place) bool {
+		if len(p.Fields) == 1 {
+			i.refer(p.get("$$matchesEntity"), s, "")
+			i.refer(p.get("$$sessionLsid"), s, "session")
 		}
-		for _, f := range event.Fields {
-			if !types[f.Key] {
-				i.reportAt(f.KeyPosition, event.path+"."+f.Key, "client %q does not observe %s", client, f.Key)
-			}
+		return true
+	})
+}
+
+// logOf begins what stands for the log messages of a component, beside types
+// of events.
+const logOf = "log "
+
+// observed gives the types of events, and the logs, that a client observes.
+func observed(client place) map[string]bool {
+	types := map[string]bool{}
+	for _, e := range client.Value.Get("observeEvents").Elements() {
+		types[e.Text()] = true
+	}
+	if logs := client.get("observeLogMessages"); logs.exists() {
+		for _, component := range logs.Fields {
+			types[logOf+component.Key] = true
 		}
 	}
-	for _, s := range i.steps {
-		if s.Kind == operations.TestRunner {
-			arguments := s.get("arguments")
-			check(arguments.get("event"), s.Arguments.Get("client").Text(), s.observed)
+	return types
+}
+
+// checkObservedEvent checks an event that is expected of a client. entity.client,
+// observeEvents: other events are ignored by the client's listeners, so that they
+// are never seen.
+func (i *inspection) checkObservedEvent(event place, client string, observed map[string]map[string]bool) {
+	types, isClient := observed[client]
+	if !isClient || !event.exists() {
+		return
+	}
+	for _, f := range event.Fields {
+		if !types[f.Key] {
+			i.reportAt("unobserved-event", f.KeyPosition, event.path+"."+f.Key, "client %q does not observe %s", client, f.Key)
 		}
 	}
-	i.eachTest(func(t place) {
-		observed := i.ends[t.Value]
-		t.get("expectEvents").each(func(e place) {
-			client := e.Value.Get("client").Text()
-			e.get("events").each(func(event place) { check(event, client, observed) })
-			types, isClient := observed[client]
-			if events := e.get("events"); isClient && len(events.Value.Elements()) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
-				i.report(events, "client %q does not observe events of this type, so that their absence means nothing", client)
+}
+
+// checkObserved checks the events and log messages that are expected of a test.
+func (i *inspection) checkObserved(t place, s scope) {
+	t.get("expectEvents").each(func(e place) {
+		client := e.Value.Get("client").Text()
+		e.get("events").each(func(event place) { i.checkObservedEvent(event, client, s.observed) })
+		types, isClient := s.observed[client]
+		if events := e.get("events"); isClient && len(events.Items) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
+			i.report("unobserved-event", events, "client %q does not observe events of this type, so that their absence means nothing", client)
+		}
+	})
+	t.get("expectLogMessages").each(func(e place) {
+		client := e.Value.Get("client").Text()
+		types, isClient := s.observed[client]
+		messages := e.get("messages")
+		if isClient && len(messages.Items) == 0 && !observesAny(types, logOf) {
+			i.report("unobserved-event", messages, "client %q does not observe log messages, so that their absence means nothing", client)
+		}
+		messages.each(func(m place) {
+			if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {
+				i.report("unobserved-event", c, "client %q does not observe log messages of component %s", client, c.String)
 			}
-		})
-		t.get("expectLogMessages").each(func(e place) {
-			client := e.Value.Get("client").Text()
-			types, isClient := observed[client]
-			messages := e.get("messages")
-			if isClient && len(messages.Value.Elements()) == 0 && !observesAny(types, logOf) {
-				i.report(messages, "client %q does not observe log messages, so that their absence means nothing", client)
-			}
-			messages.each(func(m place) {
-				if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {
-					i.report(c, "client %q does not observe log messages of component %s", client, c.String)
-				}
-			})
 		})
 	})
 }
@@ -167,33 +161,27 @@ func observesAny(types map[string]bool, eventType string) bool {
 
 // test, expectEvents and expectLogMessages: no more than one for a client and
 // type of event.
-func checkRepeatedExpectations(i *inspection, t place) {
-	for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
+func (i *inspection) checkRepeatedExpectations(t place) {
+	for _, list := range expectations {
 		seen := map[[2]string]bool{}
-		t.get(list).each(func(e place) {
-			eventType := e.Value.Get("eventType").Text()
-			if list == "expectEvents" && eventType == "" {
-				eventType = "command"
+		t.get(list.key).each(func(e place) {
+			client, eventType, of := e.Value.Get("client").Text(), "", ""
+			if list.key == "expectEvents" {
+				eventType = cmp.Or(e.Value.Get("eventType").Text(), "command")
+				of = " for eventType " + eventType
 			}
-			key := [2]string{e.Value.Get("client").Text(), eventType}
+			key := [2]string{client, eventType}
 			if seen[key] {
-				i.report(e, "%s of client %q is given before in this test%s", list, key[0], ofType(eventType))
+				i.report("repeated-expectation", e, "%s of client %q is given before in this test%s", list.key, client, of)
 			}
 			seen[key] = true
 		})
 	}
 }
 
-func ofType(eventType string) string {
-	if eventType == "" {
-		return ""
-	}
-	return " for eventType " + eventType
-}
-
 // A test that cannot fail proves nothing: it has no operation whose error or
 // result matters, and no expectation that anything could break.
-func checkVacuous(i *inspection, t place) {
+func (i *inspection) checkVacuous(t place) {
 	if t.Value.Get("outcome") != nil {
 		return
 	}
@@ -202,16 +190,12 @@ func checkVacuous(i *inspection, t place) {
 			return
 		}
 	}
-	for _, list := range []struct{ list, expected, extra string }{
-		{"expectEvents", "events", "ignoreExtraEvents"},
-		{"expectLogMessages", "messages", "ignoreExtraMessages"},
-		{"expectTracingMessages", "spans", "ignoreExtraSpans"},
-	} {
-		for _, e := range t.Value.Get(list.list).Elements() {
+	for _, list := range expectations {
+		for _, e := range t.Value.Get(list.key).Elements() {
 			if len(e.Get(list.expected).Elements()) > 0 || !e.Get(list.extra).IsTrue() {
 				return
 			}
 		}
 	}
-	i.report(t, "the test asserts nothing: only the creation of its entities could fail")
+	i.report("vacuous", t, "the test asserts nothing: only the creation of its entities could fail")
 }

@@ -6,55 +6,56 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// decode makes the typed form of a file that its schema accepts. What is left
-// to complain about are version strings that match the schema's pattern and
-// are still none.
-func decode(file string, root *source.Value) (*Suite, []Problem) {
-	d := decoder{}
+// decode makes the typed form of a file that its schema accepts. It reports
+// versions that match the schema's pattern and are still none, and ranges that no
+// server meets.
+func (i *inspection) decode(file string, root *source.Value) *Suite {
 	s := &Suite{
 		File:         file,
 		Root:         root,
 		Description:  root.Get("description").Text(),
-		Requirements: d.requirements(root.Get("runOnRequirements"), "runOnRequirements"),
+		Requirements: i.requirements(root.Get("runOnRequirements"), "runOnRequirements"),
 		InitialData:  collections(root.Get("initialData")),
 
 		CreateEntities: DecodeEntities(root.Get("createEntities")),
 	}
-	if v := d.version(root.Get("schemaVersion"), "schemaVersion"); v != nil {
+	if v := i.version(root.Get("schemaVersion"), "schemaVersion"); v != nil {
 		s.SchemaVersion = *v
 	}
-	for i, t := range root.Get("tests").Elements() {
-		s.Tests = append(s.Tests, d.test(t, fmt.Sprintf("tests[%d]", i)))
+	for k, t := range root.Get("tests").Elements() {
+		s.Tests = append(s.Tests, i.decodeTest(t, fmt.Sprintf("tests[%d]", k)))
 	}
-	return s, d.problems
+	return s
 }
 
-type decoder struct{ problems []Problem }
-
-func (d *decoder) version(v *source.Value, path string) *Version {
+func (i *inspection) version(v *source.Value, path string) *Version {
 	if v == nil {
 		return nil
 	}
 	version, err := ParseVersion(v.String)
 	if err != nil {
-		d.problems = append(d.problems, Problem{Position: v.Position, Path: path, Rule: "version", Message: err.Error()})
+		i.reportAt("version", v.Position, path, "%s", err)
 		return nil
 	}
 	return &version
 }
 
-func (d *decoder) requirements(list *source.Value, path string) []Requirement {
+func (i *inspection) requirements(list *source.Value, path string) []Requirement {
 	var out []Requirement
-	for i, v := range list.Elements() {
-		at := fmt.Sprintf("%s[%d].", path, i)
+	for k, v := range list.Elements() {
+		at := fmt.Sprintf("%s[%d]", path, k)
 		r := Requirement{
 			Position:         v.Position,
-			MinServerVersion: d.version(v.Get("minServerVersion"), at+"minServerVersion"),
-			MaxServerVersion: d.version(v.Get("maxServerVersion"), at+"maxServerVersion"),
+			MinServerVersion: i.version(v.Get("minServerVersion"), at+".minServerVersion"),
+			MaxServerVersion: i.version(v.Get("maxServerVersion"), at+".maxServerVersion"),
 			Serverless:       v.Get("serverless").Text(),
 			ServerParameters: v.Get("serverParameters"),
 			Auth:             boolean(v.Get("auth")),
 			AuthMechanism:    v.Get("authMechanism").Text(),
+		}
+		if r.MinServerVersion != nil && r.MaxServerVersion != nil && r.MinServerVersion.Compare(*r.MaxServerVersion) > 0 {
+			i.reportAt("version-range", r.Position, at, "minServerVersion %s is above maxServerVersion %s: no server meets this",
+				r.MinServerVersion, r.MaxServerVersion)
 		}
 		for _, t := range v.Get("topologies").Elements() {
 			r.Topologies = append(r.Topologies, t.Text())
@@ -71,11 +72,11 @@ func (d *decoder) requirements(list *source.Value, path string) []Requirement {
 	return out
 }
 
-func (d *decoder) test(v *source.Value, path string) *Test {
+func (i *inspection) decodeTest(v *source.Value, path string) *Test {
 	t := &Test{
 		Position:          v.Position,
 		Description:       v.Get("description").Text(),
-		Requirements:      d.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
+		Requirements:      i.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
 		ExpectEvents:      v.Get("expectEvents").Elements(),
 		ExpectLogMessages: v.Get("expectLogMessages").Elements(),
 		ExpectTracing:     v.Get("expectTracingMessages").Elements(),

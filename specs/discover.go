@@ -13,20 +13,23 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// candidate is a file that may be a suite.
+// candidate is a file that may be a suite, and what became of it: without a suite
+// and an error it was refused, as it had to be, or has another format.
 type candidate struct {
 	name string // as shown to the user
 	read func() ([]byte, error)
-	json bool
+	ext  string // of the name, "" for standard input, whose format is not known
 	// named is true for what the user named itself; what a directory holds
 	// beside suites is ignored.
 	named bool
 	// twin is the JSON form of a YAML candidate, nil if there is none.
 	twin *candidate
-	// stdin is standard input, which has no extension to tell the format from.
-	stdin bool
 	// expected is what must become of it, by its folder.
 	expected expectation
+
+	suite   *Suite
+	refused bool
+	err     error
 }
 
 // expectation is what the folder of a suite says of it.
@@ -44,28 +47,25 @@ var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeRe
 
 // expectationOf gives the expected outcome of a file by its name below a
 // directory. A user who names one of the corpora itself sees what goes wrong there.
-func expectationOf(name string, folders map[string]bool) expectation {
+func expectationOf(name string, in fs.FS) expectation {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if e, found := corpora[path.Base(dir)]; found && folders[path.Join(path.Dir(dir), "valid-pass")] {
+		if e, found := corpora[path.Base(dir)]; found && exists(in, path.Join(path.Dir(dir), "valid-pass")) {
 			return e
 		}
 	}
 	return nothing
 }
 
+func exists(in fs.FS, name string) bool {
+	_, err := fs.Stat(in, name)
+	return err == nil
+}
+
 // Stdin is the path that stands for standard input.
 const Stdin = "-"
 
-// discover finds the candidates under paths, each once, in the order in which
-// paths name them and by name within a directory.
-func discover(paths []string, options Options) ([]*candidate, []error) {
-	d := discovery{options: options, seen: map[string]bool{}}
-	for _, p := range paths {
-		d.path(p)
-	}
-	return d.found, d.errors
-}
-
+// discovery finds candidates, each once, in the order in which paths name them
+// and by name within a directory.
 type discovery struct {
 	options Options
 	found   []*candidate
@@ -83,7 +83,7 @@ func (d *discovery) path(p string) {
 			d.fail(p, "standard input cannot be read here", nil)
 			return
 		}
-		d.add(Stdin, &candidate{name: "<stdin>", named: true, stdin: true, read: func() ([]byte, error) {
+		d.add(&candidate{name: "<stdin>", named: true, read: func() ([]byte, error) {
 			return io.ReadAll(io.LimitReader(d.options.Stdin, source.MaxBytes+1))
 		}})
 		return
@@ -91,138 +91,87 @@ func (d *discovery) path(p string) {
 	info, err := os.Stat(p)
 	switch {
 	case err == nil && info.IsDir():
-		d.directory(p, os.DirFS(p), func(name string) string { return filepath.Join(p, filepath.FromSlash(name)) })
+		d.below(p, os.DirFS(p), ".", func(name string) string { return filepath.Join(p, filepath.FromSlash(name)) })
 	case err == nil:
-		d.file(p, os.DirFS(filepath.Dir(p)), filepath.Base(p))
+		d.below(p, os.DirFS(filepath.Dir(p)), filepath.Base(p), func(name string) string {
+			return strings.TrimSuffix(p, filepath.Base(p)) + name
+		})
 	case errors.Is(err, fs.ErrNotExist):
-		d.embedded(p, err)
+		d.builtIn(p, err)
 	default:
 		d.fail(p, "cannot be read: "+err.Error(), err)
 	}
 }
 
-// embedded looks for a suite or a directory of suites by its name in the
-// suites that the program carries.
-func (d *discovery) embedded(p string, notThere error) {
-	suites := d.options.suites()
+// builtIn looks for a suite or a directory of suites by its name in the suites
+// that the program carries.
+func (d *discovery) builtIn(p string, notThere error) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
-	stat, err := fs.Stat(suites, name)
-	if name == "." {
-		err = fs.ErrNotExist
+	if name == "." || !exists(FS, name) {
+		d.fail(p, "there is no such file or directory, and no such suite among the built-in ones ("+strings.Join(BuiltIn(), ", ")+")", notThere)
+		return
 	}
-	switch {
-	case err != nil:
-		d.fail(p, "there is no such file or directory, and no such suite among the built-in ones ("+strings.Join(builtIn(suites), ", ")+")", notThere)
-	case stat.IsDir():
-		sub, err := fs.Sub(suites, name)
-		if err != nil {
-			d.fail(p, err.Error(), err)
-			return
-		}
-		d.directory(p, sub, func(below string) string { return path.Join(name, below) })
-	default:
-		d.file(name, suites, name)
-	}
+	d.below(p, FS, name, func(name string) string { return name })
 }
 
 // BuiltIn names the directories of suites that utr carries.
-func BuiltIn() []string { return builtIn(FS) }
-
-func builtIn(suites fs.FS) []string {
-	entries, err := fs.ReadDir(suites, ".")
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
-		}
+func BuiltIn() (names []string) {
+	all, _ := FS.ReadDir(".") // of the program itself
+	for _, e := range all {
+		names = append(names, e.Name())
 	}
 	return names
 }
 
-func (d *discovery) file(p string, in fs.FS, name string) {
-	if format(name) == "" {
-		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json", nil)
-		return
-	}
-	c := inFS(p, in, name)
-	c.named = true
-	if format(name) == "yaml" {
-		twin := strings.TrimSuffix(name, path.Ext(name)) + ".json"
-		if _, err := fs.Stat(in, twin); err == nil {
-			c.twin = inFS(strings.TrimSuffix(p, path.Ext(p))+".json", in, twin)
-		}
-	}
-	d.add(p, c)
-}
-
-// directory adds the files below a directory, but for hidden ones. Of a YAML
+// below adds a file, or the files below a directory, but for hidden ones. Of a YAML
 // and a JSON file with the same name, which are twins, the YAML one is taken.
-func (d *discovery) directory(p string, in fs.FS, show func(string) string) {
+func (d *discovery) below(p string, in fs.FS, root string, show func(string) string) {
 	var names []string
-	err := fs.WalkDir(in, ".", func(name string, e fs.DirEntry, err error) error {
+	named := false
+	err := fs.WalkDir(in, root, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case name != "." && strings.HasPrefix(e.Name(), "."):
+		case name != root && strings.HasPrefix(e.Name(), "."):
 			if e.IsDir() {
 				return fs.SkipDir
 			}
-		case !e.IsDir() && format(name) != "":
-			names = append(names, name)
+		case !e.IsDir():
+			named = named || name == root
+			if slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name)) {
+				names = append(names, name)
+			}
 		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		d.fail(p, "cannot be read: "+err.Error(), err)
-		return
+	case named && names == nil:
+		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json", nil)
 	}
 	slices.Sort(names)
-	present, folders := map[string]bool{}, map[string]bool{}
-	for _, name := range names {
-		present[name], folders[path.Dir(name)] = true, true
+	candidateOf := func(name string) *candidate {
+		return &candidate{name: show(name), ext: path.Ext(name), named: named, read: func() ([]byte, error) { return fs.ReadFile(in, name) }}
 	}
 	for _, name := range names {
-		stem := strings.TrimSuffix(name, path.Ext(name))
-		c := inFS(show(name), in, name)
-		if c.json && (present[stem+".yml"] || present[stem+".yaml"]) {
+		c, stem := candidateOf(name), strings.TrimSuffix(name, path.Ext(name))
+		switch {
+		case c.ext != ".json":
+			if exists(in, stem+".json") {
+				c.twin = candidateOf(stem + ".json")
+			}
+		case !named && (exists(in, stem+".yml") || exists(in, stem+".yaml")):
 			continue
 		}
-		c.expected = expectationOf(name, folders)
-		if !c.json && present[stem+".json"] {
-			c.twin = inFS(show(stem+".json"), in, stem+".json")
-		}
-		d.add(show(name), c)
+		c.expected = expectationOf(name, in)
+		d.add(c)
 	}
 }
 
-func (d *discovery) add(key string, c *candidate) {
-	if key != Stdin {
-		key = filepath.Clean(key)
-	}
-	if !d.seen[key] {
+func (d *discovery) add(c *candidate) {
+	if key := filepath.Clean(c.name); !d.seen[key] {
 		d.seen[key] = true
 		d.found = append(d.found, c)
 	}
-}
-
-func inFS(shown string, in fs.FS, name string) *candidate {
-	return &candidate{
-		name: shown,
-		json: format(name) == "json",
-		read: func() ([]byte, error) { return fs.ReadFile(in, name) },
-	}
-}
-
-// format gives yaml, json or "" by the extension.
-func format(name string) string {
-	switch path.Ext(name) {
-	case ".yml", ".yaml":
-		return "yaml"
-	case ".json":
-		return "json"
-	}
-	return ""
 }

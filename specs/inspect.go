@@ -2,10 +2,13 @@ package specs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not
@@ -18,103 +21,54 @@ type Check struct {
 	// Fails reports that a test which breaks the rule fails before it begins:
 	// its engine might never notice (see Test.Flaws).
 	Fails bool
-	run   func(*inspection)
 }
 
-// Checks lists the semantic checks, in the order in which they run.
+// Checks lists the semantic checks.
 func Checks() []Check {
 	return []Check{
-		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", false, checkExtendedJSON},
-		{"duplicate-test", Warning, "No two tests of a file have the same description.", false, checkDuplicateTests},
-		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", false, checkVersionRanges},
-		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false, checkCollectionData},
-		{"duplicate-entity", Warning, "An entity's id is not used again.", false, checkDuplicateEntities},
-		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is required there.", true, checkReferences},
-		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", true, eachStep(checkOperationNames)},
-		{"unknown-argument", Warning, "An operation takes each argument that it is given.", true, eachStep(checkUnknownArguments)},
-		{"missing-argument", Warning, "An operation is given each argument that it requires.", true, eachStep(checkMissingArguments)},
-		{"argument-value", Warning, "An argument that the test runner reads is of its type, returnDocument is Before or After, and the source of an upload is well-formed.", true, eachStep(checkArgumentValues)},
-		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true, checkNested},
-		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, eachStep(checkSpecialOperations)},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, eachStep(checkFailPoints)},
-		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
-		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true, checkPlaceholders},
-		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false, checkObservedEvents},
-		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, eachTest(checkRepeatedExpectations)},
-		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false, eachClient(checkURIOptions)},
-		{"api-version", Warning, "serverApi has a version that exists.", false, eachClient(checkAPIVersions)},
-		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false, checkKMSCredentials},
-		{"vacuous", Warning, "A test can fail.", false, eachTest(checkVacuous)},
+		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", false},
+		{"duplicate-test", Warning, "No two tests of a file have the same description.", false},
+		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", false},
+		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false},
+		{"duplicate-entity", Warning, "An entity's id is not used again.", false},
+		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is required there.", true},
+		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", true},
+		{"unknown-argument", Warning, "An operation takes each argument that it is given.", true},
+		{"missing-argument", Warning, "An operation is given each argument that it requires.", true},
+		{"argument-value", Warning, "An argument that the test runner reads is of its type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
+		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},
+		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false},
+		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false},
+		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false},
+		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true},
+		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false},
+		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false},
+		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false},
+		{"api-version", Warning, "serverApi has a version that exists.", false},
+		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false},
+		{"vacuous", Warning, "A test can fail.", false},
 	}
 }
 
-// eachStep, eachClient and eachTest make checks of a whole file.
-func eachStep(check func(*inspection, step)) func(*inspection) {
-	return func(i *inspection) {
-		for _, s := range i.steps {
-			check(i, s)
-		}
-	}
-}
-
-func eachClient(check func(i *inspection, client place)) func(*inspection) {
-	return func(i *inspection) {
-		for _, c := range i.clients {
-			check(i, c)
-		}
-	}
-}
-
-func eachTest(check func(i *inspection, test place)) func(*inspection) {
-	return func(i *inspection) { i.eachTest(func(t place) { check(i, t) }) }
-}
-
-// inspect runs the semantic checks over a file that its schema accepts.
-// What makes tests fail becomes their flaws.
-func inspect(s *Suite) []Problem {
-	i := newInspection(s)
-	var flaws []Problem
+// checkOf gives the check of a name. A rule that is not among the checks is an
+// error.
+func checkOf(name string) Check {
 	for _, c := range Checks() {
-		i.check = c
-		before := len(i.problems)
-		c.run(i)
-		if c.Fails {
-			flaws = append(flaws, i.problems[before:]...)
+		if c.Name == name {
+			return c
 		}
 	}
-	slices.SortStableFunc(flaws, byPosition)
-	s.flawed(flaws)
-	return i.problems
+	return Check{Name: name}
 }
 
-// flawed gives each test the problems that stand within it, and those of the
-// file's entities, which are made for each.
-func (s *Suite) flawed(problems []Problem) {
-	for k, t := range s.Tests {
-		within := fmt.Sprintf("tests[%d].", k)
-		for _, p := range problems {
-			path, inside := strings.CutPrefix(p.Path, within)
-			if p.Path = path; inside || strings.HasPrefix(path, "createEntities[") {
-				t.Flaws = append(t.Flaws, p)
-			}
-		}
-	}
-}
-
+// inspection makes a suite of a file that its schema accepts, and collects what
+// is wrong with it.
 type inspection struct {
 	suite    *Suite
-	check    Check // the one that is running
 	problems []Problem
-
-	steps       []step
-	definitions []definition // those that repeat an id
-	references  []reference
-	clients     []place // the documents of clients
-	// ends gives what clients observe at the end of a test.
-	ends       map[*source.Value]map[string]map[string]bool
-	encryption []place // documents with kmsProviders
 }
 
+// place is a value with its path.
 type place struct {
 	*source.Value
 	path string
@@ -131,38 +85,163 @@ func (p place) each(visit func(place)) {
 	}
 }
 
+// walk visits a value and, where visit says so, all that is below it.
+func walk(p place, visit func(place) bool) {
+	if !p.exists() || !visit(p) {
+		return
+	}
+	p.each(func(item place) { walk(item, visit) })
+	for _, f := range p.Fields {
+		walk(place{f.Value, p.path + "." + f.Key}, visit)
+	}
+}
+
+func (i *inspection) report(rule string, p place, format string, args ...any) {
+	i.reportAt(rule, p.Position, p.path, format, args...)
+}
+
+func (i *inspection) reportAt(rule string, at source.Position, path, format string, args ...any) {
+	i.problems = append(i.problems, Problem{
+		Position: at, Path: path, Rule: rule, Severity: checkOf(rule).Severity, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// scope is the entity map as far as it can be foreseen: what is defined at a
+// point of a test.
+type scope struct {
+	kinds    map[string]string          // id to kind
+	observed map[string]map[string]bool // client to event types and logs
+	test     *Test                      // nil for the entities of the file
+}
+
+// inspect goes through a file in the order of execution, and checks what it meets.
+// What makes tests fail becomes their flaws.
+func (i *inspection) inspect() {
+	i.checkValues()
+	i.checkCollectionData(i.root("initialData"))
+	for _, p := range schema.Nested(i.suite.Root) {
+		i.reportAt("nested", p.Position, p.Path, "%s", p.Message)
+	}
+	file := scope{map[string]string{}, map[string]map[string]bool{}, nil}
+	i.create(i.root("createEntities"), file)
+	lines := map[string]int{} // of descriptions
+	for k, test := range i.suite.Tests {
+		t := i.root("tests").at(k)
+		if line, again := lines[test.Description]; again {
+			i.report("duplicate-test", t.get("description"), "a test in line %d has the same description %q", line, test.Description)
+		} else {
+			lines[test.Description] = t.get("description").Position.Line
+		}
+		test.Entities = slices.Clone(i.suite.CreateEntities)
+		i.test(t, scope{maps.Clone(file.kinds), maps.Clone(file.observed), test})
+	}
+	slices.SortStableFunc(i.problems, byPosition)
+	i.suite.flawed(i.problems)
+}
+
+// flawed gives each test the problems that make it fail: those that stand within
+// it, and those of the file's entities, which are made for each.
+func (s *Suite) flawed(problems []Problem) {
+	for k, t := range s.Tests {
+		within := fmt.Sprintf("tests[%d].", k)
+		for _, p := range problems {
+			path, inside := strings.CutPrefix(p.Path, within)
+			if p.Path = path; checkOf(p.Rule).Fails && (inside || strings.HasPrefix(path, "createEntities[")) {
+				t.Flaws = append(t.Flaws, p)
+			}
+		}
+	}
+}
+
+func (i *inspection) test(t place, s scope) {
+	t.get("operations").each(func(o place) { i.operation(o, s) })
+	i.checkCollectionData(t.get("outcome"))
+	for _, list := range expectations {
+		i.checkMatched(t.get(list.key))
+		t.get(list.key).each(func(e place) { i.refer(e.get("client"), s, "client") })
+	}
+	i.checkObserved(t, s)
+	i.checkRepeatedExpectations(t)
+	i.checkVacuous(t)
+}
+
+// create defines the entities of a list.
+func (i *inspection) create(list place, s scope) {
+	if s.test != nil {
+		s.test.Entities = append(s.test.Entities, DecodeEntities(list.Value)...)
+	}
+	list.each(func(element place) {
+		for _, f := range element.Fields {
+			entity := element.get(f.Key)
+			if parent, has := operations.Parents[operations.Kind(f.Key)]; has {
+				name := entity
+				for _, key := range parent.Keys {
+					name = name.get(key)
+				}
+				i.refer(name, s, string(parent.Kind))
+			}
+			switch f.Key {
+			case "client":
+				s.observed[entity.Value.Get("id").Text()] = observed(entity)
+				i.checkClient(entity)
+			case "clientEncryption":
+				i.checkKMSCredentials(entity.get("clientEncryptionOpts"))
+			case "session":
+				// Unified Test Format, getSnapshotTime: names a saved value.
+				i.refer(entity.get("sessionOptions").get("snapshotTime"), s, "")
+			}
+			i.define(entity.get("id"), s, f.Key)
+		}
+	})
+}
+
 // step is a step with its place.
 type step struct {
 	place
 	Step
-	// observed gives the events that a client observes, nil for no client.
-	observed map[string]map[string]bool
 }
 
-// definition is an entity created under an id that is in use.
-type definition struct {
-	place
-	id string
-}
-
-type reference struct {
-	place
-	want string // kind, "" for any
-	got  string // kind, "" if not defined
-}
-
-func (i *inspection) report(p place, format string, args ...any) {
-	at := source.Position{File: i.suite.File}
-	if p.Value != nil {
-		at = p.Value.Position
+// operation checks an operation and those within it, and defines what it
+// creates.
+func (i *inspection) operation(o place, s scope) {
+	st := step{o, Step{Operation: DecodeOperation(o.Value)}}
+	arguments := o.get("arguments")
+	if st.Object == string(operations.TestRunner) {
+		st.Kind = operations.TestRunner
+	} else {
+		i.refer(o.get("object"), s, "")
+		st.Kind = operations.Kind(s.kinds[st.Object])
 	}
-	i.reportAt(at, p.path, format, args...)
-}
+	st.Row, st.Known = operations.Lookup(st.Kind, st.Name)
+	s.test.Steps = append(s.test.Steps, st.Step)
+	i.checkOperationName(st)
+	i.checkArguments(st, s)
+	if st.Kind == operations.TestRunner {
+		i.checkSpecialOperation(st, s)
+	}
+	for _, key := range []string{"expectResult", "expectError"} {
+		i.checkMatched(o.get(key))
+		i.checkEntitiesOfOperators(o.get(key), s)
+	}
 
-func (i *inspection) reportAt(at source.Position, path, format string, args ...any) {
-	i.problems = append(i.problems, Problem{
-		Position: at, Path: path, Rule: i.check.Name, Severity: i.check.Severity, Message: fmt.Sprintf(format, args...),
-	})
+	switch st.Name {
+	case "createEntities":
+		i.create(arguments.get("entities"), s)
+	case "recordTopologyDescription":
+		i.define(arguments.get("id"), s, string(operations.Topology))
+	case "withTransaction":
+		arguments.get("callback").each(func(inner place) { i.operation(inner, s) })
+	case "runOnThread":
+		if inner := arguments.get("operation"); inner.exists() {
+			i.operation(inner, s)
+		}
+	}
+	kind := operations.SavedValue
+	switch st.Row.Result {
+	case operations.NewCursor:
+		kind = operations.Cursor
+	case operations.NewCollection:
+		kind = operations.Collection
+	}
+	i.define(o.get("saveResultAsEntity"), s, string(kind))
 }
-
-func (i *inspection) eachTest(visit func(place)) { i.root("tests").each(visit) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,18 +19,9 @@ import (
 type Options struct {
 	// Stdin is read for the path "-". Nil refuses that path.
 	Stdin io.Reader
-	// Suites are searched for names that do not exist on disk; nil means FS.
-	Suites fs.FS
 	// Twins also loads the JSON twin of each YAML file and refuses the file
 	// if they differ. Validation does this; a run does not.
 	Twins bool
-}
-
-func (o Options) suites() fs.FS {
-	if o.Suites == nil {
-		return FS
-	}
-	return o.Suites
 }
 
 // Loaded is what was found, in the order of the paths, by name within a
@@ -84,29 +74,31 @@ func (l *Loaded) Left() string {
 // The error, if any, is a *LoadError with everything that is wrong in any of
 // the files. What could be loaded is returned with it.
 func Load(paths []string, options Options) (*Loaded, error) {
-	candidates, failed := discover(paths, options)
-	answers := make([]answer, len(candidates))
+	d := discovery{options: options, seen: map[string]bool{}}
+	for _, p := range paths {
+		d.path(p)
+	}
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i, c := range candidates {
+	for _, c := range d.found {
 		all.Go(func() error {
-			answers[i] = c.load(options)
+			c.load(options)
 			return nil
 		})
 	}
-	_ = all.Wait() // the errors are in the answers
+	_ = all.Wait() // each candidate has its error
 
-	loaded := &Loaded{}
-	for i, a := range answers {
+	loaded, failed := &Loaded{}, d.errors
+	for _, c := range d.found {
 		switch {
-		case a.err != nil:
-			failed = append(failed, a.err)
-		case a.suite != nil:
-			loaded.Suites = append(loaded.Suites, a.suite)
-		case a.refused:
-			loaded.Refused = append(loaded.Refused, candidates[i].name)
+		case c.err != nil:
+			failed = append(failed, c.err)
+		case c.suite != nil:
+			loaded.Suites = append(loaded.Suites, c.suite)
+		case c.refused:
+			loaded.Refused = append(loaded.Refused, c.name)
 		default:
-			loaded.Others = append(loaded.Others, candidates[i].name)
+			loaded.Others = append(loaded.Others, c.name)
 		}
 	}
 	if len(failed) == 0 && len(loaded.Suites) == 0 {
@@ -133,44 +125,32 @@ func Parse(file string, data []byte) (*Suite, error) {
 	return suite, err
 }
 
-// answer is what became of a candidate: without a suite and an error it was
-// refused, as it had to be, or has another format.
-type answer struct {
-	suite   *Suite
-	refused bool
-	err     error
-}
-
 // load reads a candidate and compares the outcome with the expected one.
-func (c *candidate) load(options Options) answer {
-	suite, err := c.suite(options)
-	var invalid *InvalidError
+func (c *candidate) load(options Options) {
+	c.suite, c.err = c.toSuite(options)
 	switch {
-	case c.expected != nothing && errors.As(err, &invalid):
-		return answer{refused: true}
-	case err != nil || suite == nil:
-		return answer{err: err}
+	case c.expected != nothing && errors.As(c.err, new(*InvalidError)):
+		c.refused, c.err = true, nil
+	case c.suite == nil:
 	case c.expected == mustBeRefused:
-		return answer{err: &InvalidError{File: c.name, Problems: []Problem{{
-			Position: suite.Root.Position, Rule: "corpus", Message: "this suite is valid, and lies in a folder of invalid ones",
-		}}}}
+		c.err = invalid(c.name, Problem{Position: c.suite.Root.Position, Rule: "corpus",
+			Message: "this suite is valid, and lies in a folder of invalid ones"})
+	default:
+		c.suite.MustFail = c.expected == mustFail
 	}
-	suite.MustFail = c.expected == mustFail
-	return answer{suite: suite}
 }
 
-// suite gives the suite of a candidate. Without one and an error, the file has
+// toSuite gives the suite of a candidate. Without one and an error, the file has
 // another format.
-func (c *candidate) suite(options Options) (*Suite, error) {
+func (c *candidate) toSuite(options Options) (*Suite, error) {
 	root, digest, err := c.parse()
 	if err != nil {
 		return nil, err
 	}
 	switch like := looksLikeSuite(root); {
 	case !like && c.named:
-		return nil, &InvalidError{File: c.name, Problems: []Problem{{
-			Position: root.Position, Rule: "suite", Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format",
-		}}}
+		return nil, invalid(c.name, Problem{Position: root.Position, Rule: "suite",
+			Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
 	case !like:
 		return nil, nil //nolint:nilnil // a file of another format
 	}
@@ -191,10 +171,10 @@ func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err e
 		return nil, digest, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
 	parse := source.ParseYAML
-	switch {
-	case c.json:
+	switch c.ext {
+	case ".json":
 		parse = source.ParseJSON
-	case c.stdin:
+	case "":
 		parse = source.Parse
 	}
 	if root, err = parse(c.name, data); err != nil {
@@ -206,42 +186,36 @@ func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err e
 // compareTwin adds what is wrong with the JSON twin to an error of the YAML
 // file, which may be nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
-	var problems []Problem
 	twin, _, twinErr := c.twin.parse()
-	var invalid *InvalidError
-	switch {
-	case errors.As(twinErr, &invalid):
-		problems = invalid.Problems
-	case twinErr != nil:
+	var found, broken *InvalidError
+	var problems []Problem
+	if errors.As(err, &found) {
+		problems = slices.Clone(found.Problems)
+	}
+	if errors.As(twinErr, &broken) {
+		problems = append(problems, broken.Problems...)
+	} else if twinErr != nil {
 		return errors.Join(err, twinErr)
-	default:
-		if path, values, differ := source.Difference(root, twin); differ {
-			problems = []Problem{twinProblem(path, values, c)}
-		}
+	} else if path, values, differ := source.Difference(root, twin); differ {
+		problems = append(problems, c.twinProblem(path, values[0], values[1]))
 	}
-	if len(problems) == 0 {
-		return err
-	}
-	if errors.As(err, &invalid) {
-		return &InvalidError{File: c.name, Problems: append(slices.Clone(invalid.Problems), problems...)}
+	if problems == nil {
+		return nil
 	}
 	return &InvalidError{File: c.name, Problems: problems}
 }
 
-func twinProblem(path string, values [2]*source.Value, c *candidate) Problem {
-	p := Problem{Path: path, Rule: "twin", Position: source.Position{File: c.name}}
-	yaml, json := values[0], values[1]
-	if yaml != nil {
-		p.Position = yaml.Position
-	}
+// twinProblem reports a value that YAML and JSON do not both have, or in which they
+// differ.
+func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
+	p := Problem{Path: path, Rule: "twin"}
 	switch {
 	case json == nil:
-		p.Message = fmt.Sprintf("is not in the JSON twin %s", c.twin.name)
+		p.Position, p.Message = yaml.Position, "is not in the JSON twin "+c.twin.name
 	case yaml == nil:
-		p.Position = json.Position
-		p.Message = fmt.Sprintf("is not in %s, of which this is the JSON twin", c.name)
+		p.Position, p.Message = json.Position, "is not in "+c.name+", of which this is the JSON twin"
 	default:
-		p.Message = fmt.Sprintf("differs from the JSON twin at %s", json.Position)
+		p.Position, p.Message = yaml.Position, fmt.Sprintf("differs from the JSON twin at %s", json.Position)
 	}
 	return p
 }
@@ -253,7 +227,7 @@ func refused(file string, err error) error {
 	if errors.As(err, &e) {
 		p.Position, p.Message = e.Position, e.Message
 	}
-	return &InvalidError{File: file, Problems: []Problem{p}}
+	return invalid(file, p)
 }
 
 // Top-level keys of a suite: those that no other kind of file has, and those

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
@@ -36,10 +35,6 @@ func write(t *testing.T, files map[string]string) string {
 // Cases of testdata/load.txt have files, whose text is a valid suite where it is
 // YAML, JSON or OTHER, and what is loaded; ! marks a suite that must fail.
 func TestLoad(t *testing.T) {
-	builtIn := fstest.MapFS{}
-	for _, name := range []string{"some-reads/find.yml", "some-reads/more.yml", "other/x.yml"} {
-		builtIn[name] = &fstest.MapFile{Data: []byte(yamlSuite)}
-	}
 	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON, "LARGE": strings.Repeat("#", source.MaxBytes+1)}
 	testkit.PlayCases(t, "testdata/load.txt", func(t *testing.T, in string) string {
 		parts, files := strings.Split(in, " | "), map[string]string{}
@@ -59,7 +54,8 @@ func TestLoad(t *testing.T) {
 			case word == "--twins":
 				options.Twins = true
 			case strings.HasPrefix(word, "/"):
-				paths, options.Suites = append(paths, word[1:]), builtIn
+				t.Chdir(dir) // where no suite lies on disk
+				paths = append(paths, word[1:])
 			case word == "-":
 				paths = append(paths, word)
 			default:

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,13 +39,11 @@ func byPosition(a, b Problem) int { return a.Position.Compare(b.Position) }
 
 // String gives one line: position, severity, path, message and rule.
 func (p Problem) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s: ", p.Position, p.Severity)
-	if p.Path != "" {
-		fmt.Fprintf(&b, "%s: ", p.Path)
+	path := p.Path
+	if path != "" {
+		path += ": "
 	}
-	fmt.Fprintf(&b, "%s (%s)", p.Message, p.Rule)
-	return b.String()
+	return fmt.Sprintf("%s: %s: %s%s (%s)", p.Position, p.Severity, path, p.Message, p.Rule)
 }
 
 // InvalidError says why a file is refused, with everything that is wrong with
@@ -54,9 +53,15 @@ type InvalidError struct {
 	Problems []Problem // in the order of the file
 }
 
+func invalid(file string, p Problem) error { return &InvalidError{File: file, Problems: []Problem{p}} }
+
 // Error lists all problems, one a line.
 func (e *InvalidError) Error() string {
-	return lines(e.Problems, Problem.String)
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
 }
 
 // PathError says why something that the user named cannot be loaded: it does
@@ -84,16 +89,7 @@ type LoadError struct{ Errors []error }
 
 // Error lists the errors, at least a line each.
 func (e *LoadError) Error() string {
-	return lines(e.Errors, error.Error)
-}
-
-// lines joins one line, or more, of each.
-func lines[T any](all []T, line func(T) string) string {
-	out := make([]string, len(all))
-	for i, one := range all {
-		out[i] = line(one)
-	}
-	return strings.Join(out, "\n")
+	return errors.Join(e.Errors...).Error()
 }
 
 // Unwrap gives the errors to errors.Is and errors.As.

@@ -20,15 +20,6 @@ func Lookup(kind Kind, name string) (Operation, bool) {
 // own, the rows must not be changed.
 func All() []Operation { return slices.Clone(all()) }
 
-// Kinds gives every kind, in the order of the table.
-func Kinds() []Kind {
-	var kinds []Kind
-	for _, row := range all() {
-		kinds = append(kinds, row.Kind)
-	}
-	return slices.Compact(kinds)
-}
-
 // KindsWith gives the kinds that have an operation of a name.
 func KindsWith(name string) []Kind {
 	var kinds []Kind

@@ -32,7 +32,8 @@ func Markdown() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", o.Name, names(o.Arguments), o.Result, o.Effect, o.Section)
 	}
 	b.WriteString("\n## write models\n\n| model | keys |\n|---|---|\n")
-	for _, m := range allModels().collection {
+	_, models := Models("bulkWrite")
+	for _, m := range models {
 		fmt.Fprintf(&b, "| %s | %s |\n", m.Name, names(m.Arguments))
 	}
 	b.WriteString("\nModels of clientBulkWrite also have **namespace**.\n")

@@ -1,7 +1,5 @@
 package operations
 
-import "sync"
-
 // Model is a write model: an element of bulkWrite's requests or of
 // clientBulkWrite's models.
 type Model struct {
@@ -14,19 +12,6 @@ func (m Model) Argument(name string) (Argument, bool) {
 	return Operation{Arguments: m.Arguments}.Argument(name)
 }
 
-// Models gives the argument in which an operation takes write models, and the
-// models that there are ("bulkWrite", "clientBulkWrite"); "" if it takes none.
-// The slice must not be changed.
-func Models(operation string) (argument string, models []Model) {
-	switch operation {
-	case "bulkWrite":
-		return "requests", allModels().collection
-	case "clientBulkWrite":
-		return "models", allModels().client
-	}
-	return "", nil
-}
-
 // modelRows are the models of bulkWrite (CRUD, "Bulk Write Models").
 var modelRows = []row{
 	{name: "deleteMany", arguments: "filter! collation hint"},
@@ -37,13 +22,22 @@ var modelRows = []row{
 	{name: "updateOne", arguments: "filter! update! arrayFilters collation hint sort upsert"},
 }
 
-// allModels is modelRows parsed, once. Those of clients name a namespace
-// besides (Bulk Write, "Write Models").
-var allModels = sync.OnceValue(func() (all struct{ collection, client []Model }) {
-	for _, r := range modelRows {
-		all.collection = append(all.collection, Model{r.name, r.parse()})
-		r.arguments += " namespace!"
-		all.client = append(all.client, Model{r.name, r.parse()})
+// Models gives the argument in which an operation takes write models, and the
+// models that there are ("bulkWrite", "clientBulkWrite"); "" if it takes none.
+// Those of clients name a namespace besides (Bulk Write, "Write Models").
+func Models(operation string) (argument string, models []Model) {
+	more := ""
+	switch operation {
+	case "bulkWrite":
+		argument = "requests"
+	case "clientBulkWrite":
+		argument, more = "models", " namespace!"
+	default:
+		return "", nil
 	}
-	return all
-})
+	for _, r := range modelRows {
+		r.arguments += more
+		models = append(models, Model{r.name, r.parse()})
+	}
+	return argument, models
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"strings"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -13,13 +12,13 @@ import (
 // Definitions that the version cannot reach are left out.
 type derivation struct {
 	minor       int
-	definitions map[string]any
+	definitions members
 }
 
 type members map[string]any
 
 func derive(minor int) ([]byte, error) {
-	d := &derivation{minor: minor, definitions: map[string]any{}}
+	d := &derivation{minor: minor, definitions: members{}}
 	root := format[string(suite)].schema(d).(members)
 	root["$schema"] = dialect(minor)
 	root["title"] = "Unified Test Format " + versionString(minor)
@@ -44,7 +43,7 @@ func dialect(minor int) string {
 func (anything) schema(*derivation) any  { return members{} }
 func (forbidden) schema(*derivation) any { return false }
 func (s scalar) schema(*derivation) any  { return members{"type": source.Kind(s).String()} }
-func (a always) schema(*derivation) any  { return members{"type": "boolean", "const": a.value} }
+func (always) schema(*derivation) any    { return members{"type": "boolean", "const": true} }
 func (version) schema(*derivation) any {
 	return members{"type": "string", "pattern": isVersion.String()}
 }
@@ -59,13 +58,7 @@ func (r reference) schema(d *derivation) any {
 }
 
 func (e enumeration) schema(d *derivation) any {
-	var values []string
-	for _, t := range e {
-		if t.from <= d.minor {
-			values = append(values, t.value)
-		}
-	}
-	return members{"type": "string", "enum": values}
+	return members{"type": "string", "enum": e.upTo(d.minor)}
 }
 
 func (l list) schema(d *derivation) any {
@@ -90,6 +83,9 @@ func (e either) schema(d *derivation) any {
 }
 
 func (o object) schema(d *derivation) any {
+	if o.deep {
+		return members{"type": "object"}
+	}
 	properties, patterns := members{}, members{}
 	var required []string
 	for _, f := range o.fields {
@@ -101,7 +97,7 @@ func (o object) schema(d *derivation) any {
 			s.(members)["deprecated"] = true
 		}
 		if f.labelled > 0 && f.labelled <= d.minor {
-			patterns[labelPattern(f.name)] = s
+			patterns["^"+regexp.QuoteMeta(f.name)+"("+label+")?$"] = s
 		} else {
 			properties[f.name] = s
 		}
@@ -135,22 +131,17 @@ func (o object) schema(d *derivation) any {
 	if o.most > 0 {
 		m["maxProperties"] = o.most
 	}
-	if not := o.exclusions(d); len(not) > 0 {
-		m["allOf"] = not
-	}
-	return m
-}
-
-// exclusions gives a keyword for each pair of keys that exclude each other,
-// of those that the version has.
-func (o object) exclusions(d *derivation) []any {
-	var all []any
+	// Pairs of keys that exclude each other, of those that the version has.
+	var exclusions []any
 	for _, pair := range o.apart {
 		if o.has(pair[0], d.minor) && o.has(pair[1], d.minor) {
-			all = append(all, members{"not": members{"required": pair}})
+			exclusions = append(exclusions, members{"not": members{"required": pair}})
 		}
 	}
-	return all
+	if exclusions != nil {
+		m["allOf"] = exclusions
+	}
+	return m
 }
 
 // depend adds the shapes that the sibling's value chooses: a single one while
@@ -167,16 +158,11 @@ func (o object) depend(m, properties members, d *derivation) {
 		"properties": members{dep.key: fallback},
 	}}
 	sibling, _, _ := o.find(dep.sibling)
-	for _, t := range sibling.shape.(enumeration) {
-		if t.from <= d.minor {
-			branches = append(branches, members{
-				"required": []string{dep.sibling},
-				"properties": members{
-					dep.sibling: members{"const": t.value},
-					dep.key:     dep.shapes[t.value].schema(d),
-				},
-			})
-		}
+	for _, value := range sibling.shape.(enumeration).upTo(d.minor) {
+		branches = append(branches, members{
+			"required":   []string{dep.sibling},
+			"properties": members{dep.sibling: members{"const": value}, dep.key: dep.shapes[value].schema(d)},
+		})
 	}
 	m["oneOf"] = branches
 }
@@ -185,16 +171,3 @@ func (o object) has(name string, minor int) bool {
 	_, from, ok := o.find(name)
 	return ok && from <= minor
 }
-
-// labelForm is what a labelled key has after its name, as a pattern.
-const labelForm = `(:[a-zA-Z0-9_]+)?$`
-
-func labelPattern(name string) string { return "^" + regexp.QuoteMeta(name) + labelForm }
-
-// isLabelled reports whether a key is name:label with a proper label.
-func isLabelled(name, key string) bool {
-	label, ok := strings.CutPrefix(key, name+":")
-	return ok && label != "" && strings.Trim(label, letters) == ""
-}
-
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

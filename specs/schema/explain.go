@@ -15,24 +15,13 @@ import (
 type walk struct {
 	declared int // minor version that the file declares
 	granted  int // the later one that something around this place needs
-	place    *place
+	path     string
 	problems *[]Problem
 }
 
-// A place is a step down from another: a key of an object, or an element of an
-// array.
-type place struct {
-	above *place
-	key   string
-	index int // -1 for a key
-}
-
-// explain gives all problems of a file at a minor version, in its order.
-func explain(minor int, root *source.Value) []Problem {
-	if root == nil {
-		root = &source.Value{}
-	}
-	w := walk{declared: minor, granted: minor, problems: new([]Problem)}
+// explain gives all problems of a file, in its order.
+func explain(w walk, root *source.Value) []Problem {
+	w.problems = new([]Problem)
 	suite.explain(w, root)
 	slices.SortStableFunc(*w.problems, func(a, b Problem) int {
 		return a.Position.Compare(b.Position)
@@ -41,15 +30,7 @@ func explain(minor int, root *source.Value) []Problem {
 }
 
 func (w walk) at(p source.Position, format string, args ...any) {
-	path := ""
-	for at := w.place; at != nil; at = at.above {
-		if at.index < 0 {
-			path = step(at.key) + path
-		} else {
-			path = "[" + strconv.Itoa(at.index) + "]" + path
-		}
-	}
-	*w.problems = append(*w.problems, Problem{Position: p, Path: strings.TrimPrefix(path, "."), Message: fmt.Sprintf(format, args...)})
+	*w.problems = append(*w.problems, Problem{Position: p, Path: strings.TrimPrefix(w.path, "."), Message: fmt.Sprintf(format, args...)})
 }
 
 func (w walk) wrong(v *source.Value, expected string, hint ...string) {
@@ -69,8 +50,11 @@ func (w walk) since(from int, p source.Position, what string) walk {
 	return w
 }
 
-func (w walk) key(name string) walk { w.place = &place{w.place, name, -1}; return w }
-func (w walk) index(i int) walk     { w.place = &place{w.place, "", i}; return w }
+// below goes down a step, of a path such as .key or [0].
+func (w walk) below(step string) walk { w.path += step; return w }
+
+// deep reports whether the walk goes where the JSON schemas do not look.
+func (w walk) deep() bool { return w.granted == unlisted }
 
 func (anything) explain(walk, *source.Value) {}
 
@@ -79,17 +63,16 @@ func (f forbidden) explain(w walk, v *source.Value) {
 }
 
 func (s scalar) explain(w walk, v *source.Value) {
-	if !s.accepts(v) {
-		w.wrong(v, s.noun(), s.hint(v))
+	if v.Kind != source.Kind(s) && (s != integer || !isInteger(v)) {
+		w.wrong(v, withArticle(source.Kind(s)), s.hint(v))
 	}
 }
 
-// deep reports whether the walk goes where the JSON schemas do not look.
-func (w walk) deep() bool { return w.granted == unlisted }
-
-// lists reports whether there is a value where the walk is, be it at a later
-// version.
-func (w walk) lists(t term) bool { return t.from != unlisted || w.deep() }
+// isInteger reports whether a value is what JSON Schema calls an integer: a
+// number without a fraction, however it is written.
+func isInteger(v *source.Value) bool {
+	return v.Kind == source.Int || v.Kind == source.Float && v.Float == math.Trunc(v.Float) && !math.IsInf(v.Float, 0)
+}
 
 // hint says how to write what YAML reads as something else.
 func (s scalar) hint(v *source.Value) string {
@@ -99,7 +82,7 @@ func (s scalar) hint(v *source.Value) string {
 		return " (in quotes it would be a string)"
 	case v.Kind == source.String && s == boolean && (v.String == "true" || v.String == "false"),
 		v.Kind == source.String && s == integer && isDigits(v.String):
-		return " (without quotes it would be " + s.noun() + ")"
+		return " (without quotes it would be " + withArticle(source.Kind(s)) + ")"
 	default:
 		return ""
 	}
@@ -112,18 +95,16 @@ func isDigits(s string) bool {
 
 func (a always) explain(w walk, v *source.Value) {
 	switch {
-	case !a.accepts(v):
-		w.wrong(v, a.noun(), boolean.hint(v))
-	case v.Bool != a.value:
-		w.wrong(v, a.noun(), ": "+a.why)
+	case v.Kind != source.Bool:
+		w.wrong(v, "true", boolean.hint(v))
+	case !v.Bool:
+		w.wrong(v, "true", ": "+string(a))
 	}
 }
 
 func (version) explain(w walk, v *source.Value) {
-	if v.Kind != source.String {
-		w.wrong(v, version{}.noun(), text.hint(v))
-	} else if !isVersion.MatchString(v.String) {
-		w.wrong(v, version{}.noun())
+	if v.Kind != source.String || !isVersion.MatchString(v.String) {
+		w.wrong(v, `a version of two or three numbers, such as "4.2" or "4.2.1"`, text.hint(v))
 	}
 }
 
@@ -131,72 +112,57 @@ func (r reference) explain(w walk, v *source.Value) { format[string(r)].explain(
 
 func (e enumeration) explain(w walk, v *source.Value) {
 	if v.Kind != source.String {
-		w.wrong(v, "a string", text.hint(v))
+		text.explain(w, v)
 		return
 	}
-	if t, ok := e.find(v.String); ok && w.lists(t) {
-		w.since(t.from, v.Position, strconv.Quote(t.value))
-		return
+	known := e.upTo(newest) // be it at a later version
+	if w.deep() {
+		known = e.upTo(unlisted)
 	}
-	var values, known []string
-	for _, t := range e {
-		if w.lists(t) {
-			known = append(known, t.value)
-		}
-		if t.from <= w.granted {
-			values = append(values, t.value)
-		}
-	}
-	if hint := didYouMean(v.String, known); hint != "" {
+	if slices.Contains(known, v.String) {
+		i := slices.IndexFunc(e, func(t term) bool { return t.value == v.String })
+		w.since(e[i].from, v.Position, strconv.Quote(v.String))
+	} else if hint := didYouMean(v.String, known); hint != "" {
 		w.at(v.Position, "unknown value %s%s", strconv.Quote(shorten(v.String)), hint)
-		return
+	} else {
+		w.wrong(v, "one of "+quoteAll(e.upTo(w.granted)))
 	}
-	w.wrong(v, "one of "+quoteAll(values))
 }
 
 func (l list) explain(w walk, v *source.Value) {
 	if v.Kind != source.Array {
-		w.wrong(v, l.noun())
+		w.wrong(v, "an array")
 		return
 	}
 	if len(v.Items) < l.least {
 		w.at(v.Position, "must have at least one element")
 	}
 	for i, item := range v.Items {
-		l.of.explain(w.index(i), item)
+		l.of.explain(w.below("["+strconv.Itoa(i)+"]"), item)
 	}
 }
 
 func (e either) explain(w walk, v *source.Value) {
-	for _, a := range e {
-		if s := resolve(a.shape); s.accepts(v) {
-			s.explain(w.since(a.from, v.Position, s.noun()+" here"), v)
-			return
-		}
-	}
 	var nouns []string
 	for _, a := range e {
+		noun := withArticle(kindOf(a.shape))
+		if kindOf(a.shape) == v.Kind {
+			a.shape.explain(w.since(a.from, v.Position, noun+" here"), v)
+			return
+		}
 		if a.from <= w.granted {
-			nouns = append(nouns, resolve(a.shape).noun())
+			nouns = append(nouns, noun)
 		}
 	}
 	w.wrong(v, strings.Join(nouns, " or "))
 }
 
-// resolve follows a reference to its shape.
-func resolve(s shape) shape {
-	for {
-		r, ok := s.(reference)
-		if !ok {
-			return s
-		}
-		s = format[string(r)]
-	}
-}
-
 func (o object) explain(w walk, v *source.Value) {
 	if v.Kind != source.Document {
-		w.wrong(v, o.noun())
+		w.wrong(v, "an object")
+		return
+	}
+	if o.deep && !w.deep() {
 		return
 	}
 	o.explainCount(w, v)
@@ -236,14 +202,14 @@ func (o object) explainCount(w walk, v *source.Value) {
 }
 
 func (o object) explainField(w walk, v *source.Value, f *source.Field) {
-	w = w.key(f.Key)
+	w = w.below(step(f.Key))
 	known, from, ok := o.find(f.Key)
 	switch {
 	case ok:
 		w = w.since(from, f.KeyPosition, strconv.Quote(f.Key))
 		known.shape.explain(w, f.Value)
 		if o.depending != nil && o.depending.key == f.Key {
-			o.explainDependent(w, v, f.Value)
+			o.depending.explain(w, v, f.Value)
 		}
 	case o.others != nil:
 		o.others.explain(w, f.Value)
@@ -252,52 +218,24 @@ func (o object) explainField(w walk, v *source.Value, f *source.Field) {
 	}
 }
 
-// explainDependent explains a value by the shape that its sibling chooses. A
-// sibling that chooses none is a problem of its own.
-func (o object) explainDependent(w walk, v, dependent *source.Value) {
-	if o.depending.deep && !w.deep() {
+// explain explains a value by the shape that its sibling chooses. A sibling that
+// chooses none is a problem of its own.
+func (d dependency) explain(w walk, v, dependent *source.Value) {
+	if d.deep && !w.deep() {
 		return
 	}
-	chosen := o.depending.absent
-	if sibling := v.Get(o.depending.sibling); sibling != nil {
+	chosen := d.absent
+	if sibling := v.Get(d.sibling); sibling != nil {
 		if sibling.Kind != source.String {
 			return
 		}
 		chosen = sibling.String
 	}
-	s, found := o.depending.shapes[chosen]
+	s, found := d.shapes[chosen]
 	if !found {
-		s = o.depending.otherwise
+		s = d.otherwise
 	}
-	if s != nil && s.accepts(dependent) {
+	if s != nil && kindOf(s) == dependent.Kind {
 		s.explain(w, dependent)
 	}
-}
-
-func (i within) explain(w walk, v *source.Value) {
-	if w.deep() {
-		i.inside.explain(w, v)
-	} else {
-		i.object.explain(w, v)
-	}
-}
-
-// A value of either alternative is known by its JSON type.
-func (anything) accepts(*source.Value) bool  { return true }
-func (forbidden) accepts(*source.Value) bool { return false }
-func (s scalar) accepts(v *source.Value) bool {
-	return v.Kind == source.Kind(s) || s == integer && isInteger(v)
-}
-func (always) accepts(v *source.Value) bool      { return v.Kind == source.Bool }
-func (version) accepts(v *source.Value) bool     { return v.Kind == source.String }
-func (reference) accepts(*source.Value) bool     { return false }
-func (enumeration) accepts(v *source.Value) bool { return v.Kind == source.String }
-func (list) accepts(v *source.Value) bool        { return v.Kind == source.Array }
-func (object) accepts(v *source.Value) bool      { return v.Kind == source.Document }
-func (either) accepts(*source.Value) bool        { return false }
-
-// isInteger reports whether a value is what JSON Schema calls an integer: a
-// number without a fraction, however it is written.
-func isInteger(v *source.Value) bool {
-	return v.Kind == source.Int || v.Kind == source.Float && v.Float == math.Trunc(v.Float) && !math.IsInf(v.Float, 0)
 }

@@ -89,9 +89,3 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
-
-func TestNothing(t *testing.T) {
-	if _, ok := Lowest(nil); ok || Nested(nil) != nil {
-		t.Error("nothing has a lowest version, or something nested")
-	}
-}

@@ -1,14 +1,12 @@
 package schema
 
-type definitions map[string]shape
-
 const suite reference = "suite"
 
 // format is the annotated source: the Unified Test Format's data model, each
 // key and value with the minor version that brought it where that is later
 // than the place where it stands. See the package comment for how to add a
 // version.
-var format = definitions{
+var format = map[string]shape{
 	"suite": objectOf("a test file",
 		key("description", text).required(),
 		key("schemaVersion", version{}).required(),
@@ -19,12 +17,12 @@ var format = definitions{
 		key("_yamlAnchors", document()).since(1),
 	),
 
-	"runOnRequirement": objectOf("a runOnRequirement", someKey(),
+	"runOnRequirement": nonEmpty("a runOnRequirement",
 		key("minServerVersion", version{}),
 		key("maxServerVersion", version{}),
 		key("topologies", someOf(
 			oneOf("single", "replicaset", "sharded", "sharded-replicaset").since(3, "load-balanced"))),
-		key("serverParameters", objectOf("serverParameters", someKey(), andOthers(anything{}))).since(1),
+		key("serverParameters", nonEmpty("serverParameters").with(anything{})).since(1),
 		key("auth", boolean).since(3),
 		key("serverless", oneOf("require", "forbid", "allow")).since(4),
 		key("csfle", either{
@@ -33,11 +31,11 @@ var format = definitions{
 		}).since(8),
 		key("authMechanism", text).since(19),
 	),
-	"csfleRequirement": objectOf("a csfle requirement", someKey(),
+	"csfleRequirement": nonEmpty("a csfle requirement",
 		key("minLibmongocryptVersion", version{}),
 	),
 
-	"entity": objectOf("an entity", oneKey(),
+	"entity": choiceOf("an entity",
 		key("client", reference("client")),
 		key("clientEncryption", reference("clientEncryption")).since(8),
 		key("database", objectOf("a database entity",
@@ -75,7 +73,7 @@ var format = definitions{
 		key("serverApi", reference("serverApi")).since(1),
 		key("storeEventsAsEntities", someOf(reference("storeEventsAsEntity"))).since(2).deprecatedSince(24),
 		key("observeSensitiveCommands", boolean).since(5),
-		key("observeLogMessages", objectOf("observeLogMessages", someKey(),
+		key("observeLogMessages", nonEmpty("observeLogMessages",
 			key("command", reference("logSeverityLevel")),
 			key("topology", reference("logSeverityLevel")),
 			key("serverSelection", reference("logSeverityLevel")),
@@ -134,9 +132,9 @@ var format = definitions{
 		key("keyVaultNamespace", text).required(),
 		key("kmsProviders", reference("kmsProviders")).required(),
 		key("bypassAutoEncryption", boolean),
-		key("schemaMap", objectOf("", andOthers(document()))),
+		key("schemaMap", objectOf("").with(document())),
 		key("extraOptions", document()),
-		key("encryptedFieldsMap", objectOf("", andOthers(document()))),
+		key("encryptedFieldsMap", objectOf("").with(document())),
 		key("bypassQueryAnalysis", boolean),
 		key("keyExpirationMS", integer),
 	),
@@ -155,9 +153,9 @@ var format = definitions{
 	"collectionData": objectOf("a collectionData",
 		key("collectionName", text).required(),
 		key("databaseName", text).required(),
-		key("createOptions", objectOf("createOptions", andOthers(anything{}),
+		key("createOptions", objectOf("createOptions",
 			key("writeConcern", forbidden("the test runner always creates collections with write concern majority")),
-		)).since(9),
+		).with(anything{})).since(9),
 		key("documents", listOf(document())).required(),
 	),
 
@@ -179,12 +177,11 @@ var format = definitions{
 		key("expectError", reference("expectedError")),
 		key("expectResult", anything{}),
 		key("saveResultAsEntity", text),
-		notBoth("expectError", "expectResult", "saveResultAsEntity"),
-		notBoth("ignoreResultAndError", "expectResult", "expectError", "saveResultAsEntity"),
+	).notBoth("expectError", "expectResult", "saveResultAsEntity").
+		notBoth("ignoreResultAndError", "expectResult", "expectError", "saveResultAsEntity").
 		dependsOn(arguments),
-	),
-	"expectedError": objectOf("an expectedError", someKey(),
-		key("isError", always{true, "an operation without expectError must succeed anyway"}),
+	"expectedError": nonEmpty("an expectedError",
+		key("isError", always("an operation without expectError must succeed anyway")),
 		key("isClientError", boolean),
 		key("isTimeoutError", boolean).since(9),
 		key("errorContains", text),
@@ -203,13 +200,12 @@ var format = definitions{
 		key("eventType", oneOf("command", "cmap").since(10, "sdam")).since(3),
 		key("events", listOf(anything{})).required(),
 		key("ignoreExtraEvents", boolean).since(7),
-		dependsOn(dependency{key: "events", sibling: "eventType", absent: "command", shapes: map[string]shape{
-			"command": listOf(reference("expectedCommandEvent")),
-			"cmap":    listOf(reference("expectedCmapEvent")),
-			"sdam":    listOf(reference("expectedSdamEvent")),
-		}}),
-	),
-	"expectedCommandEvent": objectOf("an expected event of type command", oneKey(),
+	).dependsOn(dependency{key: "events", sibling: "eventType", absent: "command", shapes: map[string]shape{
+		"command": listOf(reference("expectedCommandEvent")),
+		"cmap":    listOf(reference("expectedCmapEvent")),
+		"sdam":    listOf(reference("expectedSdamEvent")),
+	}}),
+	"expectedCommandEvent": choiceOf("an expected event of type command",
 		event("commandStartedEvent",
 			key("command", document()),
 			key("commandName", text),
@@ -231,7 +227,7 @@ var format = definitions{
 			key("hasServerConnectionId", boolean).since(6),
 		),
 	),
-	"expectedCmapEvent": objectOf("an expected event of type cmap", oneKey(),
+	"expectedCmapEvent": choiceOf("an expected event of type cmap",
 		event("poolCreatedEvent"),
 		event("poolReadyEvent"),
 		event("poolClearedEvent",
@@ -247,7 +243,7 @@ var format = definitions{
 		event("connectionCheckedOutEvent"),
 		event("connectionCheckedInEvent"),
 	),
-	"expectedSdamEvent": objectOf("an expected event of type sdam", oneKey(),
+	"expectedSdamEvent": choiceOf("an expected event of type sdam",
 		event("serverDescriptionChangedEvent",
 			key("previousDescription", reference("serverDescription")),
 			key("newDescription", reference("serverDescription")),
@@ -302,7 +298,7 @@ var format = definitions{
 var topologyType = oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced")
 
 // event is the key of an expected event.
-func event(name string, parts ...part) field { return key(name, objectOf("a "+name, parts...)) }
+func event(name string, keys ...field) field { return key(name, objectOf("a "+name, keys...)) }
 
 // provider is the key of a KMS provider with its credentials. Where there is
 // an accessToken, which came later, it stands for all others.
@@ -312,9 +308,9 @@ func provider(name, article string, credentials ...string) field {
 		k := key(c, reference("credential"))
 		if c == "accessToken" {
 			k = k.since(28)
-			notBoth(c, credentials[:i]...).join(&o)
+			o = o.notBoth(c, credentials[:i]...)
 		}
-		k.join(&o)
+		o.fields = append(o.fields, k)
 	}
 	return key(name, o).labelledSince(18)
 }

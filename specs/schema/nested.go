@@ -10,33 +10,28 @@ import (
 // misspelt there, an assertion in a callback for example, would go unnoticed.
 // The newest version applies, whatever the file declares.
 func Nested(root *source.Value) []Problem {
-	if root == nil {
-		return nil
-	}
-	w := walk{declared: newest, granted: unlisted, problems: new([]Problem)}
-	suite.explain(w, root)
-	return *w.problems
+	return explain(walk{declared: newest, granted: unlisted}, root)
 }
 
 // The options that operations and entities share ("Common Options").
 var (
 	readConcern    = key("readConcern", documentOf("readConcern", key("level", anything{})))
-	readPreference = key("readPreference", documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")))
-	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")))
+	readPreference = key("readPreference", documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")...))
+	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
 // sessionOptions follow Causal Consistency, Snapshot Reads, Transactions and
 // Client Side Operations Timeout.
-var sessionOptions = documentOf("sessionOptions",
+var sessionOptions = documentOf("sessionOptions", append(
 	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
-	key("defaultTransactionOptions", documentOf("defaultTransactionOptions",
-		keys("maxCommitTimeMS", "timeoutMS"), readConcern, readPreference, writeConcern,
+	key("defaultTransactionOptions", documentOf("defaultTransactionOptions", append(
+		keys("maxCommitTimeMS", "timeoutMS"), readConcern, readPreference, writeConcern)...,
 	)),
-)
+)...)
 
 // bucketOptions follow GridFS, "Configurable GridFSBucket class".
-var bucketOptions = documentOf("bucketOptions",
-	keys("bucketName", "chunkSizeBytes", "disableMD5", "timeoutMS"), readConcern, readPreference, writeConcern,
+var bucketOptions = documentOf("bucketOptions", append(
+	keys("bucketName", "chunkSizeBytes", "disableMD5", "timeoutMS"), readConcern, readPreference, writeConcern)...,
 )
 
 // arguments are what is known of the arguments of all operations.
@@ -53,22 +48,20 @@ var arguments = dependency{key: "arguments", sibling: "name", deep: true, otherw
 	"clientBulkWrite":               argumentsOf(writeModels("clientBulkWrite")),
 }}
 
-func argumentsOf(parts ...part) object {
-	return objectOf("", append(parts, readConcern, readPreference, writeConcern, andOthers(anything{}))...)
+func argumentsOf(keys ...field) object {
+	return objectOf("", append(keys, readConcern, readPreference, writeConcern)...).with(anything{})
 }
 
 // writeModels is the argument in which an operation takes write models.
 func writeModels(operation string) field {
 	argument, models := operations.Models(operation)
-	model := objectOf("a write model", oneKey())
+	model := choiceOf("a write model")
 	for _, m := range models {
 		body := objectOf("write model " + m.Name)
 		for _, a := range m.Arguments {
-			f := key(a.Name, anything{})
-			f.mandatory = a.Required
-			f.join(&body)
+			body.fields = append(body.fields, field{name: a.Name, shape: anything{}, mandatory: a.Required})
 		}
-		key(m.Name, body).join(&model)
+		model.fields = append(model.fields, key(m.Name, body))
 	}
 	return key(argument, listOf(model))
 }

@@ -1,10 +1,6 @@
 package schema
 
-import (
-	"strings"
-
-	"github.com/unified-test-runner/utr/source"
-)
+import "github.com/unified-test-runner/utr/source"
 
 // A Problem is one thing that is wrong with a file.
 type Problem struct {
@@ -22,11 +18,9 @@ type Problem struct {
 
 // String gives file:line:column: path: message.
 func (p Problem) String() string {
-	var parts []string
-	for _, part := range [...]string{p.Position.String(), p.Path, p.Message} {
-		if part != "" {
-			parts = append(parts, part)
-		}
+	path := p.Path
+	if path != "" {
+		path += ": "
 	}
-	return strings.Join(parts, ": ")
+	return p.Position.String() + ": " + path + p.Message
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -16,11 +17,6 @@ type shape interface {
 	schema(d *derivation) any
 	// explain reports every problem of a value.
 	explain(w walk, v *source.Value)
-	// noun completes "must be …".
-	noun() string
-	// accepts reports whether a value is of the right JSON type, so that one
-	// alternative of an either can be chosen by it.
-	accepts(v *source.Value) bool
 }
 
 // anything is the shape of a value that the schema does not look into.
@@ -37,12 +33,8 @@ const (
 	text    = scalar(source.String)
 )
 
-// always is the shape of a boolean that has one possible value; the text
-// says why.
-type always struct {
-	value bool
-	why   string
-}
+// always is the shape of a boolean that must be true; the text says why.
+type always string
 
 type version struct{}
 
@@ -75,13 +67,14 @@ func (e enumeration) since(minor int, values ...string) enumeration {
 	return e
 }
 
-func (e enumeration) find(value string) (term, bool) {
+// upTo gives the values that a minor version has.
+func (e enumeration) upTo(minor int) (values []string) {
 	for _, t := range e {
-		if t.value == value {
-			return t, true
+		if t.from <= minor {
+			values = append(values, t.value)
 		}
 	}
-	return term{}, false
+	return values
 }
 
 type list struct {
@@ -101,6 +94,20 @@ type alternative struct {
 	from  int
 }
 
+// kindOf gives the JSON type of what an alternative or a dependent value is.
+func kindOf(s shape) source.Kind {
+	switch s := s.(type) {
+	case scalar:
+		return source.Kind(s)
+	case list:
+		return source.Array
+	case reference:
+		return kindOf(format[string(s)])
+	default:
+		return source.Document
+	}
+}
+
 type object struct {
 	title     string // completes "… has no key x": "a test"
 	fields    []field
@@ -109,6 +116,9 @@ type object struct {
 	most      int   // keys; 0: any number
 	apart     [][2]string
 	depending *dependency
+	// deep says that it is any document to the JSON schemas: only [Nested] looks
+	// into it.
+	deep bool
 }
 
 type field struct {
@@ -127,83 +137,72 @@ type dependency struct {
 	absent       string // counts as the sibling's value if there is none
 	shapes       map[string]shape
 	otherwise    shape // for values that shapes lacks; nil for any
-	// deep keeps it out of the JSON schemas: only [Nested] looks there.
-	deep bool
+	deep         bool  // as in object
 }
 
-// part is what an object is put together from.
-type part interface{ join(*object) }
+func objectOf(title string, keys ...field) object { return object{title: title, fields: keys} }
 
-func objectOf(title string, parts ...part) object {
-	o := object{title: title}
-	for _, p := range parts {
-		p.join(&o)
+// nonEmpty is the shape of an object with at least one key.
+func nonEmpty(title string, keys ...field) object {
+	return object{title: title, fields: keys, least: 1}
+}
+
+// choiceOf is the shape of an object with exactly one of the keys.
+func choiceOf(title string, keys ...field) object {
+	return object{title: title, fields: keys, least: 1, most: 1}
+}
+
+// document is the shape of an object with any keys.
+func document() object { return objectOf("").with(anything{}) }
+
+// documentOf is document to the JSON schemas, and to [Nested] an object.
+func documentOf(title string, keys ...field) object {
+	return object{title: title, fields: keys, deep: true}
+}
+
+// with allows other keys, with values of a shape.
+func (o object) with(others shape) object { o.others = others; return o }
+
+// notBoth says that a key excludes each of the others.
+func (o object) notBoth(a string, others ...string) object {
+	for _, b := range others {
+		o.apart = append(o.apart, [2]string{a, b})
 	}
 	return o
 }
 
+// dependsOn gives a key the shape that the value of a sibling chooses.
+func (o object) dependsOn(d dependency) object { o.depending = &d; return o }
+
 func key(name string, s shape) field { return field{name: name, shape: s} }
 
 // keys are keys with any value.
-func keys(names ...string) part {
-	return joining(func(o *object) {
-		for _, name := range names {
-			key(name, anything{}).join(o)
-		}
-	})
+func keys(names ...string) (all []field) {
+	for _, name := range names {
+		all = append(all, key(name, anything{}))
+	}
+	return all
 }
-
-func (f field) join(o *object) { o.fields = append(o.fields, f) }
 
 func (f field) required() field                 { f.mandatory = true; return f }
 func (f field) since(minor int) field           { f.from = minor; return f }
 func (f field) labelledSince(minor int) field   { f.labelled = minor; return f }
 func (f field) deprecatedSince(minor int) field { f.deprecated = minor; return f }
 
-type joining func(*object)
+// label is what a labelled key has after its name.
+const label = `:[a-zA-Z0-9_]+`
 
-func (j joining) join(o *object) { j(o) }
-
-func someKey() part { return joining(func(o *object) { o.least = 1 }) }
-func oneKey() part  { return joining(func(o *object) { o.least, o.most = 1, 1 }) }
-
-func andOthers(s shape) part { return joining(func(o *object) { o.others = s }) }
-
-// notBoth says that a key excludes each of the others.
-func notBoth(a string, others ...string) part {
-	return joining(func(o *object) {
-		for _, b := range others {
-			o.apart = append(o.apart, [2]string{a, b})
-		}
-	})
-}
-
-// dependsOn gives a key, listed before, the shape that the value of a sibling
-// chooses.
-func dependsOn(d dependency) part { return joining(func(o *object) { o.depending = &d }) }
-
-// document is the shape of an object with any keys.
-func document() object { return objectOf("", andOthers(anything{})) }
-
-// within is the shape of an object that is any document to the JSON schemas,
-// and to [Nested] the object inside.
-type within struct {
-	object
-	inside object
-}
-
-func documentOf(title string, parts ...part) within {
-	return within{document(), objectOf(title, parts...)}
-}
+var isLabel = regexp.MustCompile(`^` + label + `$`)
 
 // find gives the field that a key names, and the minor version from which it
 // may be written like that.
 func (o object) find(name string) (f field, from int, ok bool) {
 	for _, f := range o.fields {
-		if f.name == name {
+		rest, begins := strings.CutPrefix(name, f.name)
+		switch {
+		case begins && rest == "":
 			return f, f.from, true
-		}
-		if f.labelled > 0 && isLabelled(f.name, name) {
+		case begins && f.labelled > 0 && isLabel.MatchString(rest):
 			return f, max(f.from, f.labelled), true
 		}
 	}

@@ -23,30 +23,13 @@ func Versions() []string {
 	return versions
 }
 
-// A VersionError says why a schemaVersion cannot be validated against.
-type VersionError struct {
-	Version   string // as the file has it
-	Malformed bool   // it is not two or three numbers joined by dots
-	reason    string
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("schemaVersion %q is %s", e.Version, e.reason)
-}
-
-// Check says whether a schemaVersion can be validated against: nil, or a
-// *[VersionError]. A patch component is accepted and makes no difference, as
-// section "Schema Version" has one schema for each minor version; but a patch of
-// Newest is newer than it ("Test Runner Support").
-func Check(version string) error {
-	_, err := minorOf(version)
-	return err
-}
-
-// minorOf gives the minor version of a known version, or a *VersionError.
+// minorOf gives the minor version of a known version. A patch component is
+// accepted and makes no difference, as section "Schema Version" has one schema for
+// each minor version; but a patch of Newest is newer than it ("Test Runner
+// Support").
 func minorOf(version string) (int, error) {
 	if !isVersion.MatchString(version) {
-		return 0, &VersionError{version, true, fmt.Sprintf("not a version: two or three numbers joined by dots, such as %q", Newest)}
+		return 0, fmt.Errorf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q", version, Newest)
 	}
 	parts := strings.Split(version, ".")
 	number := func(s string) int {
@@ -58,9 +41,9 @@ func minorOf(version string) (int, error) {
 	}
 	switch minor := number(parts[1]); {
 	case number(parts[0]) != major:
-		return 0, &VersionError{version, false, "of another major version; known are 1.0 to " + Newest}
+		return 0, fmt.Errorf("schemaVersion %q is of another major version; known are 1.0 to %s", version, Newest)
 	case minor > newest, minor == newest && len(parts) == 3 && number(parts[2]) > 0:
-		return 0, &VersionError{version, false, "newer than " + Newest + ", the newest that is known"}
+		return 0, fmt.Errorf("schemaVersion %q is newer than %s, the newest that is known", version, Newest)
 	default:
 		return minor, nil
 	}

@@ -11,17 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-func (anything) noun() string    { return "any value" }
-func (forbidden) noun() string   { return "absent" }
-func (s scalar) noun() string    { return withArticle(source.Kind(s)) }
-func (a always) noun() string    { return strconv.FormatBool(a.value) }
-func (version) noun() string     { return `a version of two or three numbers, such as "4.2" or "4.2.1"` }
-func (r reference) noun() string { return string(r) }
-func (enumeration) noun() string { return "a string" }
-func (list) noun() string        { return "an array" }
-func (object) noun() string      { return "an object" }
-func (either) noun() string      { return "one of several" }
-
 func withArticle(k source.Kind) string {
 	switch k {
 	case source.Null:
@@ -37,15 +26,11 @@ func withArticle(k source.Kind) string {
 func describe(v *source.Value) string {
 	switch v.Kind {
 	case source.Bool:
-		return strconv.FormatBool(v.Bool)
+		return v.JSON()
 	case source.Int:
-		return "the integer " + strconv.FormatInt(v.Int, 10)
+		return "the integer " + v.JSON()
 	case source.Float:
-		text := strconv.FormatFloat(v.Float, 'g', -1, 64)
-		if isDigits(text) {
-			text += ".0" // as it was written, or could have been
-		}
-		return "the number " + text
+		return "the number " + v.JSON()
 	case source.String:
 		return "the string " + strconv.Quote(shorten(v.String))
 	default:
@@ -89,8 +74,7 @@ func (o object) subject() string {
 	return o.title
 }
 
-func (o object) keys(minor int) []string {
-	var keys []string
+func (o object) keys(minor int) (keys []string) {
 	for _, f := range o.fields {
 		if f.from <= minor {
 			keys = append(keys, f.name)
@@ -139,6 +123,9 @@ var homes = sync.OnceValue(func() map[string][]string {
 				add(a.shape)
 			}
 		case object:
+			if s.deep {
+				return
+			}
 			for _, f := range s.fields {
 				if s.title != "" {
 					homes[f.name] = append(homes[f.name], s.title)

@@ -1,33 +1,53 @@
-// Command generate writes the suites that are made from tables. It is run by
-// go generate in package specs.
+// Command generate writes suites from tables. It is run by go generate in
+// package specs.
+//
+// What all specifications have in common comes first: files, clients,
+// operations, fail points, and stories of what can happen to an operation, from
+// which its test follows: what is sent, what is raised, what is left behind. A
+// policy is what the stories of reads and of writes differ in. The files
+// reads.go, writes*.go and backpressure*.go have the tables of a specification
+// each: operations, errors, and stories of its own. Every test says in its
+// description which rule of reference/retry it checks.
+//
+// The suites are for any driver and any deployment since server 4.2. What a
+// test needs beyond that stands in its runOnRequirements, and each file
+// declares the lowest schemaVersion that it can.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/unified-test-runner/utr/specs/internal/suites"
-	"github.com/unified-test-runner/utr/specs/internal/suites/backpressure"
-	"github.com/unified-test-runner/utr/specs/internal/suites/reads"
-	"github.com/unified-test-runner/utr/specs/internal/suites/writes"
+	"strings"
 )
 
+// Specification is a folder of suites.
+type Specification struct {
+	Name  string // of the folder below specs
+	Files []*File
+}
+
+// Title begins the descriptions of files.
+func (s Specification) Title() string { return strings.ReplaceAll(s.Name, "-", " ") }
+
+// Database is that of the initial data.
+func (s Specification) Database() string { return "utr-" + s.Name }
+
 // all are the specifications with tables.
-func all() []suites.Specification {
-	return []suites.Specification{reads.Suites(), writes.Suites(), backpressure.Suites()}
+func all() []Specification {
+	return []Specification{readSuites(), writeSuites(), overloadSuites()}
 }
 
 func main() {
 	for _, s := range all() {
-		if err := write(s); err != nil {
+		if err := s.write(); err != nil {
 			fmt.Fprintln(os.Stderr, "generate:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-func write(s suites.Specification) error {
+func (s Specification) write() error {
 	files, err := s.Render()
 	if err != nil {
 		return err
@@ -41,4 +61,20 @@ func write(s suites.Specification) error {
 		}
 	}
 	return nil
+}
+
+// Render writes the suites by file name.
+func (s Specification) Render() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, f := range s.Files {
+		text, err := f.render(s)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := out[f.Name+".yml"]; twice {
+			return nil, fmt.Errorf("there are two files %s", f.Name)
+		}
+		out[f.Name+".yml"] = text
+	}
+	return out, nil
 }

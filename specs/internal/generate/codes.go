@@ -1,4 +1,4 @@
-package suites
+package main
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ type Code struct {
 	Name   string
 }
 
-// The server errors of the suites.
+// The server errors of the
 var (
 	BadValue                           = Code{2, "BadValue"}
 	HostUnreachable                    = Code{6, "HostUnreachable"}

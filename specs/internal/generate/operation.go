@@ -1,10 +1,13 @@
-package suites
+package main
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Operation is an operation with one command, and what is known of it.
@@ -50,10 +53,18 @@ func (o Operation) Title() string {
 	return title
 }
 
-// Complete fills in what a table leaves out: an operation is called on the
-// collection, has the command of its name, sends it to the database of its
-// object, and puts its arguments into it.
-func Complete(database string, list []Operation) []Operation {
+//go:embed operations.yml
+var operationTables string
+
+// table reads a table of operations on a database, and fills in what it leaves
+// out: an operation is called on the collection, has the command of its name,
+// sends it to the database of its object, and puts its arguments into it.
+func table(name, database string) []Operation {
+	var tables map[string][]Operation
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(operationTables, "DATABASE", database)), &tables); err != nil {
+		panic(err) // the file is a part of the program
+	}
+	list := tables[name]
 	for i := range list {
 		o := &list[i]
 		o.Object, o.Command, o.Arguments = cmp.Or(o.Object, "collection"), cmp.Or(o.Command, o.Name), cmp.Or(o.Arguments, "{}")
@@ -68,7 +79,7 @@ func Complete(database string, list []Operation) []Operation {
 			o.Database = database
 		}
 		if o.Started == "" {
-			o.Started = Merge("{ "+o.Command+": "+target+" }", inside(o.Arguments))
+			o.Started = Merge("{ "+o.Command+": "+target+" }", fieldsOf(o.Arguments))
 		}
 	}
 	return list
@@ -162,14 +173,14 @@ func Merge(document, fields string) string {
 	if fields == "" {
 		return document
 	}
-	if inner := inside(document); inner != "" {
+	if inner := fieldsOf(document); inner != "" {
 		fields = inner + ", " + fields
 	}
 	return "{ " + fields + " }"
 }
 
-// inside are the fields of a document in flow YAML.
-func inside(document string) string {
+// fieldsOf are the fields of a document in flow YAML.
+func fieldsOf(document string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
 }
 

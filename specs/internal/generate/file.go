@@ -1,4 +1,4 @@
-package suites
+package main
 
 import (
 	"bytes"
@@ -86,7 +86,8 @@ func (f *File) render(s Specification) ([]byte, error) {
 	}
 	version, ok := schema.Lowest(root)
 	if !ok {
-		return nil, fmt.Errorf("%s: %v", f.Name, schema.Validate(schema.Newest, root))
+		problems, err := schema.Validate(schema.Newest, root)
+		return nil, fmt.Errorf("%s: %v %w", f.Name, problems, err)
 	}
 	if least := Least(text); minor(version) < minor(least) {
 		version = least

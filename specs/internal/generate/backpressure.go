@@ -1,0 +1,260 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// overloadSuites are the suites of client backpressure.
+func overloadSuites() Specification {
+	var files []*File
+	for _, o := range operations() {
+		f := Of(o, requirement(o), clients(), overloadStories(o),
+			"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
+			"have both labels.")
+		if !o.Reads {
+			f.Empty = []string{written}
+		}
+		if o.Before != nil {
+			f.Entities = Objects(overloadDatabase, "setup", "database")
+		}
+		files = append(files, f)
+	}
+	return Specification{Name: "client-backpressure", Files: append(files, getMore(), watching(), killCursors(), overloadStandalone(), mixed(), otherErrors(), overloadTransactions(), convenient(), retargeting(),
+		overloadOtherMongos(), overloadTimeouts(), baseBackoff(), connections(), retries(), sameMongos(), overloadSequences(), commitSequences(),
+		establishment(), authentication())}
+}
+
+// clients are one for each value of the options, which most suites have.
+func clients() []Client {
+	return []Client{Observed("client", ""), Observed("noReads", "retryReads: false"),
+		Observed("noWrites", "retryWrites: false"),
+		Observed("none", "maxAdaptiveRetries: 0")}
+}
+
+// tell adds a test for each story of each operation with one of these titles.
+func tell(f *File, titles []string, stories ...Story) {
+	for _, title := range titles {
+		f.Tell(named(title), stories...)
+	}
+}
+
+// overloadStories are made for every operation.
+func overloadStories(o Operation) []Story {
+	list := []Story{
+		{Says: "is retried twice after overload errors (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
+		{Says: "is retried no more than twice after overload errors (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
+		{Says: "is not retried with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
+		{Says: "is not retried after an error with " + overloaded + " alone (R34)", Fails: overloadedOnly, Attempts: 1, Raises: raisesOverloadedOnly},
+		{Says: "is not retried after an error with " + retryable + " alone (R34)", Fails: Labelled(limited, retryable), Attempts: 1,
+			Raises: RaisedLabels(limited, retryable, overloaded)},
+		{Says: "is not retried after an error without labels (R34)", Fails: Labelled(limited), Attempts: 1,
+			Raises: RaisedLabels(limited, "", both)},
+	}
+	off := func(by, option string) Story {
+		return Story{Says: "is not retried after an overload error with " + option + " false (B3)", By: by, Fails: overload, Attempts: 1,
+			Raises: raisesOverload}
+	}
+	other := func(by, option string) Story {
+		return Story{Says: "is retried once after an overload error with " + option + " false (B1)", By: by, Fails: overload, Attempts: 2}
+	}
+	switch {
+	case generic(o):
+		return append(list, off("noReads", "retryReads"), off("noWrites", "retryWrites"))
+	case o.Reads:
+		return append(list, off("noReads", "retryReads"), other("noWrites", "retryWrites"))
+	default:
+		return append(list, off("noWrites", "retryWrites"), other("noReads", "retryReads"))
+	}
+}
+
+// twoBatches are the arguments of a find with a getMore.
+const twoBatches = "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"
+
+// threeDocuments are the result of a cursor with a getMore.
+const threeDocuments = "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"
+
+// getMore is retried for overload errors only.
+func getMore() *File {
+	f := NewFile("getMore", "getMore", anywhere,
+		"getMore is no retryable read, and is retried for overload errors all the same.")
+	f.Clients = clients()
+	for _, o := range []Operation{
+		GetMore("find", overloadDatabase, twoBatches),
+		GetMore("aggregate", overloadDatabase, "{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }"),
+	} {
+		o.Reads, o.Result = true, threeDocuments
+		for _, s := range overloadStories(o) {
+			s.Seen = Cursor(o.Name, overloadDatabase)
+			f.Tell(o, s)
+		}
+	}
+	return f
+}
+
+// watching has the getMore of a change stream, which is not resumed for an
+// error that is retried.
+func watching() *File {
+	f := NewFile("change-streams", "getMore of a change stream", labelling,
+		"An overload error of a getMore is retried; the change stream is not opened anew for it.")
+	f.Clients = clients()
+	f.Entities = Objects(overloadDatabase, "setup", "collection")
+	open := StartedEvent("{ aggregate: "+Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", overloadDatabase)
+	more := GetMore("find", overloadDatabase, "")
+	more.Heading, more.Object, more.Name, more.Reads = "getMore of a change stream", "stream", "iterateUntilDocumentOrError", true
+	more.Result = "{ operationType: insert, documentKey: { _id: 4 } }"
+	for _, s := range []Story{
+		{Says: "is retried twice after overload errors (B1)", By: "client", Mode: Times(2), Attempts: 3},
+		{Says: "is retried no more than twice after overload errors (B4)", By: "client", Mode: Always, Attempts: 3, Raises: raisesOverload},
+		{Says: "is not retried after an overload error with retryReads false (B3)", By: "noReads", Attempts: 1, Raises: raisesOverload},
+		{Says: "is not retried after an overload error with maxAdaptiveRetries 0 (B4)", By: "none", Attempts: 1, Raises: raisesOverload},
+	} {
+		s.Before = []string{
+			"{ name: createChangeStream, object: collection" + Suffix(s.By) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
+			"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }"}
+		s.Fails, s.Seen = overload, []string{open, SucceededEvent("aggregate")}
+		s.Extra = s.Raises == "" // there may be a getMore without the document after those that failed
+		f.Tell(more, s)
+	}
+	return f
+}
+
+// killCursors has no result that anybody sees but in events.
+func killCursors() *File {
+	client := Observed("client", "")
+	client.Ignore = []string{"abortTransaction"}
+	f := NewFile("killCursors", "killCursors", anywhere,
+		"The command that closes a cursor is retried for overload errors, and its errors are not raised.")
+	f.Clients = []Client{client}
+	kill := Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: overloadDatabase,
+		Started: "{ killCursors: " + Collection + " }", Reads: true}
+	for _, s := range []struct {
+		says, mode, data  string
+		attempts, failing int
+	}{
+		{"is retried twice after overload errors (B1)", Times(2), overload, 3, 2},
+		{"is retried no more than twice after overload errors (B4)", Always, overload, 3, 3},
+		{"is not retried after an error with " + overloaded + " alone (R34)", Times(1), overloadedOnly, 1, 1},
+	} {
+		f.Tell(kill, Story{Says: s.says, Points: []string{FailPoint("killCursors", s.mode, s.data),
+			"{ name: createFindCursor, object: collection, arguments: " + twoBatches + ", saveResultAsEntity: cursor }"},
+			Seen: Cursor("find", overloadDatabase), Then: kill.Attempts(s.attempts, s.failing, "")})
+	}
+	return f
+}
+
+// overloadStandalone has no retryable writes, and overload retries of writes.
+func overloadStandalone() *File {
+	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
+		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
+	f.Clients = clients()
+	for _, o := range operations() {
+		if o.Carries != numberedOne || o.Since != "" {
+			continue
+		}
+		o.Heading, o.Carries = o.Title()+" on a standalone", Unnumbered
+		for _, s := range overloadStories(o) {
+			if !strings.HasSuffix(s.Says, "(B4)") || s.Attempts == 1 { // the limit is the same as elsewhere
+				f.Tell(o, s)
+			}
+		}
+		f.Tell(o, Story{Says: fmt.Sprintf("is not retried after HostUnreachable with %s and %s (W32)", overloaded, writable), Attempts: 1,
+			Fails: Labelled(unreachable, overloaded, writable), Raises: RaisedCode(unreachable)})
+	}
+	return f
+}
+
+// retries are other values of maxAdaptiveRetries.
+func retries() *File {
+	f := NewFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling,
+		"The option replaces the limit of two retries, for reads, writes and generic commands alike.")
+	names := []string{"one", "two", "three"}
+	f.Clients = nil
+	for n, by := range names {
+		f.Clients = append(f.Clients, Observed(by, fmt.Sprintf("maxAdaptiveRetries: %d", n+1)))
+	}
+	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
+		for n, by := range names {
+			f.Tell(named(title), Story{Says: fmt.Sprintf("is retried no more often than maxAdaptiveRetries %d says (B4)", n+1), By: by,
+				Mode: Always, Fails: overload, Raises: raisesOverload, Attempts: n + 2})
+		}
+		f.Tell(named(title), Story{Says: "is retried three times with maxAdaptiveRetries 3 (B4)", By: "three",
+			Mode: Times(3), Fails: overload, Attempts: 4})
+	}
+	return f
+}
+
+const overloadDatabase = "utr-client-backpressure"
+
+// Labels.
+const (
+	overloaded = SystemOverloadedError
+	retryable  = RetryableError
+	writable   = RetryableWriteError
+	noWrites   = NoWritesPerformed
+	both       = overloaded + ", " + retryable
+	written    = "written" // the collection of aggregations that write
+)
+
+// limited is the error of the ingress request rate limiter. No other policy
+// retries it.
+var limited = RateLimitExceeded
+
+// Data of failCommand for a retryable overload error, and for errors with one
+// of its labels; and the retryable overload error as it is raised.
+var (
+	overload             = Labelled(limited, overloaded, retryable)
+	overloadedOnly       = Labelled(limited, overloaded)
+	raisesOverload       = RaisedLabels(limited, both, "")
+	raisesOverloadedOnly = RaisedLabels(limited, overloaded, retryable)
+	unreachable          = HostUnreachable
+)
+
+// numberedOne is what the attempts of a retryable write carry.
+const numberedOne = `txnNumber: { $numberLong: "1" }`
+
+// generic operations are subject to both options.
+func generic(o Operation) bool { return o.Name == "runCommand" }
+
+// operations are all that one command carries.
+func operations() []Operation {
+	list := append(readOperations(overloadDatabase), Operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
+		Database: overloadDatabase, Reads: true, Started: "{ mapReduce: " + Collection + ", out: { inline: 1 } }",
+		Arguments: `{ map: { $code: "function inc() { return emit(0, this.x + 1) }" }, ` +
+			`reduce: { $code: "function sum(key, values) { return values.reduce((acc, x) => acc + x); }" }, out: { inline: 1 } }`})
+	for i := range list {
+		list[i].Carries = Unnumbered
+	}
+	for _, o := range writeOperations(overloadDatabase) {
+		o.Carries = numberedOne
+		list = append(list, o)
+	}
+	list = append(list, otherWrites(overloadDatabase)...)
+	for _, o := range []Operation{RunCommand("ping", "{ ping: 1 }"),
+		RunCommand("find", "{ find: "+Collection+", filter: { _id: 1 } }")} {
+		o.Database, o.Result = overloadDatabase, "{ ok: 1 }"
+		list = append(list, o)
+	}
+	for i, o := range list {
+		if generic(o) || o.Object == "bucket" {
+			list[i].Carries = ""
+		}
+	}
+	return list
+}
+
+func named(title string) Operation { return Named(operations(), title) }
+
+// Servers that obey error labels in fail points: all of them, and those with
+// retryable writes and change streams.
+var (
+	anywhere = Servers("4.4", "")
+)
+
+// requirement is for what an operation needs.
+func requirement(o Operation) string {
+	if o.Carries == numberedOne || o.Watches {
+		return labelling
+	}
+	return anywhere
+}

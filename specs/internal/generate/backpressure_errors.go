@@ -1,0 +1,177 @@
+package main
+
+import (
+	"slices"
+)
+
+// patient are options with which a client that backs off after every error
+// runs out of time, but for one run in fifty, and one that does so after
+// overload errors alone has time to spare.
+const patient = "maxAdaptiveRetries: 8, timeoutMS: 3000"
+
+// overloadSequences are attempts that fail in different ways.
+func overloadSequences() *File {
+	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
+		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
+		"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000"),
+		Observed("one", "maxAdaptiveRetries: 1"), Observed("patient", patient)}
+	notFound, raises := HostNotFound, RaisedLabels
+	over, other, second := overload, Labelled(unreachable, writable), Labelled(notFound, writable)
+	// Retryable by the other policies.
+	lost := raises(unreachable, "", overloaded)
+	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
+		Story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
+		Story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other},
+			Attempts: 3, Raises: lost},
+		Story{Says: "is retried twice after HostUnreachable and an overload error (B2)", Each: []string{other, over}, Attempts: 3},
+		Story{Says: "is retried no more than twice after HostUnreachable and overload errors (B2)", Each: []string{other, over, over},
+			Attempts: 3, Raises: raisesOverload},
+		Story{Says: "is retried no more than twice after different errors with an overload error between them (B2)",
+			Each: []string{other, over, second}, Attempts: 3, Raises: raises(notFound, "", overloaded)},
+		Story{Says: "is not retried again after HostUnreachable twice, though an overload error would follow (R35)",
+			Each: []string{other, other, over}, Attempts: 2, Raises: lost},
+		Story{Says: "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", By: "one",
+			Each: []string{over, other}, Attempts: 2, Raises: lost},
+		Story{Says: "is not retried after HostUnreachable three times and an overload error within timeoutMS (B2)", By: "timed",
+			Each: []string{other, other, other, over}, Attempts: 4, Raises: raisesOverload},
+		Story{Says: "is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", By: "timed",
+			Each: []string{over, other, other}, Attempts: 3, Raises: lost},
+		Story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
+			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
+		Story{Says: "backs off after the overload error alone (B6)", By: "patient",
+			Each: append([]string{over}, slices.Repeat([]string{other}, 7)...), Attempts: 9})
+	// Retryable by client backpressure alone.
+	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
+		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
+			Raises: raises(unreachable, writable, overloaded)},
+		Story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, Closes}, Attempts: 2,
+			Raises: WithLabels(RaisedNetwork, "", overloaded)})
+	// Which error is raised: runCommand counts as a write.
+	first, later := Labelled(unreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
+	quiet, quietLater := Labelled(unreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
+	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
+		Story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3,
+			Raises: raises(notFound, overloaded, noWrites)},
+		Story{Says: "raises the first overload error if the others have the label " + noWrites + " (R21)",
+			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded, noWrites)},
+		Story{Says: "raises the overload error between two with the label " + noWrites + " (R20)",
+			Each: []string{quiet, later, quiet}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
+		Story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
+			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded+", "+noWrites, "")})
+	tell(f, []string{"collection.find"},
+		Story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
+			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
+	return f
+}
+
+// commitSequences are commits whose attempts fail in different ways.
+func commitSequences() *File {
+	f := NewFile("commit-sequences", "the write concern of commits that fail in different ways", Sequences(Retrying),
+		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
+		"error. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+	f.Clients = []Client{Watched("client", "")}
+	f.Sessions = true
+	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", "")
+	over, other, either := overload, Labelled(unreachable, writable), Labelled(unreachable, overloaded, writable)
+	const own = "writeConcern: { w: 1 }"
+	for _, r := range []struct {
+		says          string
+		fails         []string
+		own, majority int // attempts with each write concern
+	}{
+		{"keeps its write concern after two overload errors (B1)", []string{over, over}, 3, 0},
+		{"asks for majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
+		{"goes on to ask for majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
+		{"asks for majority after an error with " + overloaded + " that is no retryable overload error (W10)", []string{either}, 1, 1},
+		{"asks for majority after a lost reply (W10)", []string{LostReply}, 1, 1},
+	} {
+		f.Tell(commit, Story{Says: r.says, Each: r.fails,
+			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
+			Seen:   insert.Attempts(1, 0, begins),
+			Then: Join(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
+				commit.Attempts(r.majority, r.majority-1, majority))})
+	}
+	return f
+}
+
+// overload errors that another policy retries, or that come beside others.
+
+// mixed has overload errors and network errors in one operation. The network
+// errors come from a fail point of the storage engine, which only retryable
+// writes on a replica set meet.
+func mixed() *File {
+	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
+		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
+		"those before. What is written is written once.")
+	f.Clients = []Client{Observed("client", ""), Observed("one", "maxAdaptiveRetries: 1"),
+		Observed("timed", "timeoutMS: 20000"), Observed("none", "maxAdaptiveRetries: 0"), Observed("patient", patient)}
+	network := WithLabels(RaisedNetwork, writable, overloaded)
+	lost := SetFailPoint(TransactionalWrite, Times(1), "")
+	breaks := SetFailPoint(TransactionalWrite, Always, BeforeCommit)
+	for _, title := range []string{"collection.insertOne", "collection.insertMany ordered", "collection.updateOne", "collection.deleteOne",
+		"collection.findOneAndUpdate", "collection.bulkWrite ordered"} {
+		o := named(title)
+		once := FailPoint(o.Command, Times(1), overload)
+		later := FailPoint(o.Command, SkipFirst, overload)
+		quiet := FailPoint(o.Command, SkipFirst, Labelled(limited, overloaded, retryable, noWrites))
+		f.Tell(o,
+			Story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []string{once, lost}, Attempts: 3},
+			Story{Says: "is retried twice after an overload error and network errors (B2)", Points: []string{once, breaks}, Attempts: 3,
+				Raises: network},
+			Story{Says: "is retried twice after an overload error and network errors within timeoutMS (B2)", By: "timed",
+				Points: []string{once, breaks}, Attempts: 3, Raises: network},
+			Story{Says: "is retried twice after a lost reply and overload errors (B2)", Points: []string{lost, later}, Attempts: 3,
+				Raises: raisesOverload, Applied: true},
+			Story{Says: "is retried twice after a lost reply and overload errors within timeoutMS (B2)", By: "timed",
+				Points: []string{lost, later}, Attempts: 3, Raises: raisesOverload, Applied: true},
+			Story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []string{lost, quiet},
+				Attempts: 3, Raises: network, Applied: true},
+			Story{Says: "is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", By: "one",
+				Points: []string{once, breaks}, Attempts: 2, Raises: network},
+			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", By: "one",
+				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
+			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", By: "none",
+				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
+			Story{Says: "is retried once after network errors alone with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
+				Attempts: 2, Raises: network})
+	}
+	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
+		o := named(title) // whose error of the storage engine is one of the command
+		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 9,
+			Points: []string{FailPoint(o.Command, Times(1), overload),
+				SetFailPoint(TransactionalWrite, Times(7), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
+	}
+	return f
+}
+
+// otherErrors are retried by the rules of reads or writes, and come of an
+// overloaded server.
+func otherErrors() *File {
+	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
+		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
+		"rules, with the limit of client backpressure.")
+	f.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"),
+		Observed("noReads", "retryReads: false"), Observed("noWrites", "retryWrites: false"),
+		Observed("timed", "timeoutMS: 20000")}
+	raises := RaisedLabels(unreachable, overloaded, "")
+	const after = "after HostUnreachable with " + overloaded
+	for _, r := range []struct{ title, data, off, option string }{
+		{"collection.find", Labelled(unreachable, overloaded), "noReads", "retryReads"},
+		{"collection.aggregate", Labelled(unreachable, overloaded), "noReads", "retryReads"},
+		{"collection.insertOne", Labelled(unreachable, overloaded, writable), "noWrites", "retryWrites"},
+		{"collection.findOneAndUpdate", Labelled(unreachable, overloaded, writable), "noWrites", "retryWrites"},
+	} {
+		f.Tell(named(r.title),
+			Story{Says: "is retried twice " + after + " (B2)", Mode: Times(2), Fails: r.data, Attempts: 3},
+			Story{Says: "is retried no more than twice " + after + " (B4)", Mode: Always, Fails: r.data, Attempts: 3, Raises: raises},
+			Story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: Always,
+				Fails: r.data, Attempts: 3, Raises: raises},
+			Story{Says: "is not retried " + after + " and maxAdaptiveRetries 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
+			Story{Says: "is not retried " + after + " and " + r.option + " false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
+	}
+	// Not retryable by itself.
+	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",
+		Fails: Labelled(unreachable, overloaded, writable), Attempts: 1, Raises: RaisedCode(unreachable)})
+	return f
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// retargeting lets the primary of a replica set be overloaded while its
+// secondaries are not.
+func retargeting() *File {
+	const preferred = "readPreference: primaryPreferred"
+	f := NewFile("retargeting", "enableOverloadRetargeting", Servers("4.4", Sets),
+		"The primary is overloaded for good. With enableOverloadRetargeting the retry of a read that prefers the primary goes to",
+		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
+	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
+		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
+	// A ping on the primary and one on a secondary make the client discover
+	// both, so that the first attempt goes to the one and the retry to the other.
+	ping := func(by, mode string) string {
+		return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 }, readPreference: { mode: %s } } }", Suffix(by), mode)
+	}
+	tell := func(title, by string, s Story) {
+		o := named(title)
+		if o.Reads {
+			o.Result = "" // the secondary may not have the documents yet
+		}
+		if s.Mode == "" {
+			s.Mode = Always
+		}
+		s.By, s.Before = by, []string{ping(by, "primary"), ping(by, "secondary")}
+		s.Seen = slices.Repeat(Pinged(overloadDatabase), 2)
+		f.Tell(o, s)
+	}
+	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct"} {
+		title := "collection." + name
+		tell(title, "client", Story{Says: "is retried on a secondary with enableOverloadRetargeting (R41)", Fails: overload, Attempts: 2})
+		tell(title, "default", Story{Says: "is retried on the primary by default (R41)", Fails: overload, Attempts: 3, Raises: raisesOverload})
+	}
+	tell("collection.find", "off", Story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload,
+		Attempts: 3, Raises: raisesOverload})
+	tell("collection.find", "client", Story{Says: "is retried on the primary after another retryable error (R41)",
+		Fails: Labelled(unreachable), Attempts: 2,
+		Raises: RaisedCode(unreachable)})
+	tell("collection.find", "client", Story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
+		Fails: Labelled(unreachable, overloaded), Attempts: 2})
+	tell("collection.insertOne", "client", Story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
+		Mode: Times(2), Fails: overload, Attempts: 3})
+	return f
+}
+
+// overloadOtherMongos checks the deprioritized server as the suites of retryable reads
+// do: by chance. One retry has to be enough.
+func overloadOtherMongos() *File {
+	const app = "utrOtherMongos"
+	f := NewFile("sharded", "retry on another mongos", Servers("4.4", Sharded),
+		"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
+		"says, and succeeds always; one that ignored the deprioritized server would not for long.")
+	f.Clients = []Client{AllMongoses("client", "maxAdaptiveRetries: 1"),
+		AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
+		AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+Quiet)}
+	// rounds calls an operation that often, with something before each call.
+	rounds := func(title, arguments string, s Story, before ...string) {
+		o := named(title)
+		o.Arguments, o.Result = arguments, ""
+		s.Points = append(s.Points, before...)
+		s.Before = []string{MongosesKnown(s.By)}
+		s.After = slices.Repeat(append(before, o.Call(s.By, "", "")), Rounds-1)
+		f.Tell(o, s)
+	}
+	const find, update = "{ filter: { _id: 1 } }", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
+	updated := []Outcome{{Collection: Collection,
+		Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), "{ _id: 3, x: 33 }"}}}
+	for _, by := range []string{"client", "off"} {
+		option := map[string]string{"client": "", "off": " with enableOverloadRetargeting false"}[by]
+		s := Story{Says: "is retried on another mongos" + option + " (R40)", By: by, Mode: Always, Fails: overload}
+		rounds("collection.find", find, s)
+		s.Outcome = updated
+		rounds("collection.updateOne", update, s)
+		rounds("collection.updateMany", update, s)
+	}
+	// A hello that fails deprioritizes its mongos, too. The connections are idle
+	// for too long each time.
+	idle := Story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle",
+		Require: Servers("4.4.7", Sharded),
+		Points:  []string{FailHello(app, Always)}, Outcome: []Outcome{}}
+	rounds("collection.find", find, idle, Wait(20))
+	rounds("collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }", idle, Wait(20))
+	return f
+}
+
+// sameMongos checks what keeps to its mongos: a cursor, and a transaction with
+// its commit.
+func sameMongos() *File {
+	f := NewFile("sharded-pinned", "retry on the same mongos", Servers("4.4", Sharded),
+		"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
+		"other mongos knows them. Which mongos has the cursor is chance; the session says which one has the transaction.")
+	f.Clients = []Client{WatchedMongoses()}
+	f.Sessions = true
+	known := MongosesKnown("client")
+	more := GetMore("find", overloadDatabase, twoBatches)
+	more.Reads, more.Result = true, threeDocuments
+	f.Tell(more, Story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
+		After: slices.Repeat([]string{FailPoint("getMore", Times(1), overload), more.Call("client", "", "")}, 7)})
+
+	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", undecided)
+	pinned := Special("assertSessionPinned", "session: session")
+	overloads := func(command string) []string {
+		return []string{TargetedFailPoint(command, Times(2), overload)}
+	}
+	before := Join([]string{known}, begin(insert))
+	f.Tell(update, Story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"),
+		With:  "session: session",
+		After: []string{pinned, OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: goesOn,
+		Then: commit.Attempts(1, 0, ""), Outcome: bothWritten})
+	f.Tell(commit, Story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("commitTransaction"),
+		After: []string{pinned}, Seen: insert.Attempts(1, 0, begins), Attempts: 3})
+	return f
+}
+
+// overloadTimeouts checks the limit of retries under timeoutMS, and the backoff that
+// outlasts it. The client long has so many retries that one of the backoffs
+// is longer than timeoutMS by itself: all of them are shorter once in 10^11
+// runs. So the test also passes where backoffs are decided but not slept.
+func overloadTimeouts() *File {
+	f := NewFile("timeoutMS", "retries under timeoutMS", labelling,
+		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
+		"random: one of sixteen is longer than a second in all but one of 10^11 runs.")
+	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
+		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 1000")}
+	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
+		Story{Says: "is retried twice within timeoutMS (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
+		Story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
+		Story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: Always, Fails: overload, Attempts: 3,
+			Raises: raisesOverload},
+		Story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
+		Story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: Times(16), Fails: overload,
+			Attempts: 1, Extra: true,
+			Raises: AnyError})
+	return f
+}
+
+// baseBackoff lets the server say how long to wait: so little that all
+// retries succeed before timeoutMS is over.
+func baseBackoff() *File {
+	const parameter = "externalClientBaseBackoffMS"
+	f := NewFile("baseBackoffMS", "a base of the backoff that the server gives",
+		Merge(Servers("9.0", Sets), "serverParameters: { "+parameter+": 0 }"),
+		"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
+		"would outlast timeoutMS nearly always.")
+	f.Clients = []Client{Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")}
+	f.Entities = Objects(overloadDatabase, "setup", "admin")
+	set := func(n int) []string {
+		return []string{fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)}
+	}
+	tell(f, []string{"collection.find", "collection.insertOne"},
+		Story{Says: "backs off for the time that baseBackoffMS of the error says (B6)", Before: set(1),
+			Mode: Times(7), Fails: overload, After: set(0), Attempts: 8})
+	return f
+}
+
+// connections checks that a connection is not kept during a backoff.
+func connections() *File {
+	f := NewFile("connections", "connections of the attempts", Servers("4.4", Monitored),
+		"Each attempt checks a connection out and in again: none is kept during a backoff.")
+	f.Clients = []Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
+	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
+		Story{Says: "gives the connection back before each backoff (B6)", Mode: Times(2), Fails: overload,
+			Pool: slices.Repeat([]string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}, 3)})
+	return f
+}
+
+// establishment breaks the hello of new connections, which drivers take for an
+// overloaded server (Connection Monitoring and Pooling, "Backpressure-enabled").
+// As in the suites of handshakes, the only connection is idle for too long, and
+// appName keeps the fail point to one client.
+func establishment() *File {
+	const app = "utrEstablishment"
+	client := func(id, options string) Client {
+		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet,
+			"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent")
+	}
+	f := NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
+		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
+		"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts.")
+	f.Clients = []Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
+		client("off", "retryReads: false, retryWrites: false, ")}
+	fails := func(by, says, mode string, failing int, succeeds bool) Story {
+		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailHello(app+by, mode)}, Seen: Pinged(overloadDatabase),
+			Pool: append([]string{CheckOut}, slices.Repeat([]string{CheckOut, CheckOutFailed}, failing)...)}
+		if succeeds {
+			s.Pool, s.Attempts = append(s.Pool, CheckOut), 1
+		} else {
+			s.Raises = WithLabels(RaisedNetwork, both, "")
+		}
+		return s
+	}
+	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"},
+		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, true),
+		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, false),
+		fails("off", "is not retried after a network error in hello with retryReads and retryWrites false (B3)", Times(1), 1, false))
+	f.Tell(named("collection.updateMany"),
+		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", Times(1), 1, false))
+	return f
+}
+
+// authentication breaks what comes after hello, which is not a sign of overload.
+func authentication() *File {
+	f := NewFile("authentication", "connections that cannot be authenticated", "",
+		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",
+		"was sent then.")
+	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10")}
+	f.Require = Authenticated("4.4", Monitored)
+	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},
+		Story{Says: "is not retried after a network error in saslContinue (R34)", Before: Stale("client"),
+			Points: []string{FailPoint("saslContinue", Times(1), Closes)},
+			Raises: WithLabels(RaisedNetwork, "", both), Seen: Pinged(overloadDatabase)})
+	return f
+}

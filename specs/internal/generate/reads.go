@@ -1,0 +1,296 @@
+package main
+
+import (
+	"slices"
+)
+
+var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
+
+// readSuites are the suites of retryable reads.
+func readSuites() Specification {
+	var files []*File
+	for _, o := range readOperations(readDatabase) {
+		files = append(files, Of(o, readRequirement(o), reads.Both(""), readStories(),
+			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads."))
+	}
+	return Specification{Name: "retryable-reads", Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(), readTimeouts(),
+		readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
+}
+
+// everywhere is for what all operations but change streams need.
+var everywhere = Servers("4.2", "")
+
+// readRequirement is for what an operation needs.
+func readRequirement(o Operation) string {
+	if o.Watches {
+		return Servers("4.2", Retrying)
+	}
+	return everywhere
+}
+
+// everything are the objects that all operations are called on.
+var everything = []string{"admin", "database", "collection", "bucket"}
+
+func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
+
+// readStories are made for every operation.
+func readStories() []Story {
+	const off = " with retryReads false (R30)"
+	list := []Story{
+		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
+		Retried("a network error (R10)", Closes),
+		Twice("network error (R35)", Closes, RaisedNetwork),
+		NotRetried("a network error"+off, Closes, RaisedNetwork).Of("noRetry"),
+	}
+	for _, c := range readCodes {
+		list = append(list, Retried(c.Name+" (R11)", ErrorCode(c)))
+	}
+	// A code that leaves the server known, and one that makes it unknown.
+	for _, c := range []Code{HostUnreachable, ShutdownInProgress} {
+		list = append(list, Twice(c.Name+" (R35)", ErrorCode(c), RaisedCode(c)),
+			NotRetried(c.Name+off, ErrorCode(c), RaisedCode(c)).Of("noRetry"))
+	}
+	for _, c := range otherCodes {
+		list = append(list, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
+	}
+	return list
+}
+
+// readSecondErrors lets the retry reach a server that refuses the command for a
+// reason of its own, so that the two errors can be told apart. A server looks
+// for unknown stages before a fail point strikes, and into filters after it.
+func readSecondErrors() *File {
+	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
+		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
+	const match = "{ $utrUnknown: 1 }"
+	const stage = "[ { $match: " + match + " } ]"
+	for _, r := range []struct{ name, arguments, started string }{
+		{"aggregate", "{ pipeline: " + stage + " }", "{ aggregate: " + Collection + ", pipeline: " + stage + " }"},
+		{"count", "{ filter: " + match + " }", "{ count: " + Collection + ", query: " + match + " }"},
+		{"countDocuments", "{ filter: " + match + " }", "{ aggregate: " + Collection + " }"},
+		{"distinct", "{ fieldName: x, filter: " + match + " }", "{ distinct: " + Collection + ", key: x, query: " + match + " }"},
+		{"find", "{ filter: " + match + " }", "{ find: " + Collection + ", filter: " + match + " }"},
+		{"findOne", "{ filter: " + match + " }", "{ find: " + Collection + ", filter: " + match + " }"},
+	} {
+		o := readNamed("collection." + r.name)
+		o.Arguments, o.Started = r.arguments, r.started
+		for _, first := range []struct{ says, data string }{
+			{"a network error", Closes},
+			{HostUnreachable.Name, ErrorCode(HostUnreachable)},
+			{InterruptedAtShutdown.Name, ErrorCode(InterruptedAtShutdown)},
+		} {
+			f.Tell(o, Story{Says: "raises BadValue of the retry, not " + first.says + " of the first attempt (R20)", Fails: first.data,
+				Raises: RaisedCode(BadValue), Attempts: 2})
+		}
+	}
+	return f
+}
+
+// readsNeverRetried are the operations of "Unsupported Read Operations".
+func readsNeverRetried() *File {
+	f := NewFile("never-retried", "operations that are never retried", everywhere,
+		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
+	for _, o := range append(table("other reads", readDatabase), GetMore("find", readDatabase, "{ filter: {}, batchSize: 2 }")) {
+		o.Reads = true
+		rule := map[bool]string{true: " (W35)", false: " (R33)"}[o.Command == "aggregate"]
+		list := []Story{NotRetried("a network error"+rule, Closes, RaisedNetwork)}
+		for _, c := range []Code{HostUnreachable, ShutdownInProgress, NotWritablePrimary, InterruptedAtShutdown} {
+			list = append(list, NotRetried(c.Name+rule, ErrorCode(c), RaisedCode(c)))
+		}
+		for _, s := range list {
+			if o.Command == "getMore" {
+				s.Seen = Cursor("find", readDatabase)
+			}
+			f.Tell(o, s)
+		}
+	}
+	return f
+}
+
+// readSessions checks that a retry goes on in the same session.
+func readSessions() *File {
+	f := NewFile("sessions", "the session of a retry", everywhere,
+		"A retry belongs to the session of the first attempt, explicit or implicit.")
+	f.Sessions = true
+	for _, o := range readOperations(readDatabase) {
+		if !o.Session {
+			continue
+		}
+		f.Tell(o,
+			Story{Says: "is retried with the lsid of its explicit session (R5)", Fails: Closes, With: "session: session",
+				Attempts: 2, Carries: "lsid: { $$sessionLsid: session }"},
+			Story{Says: "is retried with the lsid of its implicit session (R5)", Fails: Closes, After: []string{SameLsid},
+				Attempts: 2, Carries: "lsid: { $$exists: true }"})
+	}
+	return f
+}
+
+// readTransactions checks that nothing in a transaction is retried, and that the
+// session is as before afterwards.
+func readTransactions() *File {
+	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
+		"A read in a transaction is attempted once; after the transaction its session retries again.")
+	f.Sessions = true
+	const inside = "lsid: { $$sessionLsid: session }, startTransaction: true, autocommit: false"
+	const outside = "lsid: { $$sessionLsid: session }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }"
+	for _, o := range readOperations(readDatabase) {
+		if !o.Txn {
+			continue
+		}
+		f.TellInTransaction(o, inside, "R31",
+			NotRetried("a network error", Closes, WithLabels(RaisedNetwork, TransientTransactionError, "")),
+			NotRetried("HostUnreachable", ErrorCode(HostUnreachable), RaisedCode(HostUnreachable)),
+			NotRetried("InterruptedAtShutdown", ErrorCode(InterruptedAtShutdown), RaisedCode(InterruptedAtShutdown)))
+		f.TellAfterTransaction(o, inside, outside, reads.Network)
+	}
+	return f
+}
+
+func readOtherMongos() *File {
+	var rows []OnMongoses
+	for _, o := range readOperations(readDatabase) {
+		if o.Object != "bucket" {
+			rows = append(rows, OnMongoses{Operation: o, Rounds: slices.Repeat([]Operation{o}, Rounds)})
+		}
+	}
+	f := reads.OtherMongos(Servers("4.2", Sharded), rows...)
+	f.Objects = []string{"admin", "database", "collection"}
+	return f
+}
+
+func readTimeouts() *File {
+	f, s := reads.Timeouts(everywhere)
+	f.Objects, f.Bucket = everything, true
+	for _, o := range readOperations(readDatabase) {
+		if !o.Watches { // what timeoutMS means while a change stream is opened differs between drivers
+			f.Tell(o, s.Thrice, s.Off)
+		}
+	}
+	find := readNamed("collection.find")
+	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = Servers("4.4", ""), []string{find.Call("client", "", "")}, find.Attempts(1, 0, "")
+	f.Tell(find, s.Endless, s.Expired, s.Outlasts)
+	return f
+}
+
+func readHandshakeHello() *File {
+	f, retried, off := reads.HandshakeHello("utrHandshake", Servers("4.4.7", ""))
+	for _, o := range []Operation{
+		readNamed("client.listDatabases"), readNamed("database.listCollections"), readNamed("collection.aggregate"), readNamed("collection.distinct"),
+		readNamed("collection.estimatedDocumentCount"), readNamed("collection.find"), readNamed("collection.listIndexes"),
+	} {
+		f.Tell(o, retried)
+	}
+	f.Tell(readNamed("collection.find"), off)
+	return f
+}
+
+func readHandshakeAuth() *File {
+	f, each, second := reads.HandshakeAuth(Authenticated("4.2", Monitored)...)
+	f.Objects, f.Bucket = everything, true
+	for _, o := range readOperations(readDatabase) {
+		list := slices.Clone(each)
+		if o.Name == "find" {
+			list = slices.Insert(list, 3, second)
+		}
+		for _, s := range list {
+			if o.Watches {
+				s.Require = readRequirement(o)
+			}
+			f.Tell(o, s)
+		}
+	}
+	return f
+}
+
+func readPoolCleared() *File {
+	var rows []Pooled
+	for _, name := range []string{"find", "aggregate", "distinct"} {
+		o := readNamed("collection." + name)
+		rows = append(rows, Pooled{Operation: o, First: o.Arguments, Second: o.Arguments})
+	}
+	return reads.PoolCleared(Servers("4.2.9", Monitored), AnyError, rows...)
+}
+
+func readSelectionFails() *File {
+	// The first hello obeys a fail point for an appName since SERVER-49336.
+	return reads.ServerSelection("utrSelection", Servers("4.4.7", Monitored), sampled()...)
+}
+
+const readDatabase = "utr-retryable-reads"
+
+// readOperations are the retryable reads on a database.
+func readOperations(database string) []Operation {
+	list := table("reads", database)
+	for i := range list {
+		list[i].Reads = true
+	}
+	return list
+}
+
+// readCodes are those of "Retryable Error".
+var readCodes = []Code{
+	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress,
+	ReadConcernMajorityNotAvailableYet, PrimarySteppedDown, ExceededTimeLimit, SocketException,
+	NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange,
+	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
+}
+
+// otherCodes are neighbours of these that must not be retried.
+var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
+
+// readsNotRetryable checks that the codes are those of the list, and that labels
+// say nothing of a read.
+func readsNotRetryable() *File {
+	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
+		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
+		"retryable by its code, whatever the labels.")
+	labelled := Servers("4.4", "")
+	for _, o := range sampled() {
+		for _, c := range []Code{
+			CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream,
+		} {
+			f.Tell(o, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
+		}
+		for _, label := range []string{RetryableWriteError, RetryableError, "ResumableChangeStreamError",
+			TransientTransactionError} {
+			f.Tell(o, NotRetried("Interrupted with the label "+label+" (R34)", Labelled(Interrupted, label),
+				RaisedCode(Interrupted)).On(labelled))
+		}
+		f.Tell(o, Retried("HostUnreachable with the label NoWritesPerformed (R11)",
+			Labelled(HostUnreachable, NoWritesPerformed)).On(labelled))
+	}
+	return f
+}
+
+// sampled are some reads, for what does not depend on the operation.
+func sampled() []Operation {
+	return []Operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
+}
+
+// readSequences are attempts that fail in different ways.
+func readSequences() *File {
+	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
+		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
+		"which needs a fail point of utr's embedded deployment.")
+	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
+	code := ErrorCode
+	unreachable, notFound, exceeded, interrupted := code(HostUnreachable), code(HostNotFound), code(ExceededTimeLimit),
+		code(Interrupted)
+	for _, o := range sampled() {
+		f.Tell(o,
+			Story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)",
+				Raises: RaisedCode(ExceededTimeLimit), Attempts: 2,
+				Each: []string{unreachable, Labelled(ExceededTimeLimit, NoWritesPerformed)}},
+			Story{Says: "raises the error of the retry, though it is not retryable (R20)",
+				Each: []string{unreachable, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 2},
+			Story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, Closes},
+				Raises: RaisedNetwork, Attempts: 2},
+			Story{Says: "raises the server error of the retry after a network error (R20)",
+				Each: []string{Closes, notFound}, Raises: RaisedCode(HostNotFound), Attempts: 2},
+			Story{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed",
+				Each: []string{unreachable, Closes, exceeded, notFound}, Attempts: 5},
+			Story{Says: "is not retried any more after an error that is not retryable within timeoutMS (R34)", By: "timed",
+				Each: []string{unreachable, notFound, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 3})
+	}
+	return f
+}

@@ -1,0 +1,181 @@
+package main
+
+var writes = Policy{Database: writeDatabase, Noun: "write", Option: "retryWrites", Label: writable,
+	Network: "W10", Handshake: "W10", Pool: "W10", Off: "W30"}
+
+// writeSuites are the suites of retryable writes.
+func writeSuites() Specification {
+	var files []*File
+	for _, o := range writeOperations(writeDatabase) {
+		files = append(files, Of(o, retrying, writes.Both(""), append(writeStories(), oldStories()...),
+			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
+			"attempt has the same transaction number, and what is left behind was written once."))
+	}
+	for _, build := range []func([]Operation) *File{
+		noWritesPerformed, unacknowledged, writeStandalone, writeSessions, writeTransactions, writeTimeouts, writeHandshakeHello, writeHandshakeAuth, writeSequences,
+	} {
+		files = append(files, split(writeOperations(writeDatabase), build)...)
+	}
+	files = append(files, split(otherWrites(writeDatabase), writesNeverRetried)...)
+	return Specification{Name: "retryable-writes", Files: append(files, bulk(), writeSecondErrors(), writeErrors(), writesNotRetryable(), endings(), writeOtherMongos(), otherMongosForEnds(),
+		writePoolCleared(), writeSelectionFails())}
+}
+
+// split makes one file of the operations of each schemaVersion, so that those
+// of a new one do not keep old runners from the rest.
+func split(operations []Operation, build func([]Operation) *File) []*File {
+	var old, recent []Operation
+	for _, o := range operations {
+		if o.Since == "" {
+			old = append(old, o)
+		} else {
+			recent = append(recent, o)
+		}
+	}
+	f := build(recent)
+	f.Name, f.Description = f.Name+"-"+recent[0].Name, f.Description+", "+recent[0].Name
+	for i, r := range f.Require {
+		f.Require[i] = AtLeast(recent[0].Since, r)
+	}
+	return []*File{build(old), f}
+}
+
+// numbered is what an attempt carries with the first transaction number of a
+// session that nothing else used.
+const numbered = `lsid: { $$exists: true }, txnNumber: { $numberLong: "1" }`
+
+// Servers with retryable writes: all of them, those that obey error labels in
+// fail points, those that give none, and those of the fail point
+// TransactionalWrite.
+var (
+	retrying  = Servers("4.2", Retrying)
+	labelling = Servers("4.4", Retrying)
+	before44  = Before44(Clusters)
+	onlySets  = Servers("4.2", Sets)
+)
+
+// Errors that are raised, of the network and of write concerns, with the label
+// and without.
+var (
+	raisesNetwork      = WithLabels(RaisedNetwork, writable, "")
+	raisesNetworkPlain = writes.RaisesOff(RaisedNetwork)
+	raisesConcern      = WithLabels("{ isClientError: false }", writable, "")
+	raisesConcernPlain = writes.RaisesOff("{ isClientError: false }")
+)
+
+func raisesPlain(c Code) string { return writes.RaisesOff(RaisedCode(c)) }
+
+func writeNamed(title string) Operation {
+	return Named(writeOperations(writeDatabase), "collection."+title)
+}
+
+// special is the requirement of an operation that not every server has.
+func special(o Operation) string {
+	if o.Since == "" {
+		return ""
+	}
+	return retrying
+}
+
+// off ends what stories of a client with retryWrites false say.
+const off = " with retryWrites false"
+
+// writeStories are made for every operation.
+func writeStories() []Story {
+	interrupted, concern := Interrupted, LabelledConcern(writable)
+	const labelled = "write concern error with the label " + writable
+	list := []Story{
+		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
+		{Says: "carries no transaction number" + off + " (R6)", Attempts: 1, By: "noRetry"},
+		Retried("a network error (W10)", Closes),
+		Twice("network error (R35)", Closes, raisesNetwork),
+		NotRetried("a network error"+off+" (W30)", Closes, raisesNetworkPlain).Of("noRetry"),
+		{Says: "is written once if the reply is lost (W10)", Require: onlySets,
+			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Attempts: 2},
+		{Says: "is not written if both attempts fail before the commit (R35)", Require: onlySets,
+			Points: []string{SetFailPoint(TransactionalWrite, Always, BeforeCommit)}, Attempts: 2, Raises: raisesNetwork},
+
+		Retried("Interrupted with the label "+writable+" (W10)", writes.Fails(interrupted)).On(labelling),
+		NotRetried("Interrupted (R34)", ErrorCode(interrupted), raisesPlain(interrupted)),
+
+		Retried("a "+labelled+" (W10)", concern).Concerned().On(labelling),
+		Twice(labelled+" (R35)", concern, raisesConcern).Concerned().On(labelling),
+		NotRetried("a "+labelled+off+" (W30)", concern, "{ isClientError: false }").Concerned().On(labelling).Of("noRetry"),
+		NotRetried("write concern error ShutdownInProgress without a label (R34)", LabelledConcern(""), raisesConcernPlain).
+			Concerned().On(labelling),
+		NotRetried("write concern error WriteConcernFailed (R34)", WriteConcernError(WriteConcernFailed), raisesConcernPlain).
+			Concerned(),
+	}
+	with := func(c Code) string { return c.Name + " with the label " + writable }
+	for _, c := range writeCodes {
+		list = append(list, Retried(with(c)+" (W10)", writes.Fails(c)).On(labelling))
+	}
+	// A code that leaves the server known, one that makes it unknown, and one
+	// that clears its pool.
+	for _, c := range []Code{HostUnreachable, PrimarySteppedDown, ShutdownInProgress} {
+		list = append(list,
+			Twice(with(c)+" (R35)", writes.Fails(c), writes.Raises(c)).On(labelling),
+			NotRetried(c.Name+" without a label (R34)", Labelled(c), raisesPlain(c)).On(labelling),
+			NotRetried(with(c)+off+" (W30)", writes.Fails(c), RaisedCode(c)).On(labelling).Of("noRetry"),
+			Retried(c.Name+", which a mongod gives the label to (W10)", ErrorCode(c)).On(Servers("4.4", Sets)))
+	}
+	return list
+}
+
+// oldStories are made for every operation of a server before 4.4, which gives no
+// labels.
+func oldStories() []Story {
+	const old = " of a server before 4.4"
+	var list []Story
+	for _, c := range writeCodes {
+		list = append(list, Retried(c.Name+old+" (W10)", ErrorCode(c)).On(before44))
+	}
+	for _, c := range []Code{HostUnreachable, PrimarySteppedDown} {
+		list = append(list,
+			Twice(c.Name+old+" (R35)", ErrorCode(c), writes.Raises(c)).On(before44),
+			NotRetried(c.Name+old+off+" (W30)", ErrorCode(c), raisesPlain(c)).On(before44).Of("noRetry"))
+	}
+	onlyReads, set := ReadConcernMajorityNotAvailableYet, Before44(Sets)
+	concern := WriteConcernError(ShutdownInProgress)
+	return append(list,
+		NotRetried(onlyReads.Name+old+" (R34)", ErrorCode(onlyReads), raisesPlain(onlyReads)).On(before44),
+		Retried("write concern error ShutdownInProgress of a mongod before 4.4 (W10)", concern).Concerned().On(set),
+		Twice("write concern error of a mongod before 4.4 (R35)", concern, raisesConcern).Concerned().On(set),
+		NotRetried("write concern error ShutdownInProgress of a mongos before 4.4 (R34)", concern, raisesConcernPlain).Concerned().
+			On(Before44(Sharded)))
+}
+
+const writeDatabase = "utr-retryable-writes"
+
+// Documents that writes leave behind.
+const (
+	first, second, third = "{ _id: 1, x: 11 }", "{ _id: 2, x: 22 }", "{ _id: 3, x: 33 }"
+	raised, replaced     = "{ _id: 2, x: 23 }", "{ _id: 2, x: 222 }"
+	fourth, fifth        = "{ _id: 4, x: 44 }", "{ _id: 5, x: 55 }"
+)
+
+// writeOperations are the retryable writes on a database.
+func writeOperations(database string) []Operation {
+	list := table("writes", database)
+	for i := range list {
+		list[i].Session, list[i].Txn, list[i].Carries = true, true, numbered
+	}
+	return list
+}
+
+// otherWrites are operations on a database that are not retryable writes.
+func otherWrites(database string) []Operation {
+	list := table("other writes", database)
+	for i := range list {
+		list[i].Carries = Unnumbered
+	}
+	return list
+}
+
+// writeCodes are those that a driver gives the label RetryableWriteError
+// to, if the server is too old to do so ("RetryableWriteError Labels").
+var writeCodes = []Code{
+	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress, PrimarySteppedDown,
+	ExceededTimeLimit, SocketException, NotWritablePrimary, InterruptedAtShutdown,
+	InterruptedDueToReplStateChange, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// writeSecondErrors lets the retry reach a server that refuses the write for a
+// reason of its own, so that the two errors can be told apart.
+func writeSecondErrors() *File {
+	f := NewFile("second-error", "the error that is raised after a retry", retrying,
+		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
+		"The same refusal at the first attempt is not retried.")
+	for _, r := range []struct {
+		name, arguments string
+		reply           bool // the refusal is a write error in a reply with ok 1
+		code            Code
+	}{
+		{"insertOne", "{ document: { _id: 1 } }", true, DuplicateKey},
+		{"updateOne", "{ filter: { _id: 1 }, update: { $utrUnknown: { x: 1 } } }", true, FailedToParse},
+		{"replaceOne", "{ filter: { _id: 1 }, replacement: { _id: 9, x: 1 } }", true, ImmutableField},
+		{"deleteOne", "{ filter: { $utrUnknown: 1 } }", true, BadValue},
+		{"findOneAndUpdate", "{ filter: { _id: 1 }, update: { $utrUnknown: { x: 1 } } }", false, FailedToParse},
+		{"findOneAndReplace", "{ filter: { _id: 1 }, replacement: { _id: 9, x: 1 } }", false, ImmutableField},
+		{"findOneAndDelete", "{ filter: { $utrUnknown: 1 } }", false, BadValue},
+	} {
+		o := writeNamed(r.name)
+		o.Arguments, o.Started = r.arguments, "{ "+o.Command+": "+Collection+" }"
+		raises := raisesPlain(r.code)
+		f.Tell(o, Story{Says: "is not retried after " + r.code.Name + " (R34)", Raises: raises, Attempts: 1, Replied: r.reply})
+		for _, first := range []struct{ says, data, require string }{
+			{"a network error", Closes, ""},
+			{"HostUnreachable", writes.Fails(HostUnreachable), labelling},
+			{"PrimarySteppedDown", writes.Fails(PrimarySteppedDown), labelling},
+			{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), before44},
+		} {
+			f.Tell(o, Story{Says: "raises " + r.code.Name + " of the retry, not " + first.says + " of the first attempt (R20)", Require: first.require,
+				Fails: first.data, Raises: raises, Seen: o.Attempts(1, 1, numbered), Attempts: 1, Replied: r.reply})
+		}
+	}
+	return f
+}
+
+// noWritesPerformed has two errors of which the second says that it wrote
+// nothing. The reply of the first attempt is lost by one fail point, and the
+// second attempt fails by another that lets the first one pass.
+func noWritesPerformed(operations []Operation) *File {
+	const none = NoWritesPerformed
+	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
+		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
+		"writes and its reply is lost; the error of the second one has the label or not.")
+	down, interrupted := PrimarySteppedDown, Interrupted
+	network := WithLabels(RaisedNetwork, writable, none)
+	for _, o := range operations {
+		require := ""
+		if o.Since != "" {
+			require = onlySets
+		}
+		for _, s := range []struct{ says, data, raises string }{
+			{"raises the network error if the retry fails with " + none + " (R21)", Labelled(down, writable, none), network},
+			{"raises the network error if the retry fails with " + none + " and is not retryable (R21)", Labelled(interrupted, none), network},
+			{"raises the error of the retry if it may have written (R20)", writes.Fails(down), writes.Raises(down)},
+			{"raises the error of the retry if it may have written and is not retryable (R20)", Labelled(interrupted), raisesPlain(interrupted)},
+		} {
+			f.Tell(o, Story{Says: s.says, Require: require, Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")},
+				Mode: SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
+		}
+		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + none + " (R22)", Require: require,
+			Mode: Times(2), Fails: Labelled(down, writable, none), Raises: RaisedLabels(down, writable+", "+none, ""), Attempts: 2})
+	}
+	return f
+}
+
+// writeErrors have the codes of retryable errors, but are not retryable.
+func writeErrors() *File {
+	f := NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
+		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
+	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
+		for _, c := range []Code{HostUnreachable, HostNotFound} {
+			f.Tell(writeNamed(name), Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
+				Replied: true,
+				Points: []string{SetFailPoint(TransactionalWrite, Always,
+					fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
+		}
+	}
+	return f
+}
+
+// writesNotRetryable are errors that other specifications retry, resume after or
+// label, and retryable writes do not.
+func writesNotRetryable() *File {
+	f := NewFile("not-retryable", "errors that are not retryable", retrying,
+		"Before 4.4 the codes are those of the list alone. Since 4.4 the label "+writable+" decides, and no other label",
+		"says that a write is retryable.")
+	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
+		tell := func(says, require, data string, c Code) {
+			f.Tell(writeNamed(name), NotRetried(c.Name+says+" (R34)", data, raisesPlain(c)).On(require))
+		}
+		for _, c := range []Code{
+			CursorNotFound, MaxTimeMSExpired, WriteConcernTimeout, WriteConflict,
+			FailedToSatisfyReadPreference, Interrupted,
+		} {
+			tell(" of a server before 4.4", before44, ErrorCode(c), c)
+		}
+		for _, l := range []string{NoWritesPerformed, RetryableError, SystemOverloadedError, TransientTransactionError} {
+			tell(" with the label "+l, labelling, Labelled(Interrupted, l), Interrupted)
+		}
+		tell(" with the label NoWritesPerformed", labelling, Labelled(HostUnreachable, NoWritesPerformed), HostUnreachable)
+	}
+	return f
+}
+
+// writesNeverRetried are the operations of "Unsupported Write Operations".
+func writesNeverRetried(operations []Operation) *File {
+	f := NewFile("never-retried", "operations that are never retried", retrying,
+		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
+		"carry no transaction number and are attempted once, whatever the error.")
+	f.Entities = Objects(writeDatabase, "setup", "database")
+	f.Empty = []string{written}
+	unreachable, down, shutdown := HostUnreachable, PrimarySteppedDown, ShutdownInProgress
+	for _, o := range operations {
+		empty := Outcome{Collection: written}
+		for _, e := range []struct{ says, data, raises, require string }{
+			{"a network error", Closes, RaisedNetwork, special(o)},
+			{"HostUnreachable with the label " + writable, writes.Fails(unreachable), RaisedCode(unreachable), labelling},
+			{"PrimarySteppedDown with the label " + writable, writes.Fails(down), RaisedCode(down), labelling},
+			{"ShutdownInProgress", ErrorCode(shutdown), raisesPlain(shutdown), labelling},
+			{"HostUnreachable of a server before 4.4", ErrorCode(unreachable), raisesPlain(unreachable), before44},
+			{"PrimarySteppedDown of a server before 4.4", ErrorCode(down), raisesPlain(down), before44},
+		} {
+			f.Tell(o, Story{Says: "is not retried after " + e.says + " (R34)", Require: e.require, Fails: e.data, Raises: e.raises, Attempts: 1,
+				Outcome: append(o.Outcome(false), empty)})
+		}
+		if o.Wrote != nil {
+			f.Tell(o, Story{Says: "carries no transaction number (R6)", Require: special(o), Attempts: 1, Outcome: append(o.Outcome(true), empty)})
+		}
+	}
+	return f
+}
+
+// unacknowledged checks writes that the server does not answer. The reply to a
+// ping on the only connection shows that the server has read them.
+func unacknowledged(operations []Operation) *File {
+	f := NewFile("unacknowledged", "write concern w: 0", retrying,
+		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
+		"only one, ends after the server has read the write.")
+	f.Clients = []Client{Observed("client", "maxPoolSize: 1")}
+	f.Objects = []string{"database"}
+	f.Entities = []string{"collection: { id: collection, database: database, collectionName: " + Collection +
+		", collectionOptions: { writeConcern: { w: 0 } } }"}
+	for _, o := range operations {
+		with := ""
+		switch o.Name {
+		case "findOneAndUpdate", "findOneAndReplace", "findOneAndDelete":
+			continue // the server answers them, and drivers differ
+		case "clientBulkWrite":
+			if o.Variant == "ordered" {
+				continue // drivers refuse it
+			}
+			with = "writeConcern: { w: 0 }"
+		}
+		o.Result, o.Carries = "", "writeConcern: { w: 0 }, "+Unnumbered
+		ping, pinged := []string{Ping("client")}, Pinged(writeDatabase)
+		f.Tell(o,
+			Story{Says: "is not retried with w: 0 (R6)", Require: labelling, Fails: writes.Fails(HostUnreachable), With: with,
+				After: ping, Seen: o.Attempts(1, 0, o.Carries), Then: pinged, Outcome: o.Outcome(false)},
+			Story{Says: "writes once with w: 0 (R6)", Require: onlySets, // a mongos may answer before the shard has written
+				With: with, After: ping, Attempts: 1, Then: pinged})
+	}
+	return f
+}
+
+func writeStandalone(operations []Operation) *File {
+	f := NewFile("standalone", "a standalone", Servers("4.2", Single),
+		"A standalone has sessions and no retryable writes: a write carries no transaction number and is attempted once.")
+	require := Servers("4.2", Single)
+	for _, o := range operations {
+		o.Carries = Unnumbered
+		f.Tell(o,
+			Story{Says: "carries no transaction number on a standalone (R6)", Require: require, Attempts: 1},
+			Story{Says: "is not retried on a standalone after a network error (W32)", Require: require,
+				Fails: Closes, Raises: RaisedNetwork, Attempts: 1},
+			Story{Says: "is not retried on a standalone after ShutdownInProgress (W32)", Require: require,
+				Fails: ErrorCode(ShutdownInProgress), Raises: RaisedCode(ShutdownInProgress), Attempts: 1},
+			Story{Says: "is not retried on a standalone after HostUnreachable with the label " + writable + " (W32)",
+				Require: Servers("4.4", Single),
+				Fails:   writes.Fails(HostUnreachable), Raises: RaisedCode(HostUnreachable), Attempts: 1})
+	}
+	return f
+}
+
+// writeSequences are attempts that fail in different ways.
+func writeSequences(operations []Operation) *File {
+	const none = NoWritesPerformed
+	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
+		"Of all errors the last one is raised that does not say by the label "+none+" that nothing was written, or the",
+		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
+		"own, which needs a fail point of utr's embedded deployment.")
+	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
+	unreachable, notFound, exceeded, interrupted := HostUnreachable, HostNotFound, ExceededTimeLimit, Interrupted
+	data, raises, lost := Labelled, RaisedLabels, LostReply
+	list := []Story{
+		{Says: "raises the error of the retry if the first one has the label " + none + " (R20)", Attempts: 2,
+			Each: []string{data(unreachable, writable, none), data(notFound, writable)}, Raises: raises(notFound, writable, none)},
+		{Says: "raises the first error if the error of the retry has the label " + none + " (R21)", Attempts: 2,
+			Each: []string{data(unreachable, writable), data(notFound, writable, none)}, Raises: raises(unreachable, writable, none)},
+		{Says: "raises the first error if both have the label " + none + " (R21)", Attempts: 2,
+			Each: []string{data(unreachable, writable, none), data(notFound, writable, none)}, Raises: raises(unreachable, writable+", "+none, "")},
+		{Says: "raises the first error if the error of the retry is not retryable and has the label " + none + " (R21)", Attempts: 2,
+			Each: []string{data(unreachable, writable), data(interrupted, none)}, Raises: raises(unreachable, writable, none)},
+		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(unreachable, writable), Closes},
+			Raises: raisesNetwork},
+		{Says: "raises the first of three errors if the others have the label " + none + " within timeoutMS (R21)", By: "timed", Attempts: 3,
+			Each: []string{data(unreachable, writable), data(notFound, writable, none), data(interrupted, none)}, Raises: raises(unreachable, writable, none)},
+		{Says: "raises the second of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
+			Each: []string{data(unreachable, writable, none), data(notFound, writable), data(interrupted, none)}, Raises: raises(notFound, writable, none)},
+		{Says: "raises the last of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
+			Each:   []string{data(unreachable, writable, none), data(notFound, writable, none), data(interrupted)},
+			Raises: raises(interrupted, "", writable+", "+none)},
+		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
+			Each: []string{data(unreachable, writable), Closes, data(exceeded, writable, none), data(notFound, writable)}},
+		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{lost, lost}},
+		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{lost, lost}, Raises: raisesNetwork, Applied: true},
+		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed", Attempts: 2,
+			Each: []string{lost, data(interrupted)}, Raises: raisesPlain(interrupted), Applied: true},
+	}
+	for _, o := range operations {
+		if !slices.Contains([]string{"insertOne", "updateOne", "findOneAndUpdate", "bulkWrite", "clientBulkWrite"}, o.Name) ||
+			slices.Contains([]string{"unordered", "with upsert"}, o.Variant) {
+			continue // it does not depend on the operation
+		}
+		f.Tell(o, list...)
+		if o.Name == "bulkWrite" || o.Name == "clientBulkWrite" {
+			continue // drivers report errors of their write concerns in different ways
+		}
+		// The prose test of errors with the label beside a write concern error.
+		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + none + " (R21)",
+			Each:   []string{LabelledConcern(writable), data(notFound, writable, none)},
+			Raises: WithLabels("{ isClientError: false }", writable, none), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
+	}
+	return f
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
+	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
+
+// writeSessions checks that a retry has the session and the transaction number of
+// the first attempt, and the next write another number.
+func writeSessions(operations []Operation) *File {
+	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
+		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
+	f.Sessions = true
+	carries := func(n int) string {
+		return fmt.Sprintf(`lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "%d" }`, n)
+	}
+	for _, o := range operations {
+		f.Tell(o,
+			Story{Says: "is retried with lsid and txnNumber of its explicit session (R5)", Require: special(o), Fails: Closes,
+				With: "session: session", After: []string{harmless.Call("client", "session: session", "")},
+				Attempts: 2, Carries: carries(1), Then: harmless.Attempts(1, 0, carries(2))},
+			Story{Says: "is retried with lsid and txnNumber of its implicit session (R5)", Require: special(o), Fails: Closes,
+				After: []string{SameLsid}, Attempts: 2},
+			Story{Says: "carries a 64-bit transaction number (R5)", Require: special(o),
+				Attempts: 1, Carries: "lsid: { $$type: object }, txnNumber: { $$type: long }"})
+	}
+	return f
+}
+
+// writeTransactions checks that no write in a transaction is retried, and that the
+// session is as before afterwards.
+func writeTransactions(operations []Operation) *File {
+	f := NewFile("transactions", "no retries in a transaction", retrying,
+		"A write in a transaction is attempted once, and the driver gives its errors no label "+writable+". After the",
+		"transaction its session retries again, with the next number.")
+	f.Sessions = true
+	const outside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }`
+	unreachable, shutdown := HostUnreachable, InterruptedAtShutdown
+	for _, o := range operations {
+		f.TellInTransaction(o, begins, "W31",
+			NotRetried("a network error", Closes, WithLabels(RaisedNetwork, TransientTransactionError, writable)),
+			NotRetried("HostUnreachable with the label "+writable, writes.Fails(unreachable), RaisedCode(unreachable)).On(labelling),
+			NotRetried("InterruptedAtShutdown", ErrorCode(shutdown), raisesPlain(shutdown)).On(labelling),
+			NotRetried("HostUnreachable of a server before 4.4", ErrorCode(unreachable), raisesPlain(unreachable)).On(before44))
+		f.TellAfterTransaction(o, begins, outside, writes.Network)
+	}
+	return f
+}
+
+// ending is the operation that ends a transaction with an insert.
+func ending(command string) Operation {
+	o := Operation{Object: "session", Name: command, Command: command, Database: "admin", Started: "{ " + command + ": 1 }"}
+	if command == "commitTransaction" {
+		o.Wrote = writeNamed("insertOne").Wrote
+	}
+	return o
+}
+
+// ended says what happens to the end of a transaction, with the option of the
+// client and the rule.
+func ended(says, by string) string {
+	if by == "noRetry" {
+		return says + off + " (W30)"
+	}
+	return says + " (W31)"
+}
+
+// endings are commit and abort, which are retried whatever retryWrites says.
+func endings() *File {
+	f := NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
+		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
+		"errors of abort are not raised. A transaction that is still open in the server is ended before the test is.")
+	f.Clients = []Client{Watched("client", ""), Watched("noRetry", "retryWrites: false")}
+	f.Sessions = true
+	for _, by := range []string{"client", "noRetry"} {
+		endingsBy(f, by)
+	}
+	return f
+}
+
+// endingsBy adds the tests of endings by one client.
+func endingsBy(f *File, by string) {
+	const majority = "writeConcern: { w: majority, wtimeout: 10000 }"
+	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction"), ending("abortTransaction")
+	s := Suffix(by)
+	// sent is a command of the session's nth transaction, which fails or not.
+	sent := func(o Operation, n, failing int, concern string) []string {
+		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
+			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
+	}
+	inserted := func(n int) []string {
+		return insert.Attempts(1, 0, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: true, autocommit: false`, s, n))
+	}
+	const none = "writeConcern: { $$exists: false }"
+	begin := []string{OnSession("startTransaction", by), insert.Call(by, InSession(by), "")}
+	again := []string{OnSession("commitTransaction", by)}
+	tell := func(o Operation, story Story) {
+		story.By, story.Seen = by, Join(inserted(1), story.Seen)
+		if story.Before == nil {
+			story.Before = begin
+		}
+		f.Tell(o, story)
+	}
+	option := map[string]string{"noRetry": off}[by]
+	for _, o := range []Operation{commit, abort} {
+		retry := none
+		if o.Name == commit.Name {
+			retry = majority
+		}
+		for _, e := range ends() {
+			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
+				Then: Join(sent(o, 1, 1, none), sent(o, 1, 0, retry))})
+			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
+				Mode: Times(2), Fails: e.data, Then: Join(sent(o, 1, 1, none), sent(o, 1, 1, retry))}
+			if o.Name == commit.Name {
+				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
+				twice.After, twice.Then = again, Join(twice.Then, sent(o, 1, 0, retry))
+			} else {
+				twice.After = Join(begin, []string{OnSession(o.Name, by)})
+				twice.Then = Join(twice.Then, inserted(2), sent(o, 2, 0, none))
+			}
+			tell(o, twice)
+		}
+	}
+	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
+		Fails: LabelledConcern(writable),
+		Then:  Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
+	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
+		Raises:  raisesPlain(Interrupted),
+		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
+		Then: Join(sent(commit, 1, 1, none), sent(commit, 1, 0, majority))})
+	for _, c := range []struct{ says, set, own, retry string }{
+		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
+		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
+	} {
+		tell(commit, Story{Says: ended(c.says+" when it is retried with majority", by), Fails: Closes, After: again,
+			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
+			Then:   Join(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
+	}
+}
+
+// end is an error after which a transaction's end is retried.
+type end struct{ says, data, require, raises string }
+
+func ends() []end {
+	rows := []end{{"a network error", Closes, "", RaisedNetwork}}
+	for _, c := range []Code{HostUnreachable, PrimarySteppedDown, ShutdownInProgress} {
+		rows = append(rows,
+			end{c.Name + " with the label " + writable, writes.Fails(c), labelling, RaisedCode(c)},
+			end{c.Name + " of a server before 4.4", ErrorCode(c), before44, RaisedCode(c)})
+	}
+	return rows
+}
+
+// bulk checks that each command of a bulk is retryable or not by itself.
+func bulk() *File {
+	f := NewFile("bulk", "bulkWrite of several commands", retrying,
+		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
+		"and is retried with that number. A command that fails for good ends the bulk, ordered or not.")
+	f.Clients = writes.Both("")
+	bulks(f, "ordered")
+	bulks(f, "unordered")
+	// Drivers may send the two updates in one command or in two: the first
+	// command has an update of many in both cases.
+	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
+		Story{Says: "an update of one document in a command with an update of many is not retried (R34)",
+			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
+	return f
+}
+
+// Models of the bulks.
+const (
+	insertFourth = "{ insertOne: { document: " + fourth + " } }"
+	updateSecond = "{ updateOne: { filter: { _id: 2 }, update: { $inc: { x: 1 } } } }"
+	updateAll    = "{ updateMany: { filter: { _id: { $lte: 2 } }, update: { $inc: { x: 1 } } } }"
+	deleteThird  = "{ deleteOne: { filter: { _id: 3 } } }"
+	deleteThirds = "{ deleteMany: { filter: { _id: 3 } } }"
+)
+
+// bulkOf is a bulk of which a command fails.
+func bulkOf(order, fails string, models ...string) Operation {
+	return Operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
+		Arguments: fmt.Sprintf("{ requests: [ %s ], ordered: %t }", strings.Join(models, ", "), order == "ordered")}
+}
+
+// sent are events of a command with a transaction number, 0 for none, whose
+// attempts succeed or fail.
+func sent(command string, number int, attempts ...string) (out []string) {
+	carries := Unnumbered
+	if number > 0 {
+		carries = fmt.Sprintf(`txnNumber: { $numberLong: "%d" }`, number)
+	}
+	o := Operation{Command: command, Database: writeDatabase, Started: "{ " + command + ": " + Collection + ", lsid: { $$exists: true } }"}
+	for _, a := range attempts {
+		out = append(out, o.Attempts(1, strings.Count(a, "fails"), carries)...)
+	}
+	return out
+}
+
+// bulks are the tests of ordered or of unordered bulks.
+func bulks(f *File, order string) {
+	const yes, no = "succeeds", "fails"
+	commands := []string{"insert", "update", "delete"}
+	after := func(documents ...string) []Outcome {
+		return []Outcome{{Collection: Collection, Documents: documents}}
+	}
+	left := [][]Outcome{
+		after(first, second, third),         // nothing is written
+		after(first, second, third, fourth), // the insert
+		after(first, raised, third, fourth), // the update as well
+		after(first, raised, fourth),        // all
+	}
+	allOfMany := after("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
+	fails := []struct{ says, data, raises, plain, require string }{
+		{"a network error", Closes, raisesNetwork, RaisedNetwork, ""},
+		{"HostUnreachable", writes.Fails(HostUnreachable), writes.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), labelling},
+		{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), writes.Raises(HostUnreachable),
+			RaisedCode(HostUnreachable), before44},
+	}
+	for at, command := range commands {
+		o := bulkOf(order, command, insertFourth, updateSecond, deleteThird)
+		var before, unnumbered, rest []string
+		for n, c := range commands {
+			switch {
+			case n < at:
+				before, unnumbered = append(before, sent(c, n+1, yes)...), append(unnumbered, sent(c, 0, yes)...)
+			case n > at:
+				rest = append(rest, sent(c, n+1, yes)...)
+			}
+		}
+		for _, e := range fails {
+			f.Tell(o,
+				Story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
+					Seen: before, Then: Join(sent(command, at+1, no, yes), rest), Outcome: left[3]},
+				Story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
+					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
+		}
+		f.Tell(o,
+			Story{Says: "nothing is sent after the retry of the " + command + " failed with a write concern error that has the label (R35)",
+				Require: labelling, Mode: Times(2), Fails: LabelledConcern(writable), Raises: raisesConcern,
+				Seen: before, Then: sent(command, at+1, yes, yes), Outcome: left[at+1]},
+			Story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: Closes, Raises: raisesNetworkPlain,
+				Seen: unnumbered, Then: sent(command, 0, no), Outcome: left[at]})
+	}
+	for _, mode := range []struct {
+		says, mode string
+		lost       [3]bool
+	}{
+		{"the first reply is", Times(1), [3]bool{true}},
+		{"all replies but the first are", SkipFirst, [3]bool{false, true, true}},
+		{"the last reply is", "{ skip: 2 }", [3]bool{false, false, true}},
+		{"every reply is", Always, [3]bool{true, true, true}},
+	} {
+		var events []string
+		for n, c := range commands {
+			if mode.lost[n] {
+				events = append(events, sent(c, n+1, no)...)
+			}
+			events = append(events, sent(c, n+1, yes)...)
+		}
+		f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThird), Story{Says: "everything is written once if " + mode.says + " lost (W10)",
+			Require: onlySets, Points: []string{SetFailPoint(TransactionalWrite, mode.mode, "")}, Then: events, Outcome: left[3]})
+	}
+	many := func(fails string) Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
+	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
+	f.Tell(many(""), Story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
+		Then: Join(inserted, updated, deleted), Outcome: allOfMany})
+	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
+		Story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
+			Then: Join(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
+	for _, e := range fails {
+		f.Tell(many("update"), Story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
+			Fails: e.data, Raises: e.plain, Then: Join(inserted, sent("update", 0, no)), Outcome: left[1]})
+		f.Tell(many("insert"), Story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
+			Fails: e.data, Then: Join(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
+	}
+}
