@@ -6,6 +6,7 @@ import (
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // operators are the special operators for matching assertions, each with what
@@ -30,7 +31,7 @@ func isString(v *source.Value) bool { return v.Kind == source.String }
 // isNumber accepts Extended JSON numbers but for Decimal128.
 func isNumber(v *source.Value) bool {
 	value, err := v.BSON()
-	return err == nil && value.IsNumber()
+	return err == nil && value.IsNumber() && value.Type != bson.TypeDecimal128
 }
 
 // typeAliases are those of the query operator $type, which $$type takes.
@@ -62,6 +63,8 @@ func checkOperators(i *inspection) {
 					i.reportAt(f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
 				case len(p.Fields) > 1:
 					i.reportAt(f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
+				case (f.Key == "$$exists" || f.Key == "$$unsetOrMatches") && strings.HasSuffix(p.path, "]"):
+					i.reportAt(f.KeyPosition, path, "operator %s stands for the value of a key, not for an array element", f.Key)
 				case !operator.ok(f.Value):
 					i.reportAt(f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
 				}

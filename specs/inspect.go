@@ -37,7 +37,7 @@ func Checks() []Check {
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true, checkNested},
 		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, eachStep(checkSpecialOperations)},
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, eachStep(checkFailPoints)},
-		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
+		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", true, checkOperators},
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true, checkPlaceholders},
 		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false, checkObservedEvents},
 		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, eachTest(checkRepeatedExpectations)},

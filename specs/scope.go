@@ -35,6 +35,7 @@ func newInspection(suite *Suite) *inspection {
 		test.Entities = slices.Clone(suite.CreateEntities)
 		t.get("operations").each(func(o place) { i.operation(o, here) })
 		i.ends[t.Value] = here.observed
+		i.entitiesOfOperators(t, here, "expectEvents", "expectLogMessages")
 		for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
 			t.get(list).each(func(e place) { i.refer(e.get("client"), here, "client") })
 		}
@@ -115,7 +116,8 @@ func (i *inspection) operation(o place, s scope) {
 		}
 	}
 	i.steps = append(i.steps, st)
-	i.checkEntitiesOfOperators(o, s)
+	i.entitiesOfOperators(o, s, "expectResult", "expectError")
+	i.entitiesOfOperators(arguments, s, "event")
 
 	switch st.Name {
 	case "createEntities":
@@ -139,14 +141,14 @@ func (i *inspection) operation(o place, s scope) {
 	i.define(o.get("saveResultAsEntity"), s, string(kind))
 }
 
-// checkEntitiesOfOperators notes the entities that $$matchesEntity and
-// $$sessionLsid name in the expectations of an operation.
-func (i *inspection) checkEntitiesOfOperators(o place, s scope) {
-	for _, key := range []string{"expectResult", "expectError"} {
-		walk(o.get(key), func(p place) bool {
+// entitiesOfOperators notes the entities that $$matchesEntity and $$sessionLsid
+// name in expectations.
+func (i *inspection) entitiesOfOperators(of place, s scope, keys ...string) {
+	for _, key := range keys {
+		walk(of.get(key), func(p place) bool {
 			if len(p.Fields) == 1 {
-				i.refer(p.get("$$matchesEntity"), s, "")
-				i.refer(p.get("$$sessionLsid"), s, "session")
+				i.refer(p.get("$$matchesEntity"), s, string(operations.SavedValue))
+				i.refer(p.get("$$sessionLsid"), s, string(operations.Session))
 			}
 			return true
 		})
