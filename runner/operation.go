@@ -52,13 +52,13 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 		// Test Operations"): what expects something else does not hold.
 		return t.conclude(test, path, op, operations.Operation{}, result.Outcome{})
 	}
-	kind, err := t.entities.Kind(op.Object)
+	object, err := t.entities.get(op.Object)
 	if err != nil {
 		return result.Outcome{}, failf(path+".object", op.Position, "%s", err)
 	}
-	row, known := operations.Lookup(operations.Kind(kind), op.Name)
+	row, known := operations.Lookup(object.kind, op.Name)
 	if !known {
-		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", kind, op.Name)
+		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", object.kind, op.Name)
 	}
 	request, f := t.request(test, path, op, row)
 	if f != nil {
@@ -78,7 +78,7 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	if request.Callback != nil && t.hasFault() {
 		return outcome, nil // the callback has said what is wrong
 	}
-	if kind == operations.Cursor && op.Name == "close" {
+	if object.kind == operations.Cursor && op.Name == "close" {
 		outcome = result.Outcome{} // "close": errors are suppressed
 	}
 	if op.IgnoreResultAndError {
@@ -104,7 +104,7 @@ func (t *testRun) conclude(
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
-		if err := t.entities.Free(op.SaveResultAsEntity); err != nil {
+		if err := t.entities.free(op.SaveResultAsEntity); err != nil {
 			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
 		}
 		if made[row.Result] != "" {
@@ -178,9 +178,9 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	}
 	var err error
 	if kind := made[row.Result]; kind != "" {
-		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
-	} else {
-		err = t.entities.AddValue(op.SaveResultAsEntity, outcome.Value)
+		err = t.entities.addObject(kind, op.SaveResultAsEntity, op.Object)
+	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
+		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value})
 	}
 	if err != nil {
 		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
@@ -228,12 +228,10 @@ func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	if f.address == "" && outcome.Err != nil {
 		f.address = outcome.Err.Server
 	}
-	client, err := t.entities.ClientOf(object)
+	of, _ := t.entities.get(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
-		f.uri = t.uris[client]
-	}
+	f.uri = t.uris[of.client]
 	t.failPoints = append(t.failPoints, f)
 }
 
@@ -246,10 +244,12 @@ type entityView struct {
 	t   *testRun
 }
 
-func (v entityView) BSON(name string) (bson.RawValue, error) { return v.t.entities.Value(name) }
+func (v entityView) BSON(name string) (bson.RawValue, error) {
+	return contentOf[bson.RawValue](&v.t.entities, name, operations.SavedValue)
+}
 
 func (v entityView) LSID(name string) (bson.Raw, error) {
-	if err := v.t.entities.Demand(name, operations.Session); err != nil {
+	if _, err := v.t.entities.get(name); err != nil {
 		return nil, err
 	}
 	outcome, f := v.t.ask(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)

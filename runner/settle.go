@@ -47,7 +47,7 @@ func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
 	var logs map[string][]result.Event
 	t.locked(func() { logs = maps.Clone(t.logs) })
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)
 		}

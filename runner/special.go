@@ -7,6 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // testRunner is the object of special test operations.
@@ -108,7 +109,7 @@ func createEntities(ctx context.Context, t *testRun, c call) *fault {
 
 // runOnThread gives an operation to a thread ("runOnThread").
 func runOnThread(ctx context.Context, t *testRun, c call) *fault {
-	thread, err := t.entities.Thread(c.text("thread"))
+	thread, err := contentOf[*thread](&t.entities, c.text("thread"), operations.Thread)
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -117,7 +118,7 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	if op.Object == testRunner {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")
 	}
-	err = thread.Do(func() {
+	err = thread.do(func() {
 		f := protect("an operation of thread "+c.text("thread"), func() *fault {
 			_, f := t.perform(ctx, path, op)
 			return f

@@ -8,6 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -41,7 +42,7 @@ func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	if f != nil {
 		return f
 	}
-	if err := t.entities.AddTopology(c.text("id"), state); err != nil {
+	if err := t.entities.add(c.text("id"), entity{kind: operations.Topology, content: state}); err != nil {
 		return failf(c.path+".arguments.id", c.value("id").Position, "%s", err)
 	}
 	return nil
@@ -49,7 +50,7 @@ func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 
 // assertTopologyType ("assertTopologyType").
 func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
-	state, err := t.entities.Topology(c.text("topologyDescription"))
+	state, err := contentOf[result.TopologyState](&t.entities, c.text("topologyDescription"), operations.Topology)
 	switch {
 	case err != nil:
 		return c.failf("%s", err)
@@ -72,7 +73,7 @@ func primaryOf(t result.TopologyState) string {
 // waitForPrimaryChange looks again after each event of the client
 // ("waitForPrimaryChange").
 func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
-	prior, err := t.entities.Topology(c.text("priorTopologyDescription"))
+	prior, err := contentOf[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), operations.Topology)
 	if err != nil {
 		return c.failf("%s", err)
 	}

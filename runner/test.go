@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -25,7 +24,7 @@ type testRun struct {
 	suite    *specs.Suite
 	test     *specs.Test
 	engine   engine.Test
-	entities entities.Map
+	entities entityMap
 
 	mu           sync.Mutex
 	observations map[string]*observation   // by client
@@ -162,7 +161,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	}
 	// From here on nothing more is observed.
 	observed := make(map[string][]result.Event)
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
 			return &fault{broken: err}
@@ -244,7 +243,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 			return nil // of a thread or a callback, or about a value
 		}
 	}
-	for _, id := range t.entities.Of(operations.Thread) {
+	for _, id := range t.entities.of(operations.Thread) {
 		if f := t.join(ctx, "operations", t.test.Position, id, "the wait for a thread"); f != nil {
 			return f
 		}
@@ -258,14 +257,14 @@ func (t *testRun) operate(ctx context.Context) *fault {
 // join waits for the operations of a thread, which gets no more. What went
 // wrong in them is noted already.
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
-	thread, err := t.entities.Thread(id)
+	thread, err := contentOf[*thread](&t.entities, id, operations.Thread)
 	if err != nil {
 		return &fault{broken: err}
 	}
-	thread.Stop()
+	thread.stop()
 	ctx, cancel := t.limited(ctx, patience, limit)
 	defer cancel()
-	t.whileWaiting(func() { _ = thread.Wait(ctx) })
+	t.whileWaiting(func() { _ = thread.wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
@@ -342,21 +341,21 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
-	for _, id := range t.entities.Of(operations.Thread) {
-		thread, _ := t.entities.Thread(id)
-		thread.Stop()
+	for _, id := range t.entities.of(operations.Thread) {
+		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
+		thread.stop()
 	}
 	if t.engine != nil {
-		for _, client := range t.entities.Of(operations.Client) {
+		for _, client := range t.entities.of(operations.Client) {
 			_, _ = t.log(ctx, client) // for the report, which lacks what cannot be read
 		}
 		if _, err := guarded(ctx, "the end of a test", func(ctx context.Context) (none, error) { return none{}, t.engine.End(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
 	}
-	for _, id := range t.entities.Of(operations.Thread) {
-		thread, _ := t.entities.Thread(id)
-		if err := thread.Wait(ctx); err != nil {
+	for _, id := range t.entities.of(operations.Thread) {
+		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
+		if err := thread.wait(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}

@@ -86,7 +86,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 // clientLogs gives the logs of all clients, in the order of their creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs
