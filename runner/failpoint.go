@@ -56,12 +56,8 @@ const connections = 64
 
 // offBehindBalancer turns a fail point off on the service where it was set. A
 // load balancer cannot be told where to go: new connections are opened until
-// one has arrived there, and kept for the next time. Turning it off elsewhere on
-// the way does no harm.
+// one has arrived there. Turning it off elsewhere on the way does no harm.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
-	if f.service != nil && s.commands.again(ctx, *f.service, "admin", turnOff(f.name)) {
-		return nil
-	}
 	uri := f.uri
 	if uri == "" {
 		uri = s.deployment.URI()
@@ -77,7 +73,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	for range enough {
 		var service *bson.ObjectID
 		err := retriedAfter(ctx, strikesItself, func() (err error) {
-			_, service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
+			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
 			return err
 		})
 		if err != nil {

@@ -87,16 +87,9 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 			}},
 			{Key: "cursor", Value: bson.D{}},
 		}
-		reply, err := s.commands.at(ctx, address, "admin", command)
-		if err != nil {
-			return false
-		}
-		if found, ok := reply.Lookup("cursor", "firstBatch").ArrayOK(); ok && len(found) > emptyArray {
-			return true
+		if found, err := s.commands.list(ctx, address, "admin", command); err != nil || len(found) > 0 {
+			return err == nil
 		}
 	}
 	return false
 }
-
-// emptyArray is how long an array without elements is, in bytes.
-const emptyArray = 5

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,28 +104,11 @@ func (s *site) runAt(ctx context.Context, address, database string, command bson
 	return reply, nil
 }
 
-// batch runs a command that answers with a cursor, and gives all that it has
-// if that is in the first batch.
-func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bson.Raw, error) {
-	reply, err := s.run(ctx, database, command)
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Cursor struct {
-			ID         int64
-			FirstBatch []bson.Raw `bson:"firstBatch"`
-		}
-	}
-	err = bson.Unmarshal(reply, &answer)
-	switch cursor := answer.Cursor; {
-	case cursor.ID != 0:
-		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{cursor.ID}}})
-		return nil, errors.New("more than one batch")
-	case err != nil || cursor.FirstBatch == nil:
-		return nil, fmt.Errorf("%s: the reply has no first batch of documents", command[0].Key)
-	}
-	return answer.Cursor.FirstBatch, nil
+// documents reads a collection from the primary, with local read concern,
+// sorted by _id.
+func (s *site) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
+	return s.commands.list(ctx, byDefault, database, bson.D{{Key: "find", Value: collection},
+		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}})
 }
 
 // gossip remembers the cluster time of a reply.

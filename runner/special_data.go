@@ -33,7 +33,7 @@ func assertIndex(want bool) special {
 
 // assertListed asserts whether a command lists a document of a name.
 func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, name string, command bson.D) *fault {
-	listed, err := t.site.batch(ctx, c.text("databaseName"), command)
+	listed, err := t.site.commands.list(ctx, byDefault, c.text("databaseName"), command)
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
 	}

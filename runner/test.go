@@ -304,7 +304,7 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 		path := fmt.Sprintf("outcome[%d]", i)
 		var documents []bson.Raw
 		err := retried(ctx, func() (err error) {
-			documents, err = t.site.commands.documents(ctx, d.DatabaseName, d.CollectionName)
+			documents, err = t.site.documents(ctx, d.DatabaseName, d.CollectionName)
 			return err
 		})
 		namespace := d.DatabaseName + "." + d.CollectionName
