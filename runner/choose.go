@@ -190,7 +190,9 @@ func (f Filter) refuses(subject string) string {
 // configuration: patterns that match no test of the suites, and a filter that
 // leaves none to run; and known failures that have expired. Run makes problems
 // of the same.
-func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg, cfg.Clock.now()) }
+func Unused(suites []*specs.Suite, cfg Config) []string {
+	return stale(suites, &cfg, cfg.Clock.real().Now())
+}
 
 // stale judges by the day of now.
 func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {

@@ -73,13 +73,26 @@ func (s *site) gone(ctx context.Context) error {
 	return err
 }
 
-// lost says why a deployment is not to be used any more, nil if it is: a
-// server of ours that died says so itself, all others are asked.
-func (s *site) lost(ctx context.Context) error {
-	if err := s.deployment.Dead(); err != nil {
-		return err
+// ill says what has become of a deployment after a test that could not be tidied
+// up or in which something differed: why it is not to be used any more, or which
+// servers fell. A server of ours that died says so itself, all others are asked,
+// unless the run must end soon.
+func (s *site) ill(ctx context.Context, untidy, differs bool) (lost, fallen error) {
+	if !untidy && !differs || ctx.Err() != nil && !differs {
+		return nil, nil
 	}
-	return s.gone(ctx)
+	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
+		return lost, nil
+	}
+	if untidy {
+		lost = s.gone(ctx)
+	}
+	if lost == nil && differs {
+		if fallen = s.fallen(ctx); fallen != nil {
+			lost = s.gone(ctx) // it may have been the last one
+		}
+	}
+	return lost, fallen
 }
 
 func (s *site) close() { s.commands.close() }

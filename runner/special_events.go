@@ -10,12 +10,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// countable checks the event of a call, and refuses to count one that the
-// client does not observe: the count would be 0 whatever happens.
-func (t *testRun) countable(ctx context.Context, c call) *fault {
-	if _, f := t.count(ctx, c, nil); f != nil {
-		return f
-	}
+// countable refuses to count an event that the client does not observe: the
+// count would be 0 whatever happens.
+func (t *testRun) countable(c call) *fault {
 	event := c.value("event").Fields[0]
 	if o := t.observation(c.text("client")); !o.types[result.EventType(event.Key)] {
 		return failf(c.path+".arguments.event", event.KeyPosition,
@@ -27,7 +24,7 @@ func (t *testRun) countable(ctx context.Context, c call) *fault {
 // waitForEvent waits for matching events, those of before included
 // ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.countable(ctx, c); f != nil {
+	if f := t.countable(c); f != nil {
 		return f
 	}
 	client, want := c.text("client"), c.number("count")
@@ -64,7 +61,7 @@ func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *
 // assertEventCount demands an exact number of matching events
 // ("assertEventCount").
 func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.countable(ctx, c); f != nil {
+	if f := t.countable(c); f != nil {
 		return f
 	}
 	log, err := t.log(ctx, c.text("client"))

@@ -20,18 +20,10 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	if outcome.Err != nil {
 		return result.TopologyState{}, failf(path, at, "the topology of %s: %s", client, outcome.Err.Message)
 	}
-	var told struct {
-		Type    string
-		Servers []struct{ Address, Type string }
-	}
+	var state result.TopologyState
 	doc, ok := outcome.Value.DocumentOK()
-	if err := bson.Unmarshal(doc, &told); !ok || err != nil || told.Type == "" {
-		return result.TopologyState{}, breakf("%s answered %s, which is not a topology description",
-			engine.OpTopology, matchers.Extended(outcome.Value, false))
-	}
-	state := result.TopologyState{Type: told.Type}
-	for _, s := range told.Servers {
-		state.Servers = append(state.Servers, result.ServerState{Address: s.Address, Type: s.Type})
+	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
+		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.Extended(outcome.Value, false))
 	}
 	return state, nil
 }

@@ -78,22 +78,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		return nil
 	})
 	t.timings.Cleanup += r.clock.Now().Sub(began)
-	var aftermath, lost error
+	var aftermath error
 	if untidy != nil {
 		aftermath = untidy.broken
-		if ctx.Err() == nil { // otherwise the run must end soon
-			lost = s.lost(ctx)
-		}
 	}
-	var fallen error
-	if lost == nil && t.differs() {
-		lost = s.deployment.Dead()
-	}
-	if lost == nil && ctx.Err() == nil && t.differs() {
-		if fallen = s.fallen(ctx); fallen != nil {
-			lost = s.gone(ctx) // it may have been the last one
-		}
-	}
+	lost, fallen := s.ill(ctx, untidy != nil, t.differs())
 	v = t.verdict(j, aftermath, lost, fallen)
 	v.Began, v.Duration = started, r.clock.Now().Sub(started)
 	switch {
@@ -123,18 +112,13 @@ const InterruptedCleanUp = 3 * time.Second
 // cleaningUp gives the context of a clean-up. It ends after a time limit, and
 // earlier if the run is interrupted before or meanwhile.
 func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
-	cleaning, done := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, &limitError{"the limit of the clean-up", limit})
-	cleaning, end := context.WithCancelCause(cleaning)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(interrupted)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			end(&limitError{"the limit of the clean-up after an interruption", interrupted})
-		case <-cleaning.Done():
-		}
-	})
-	return cleaning, func() { stop(); end(context.Canceled); done() }
+	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	endAfter := func(d time.Duration, what string) *time.Timer {
+		return time.AfterFunc(d, func() { end(&limitError{what, d}) })
+	}
+	timer := endAfter(limit, "the limit of the clean-up")
+	stop := context.AfterFunc(ctx, func() { endAfter(interrupted, "the limit of the clean-up after an interruption") })
+	return cleaning, func() { stop(); timer.Stop(); end(context.Canceled) }
 }
 
 // protect keeps a panic of the runner's own code, or of a matcher, within the

@@ -36,7 +36,7 @@ func Checks() []Check {
 		{"argument-value", Warning, "An argument that the test runner reads is of its type, returnDocument is Before or After, and the source of an upload is well-formed.", true, eachStep(checkArgumentValues)},
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true, checkNested},
 		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, eachStep(checkSpecialOperations)},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, eachStep(checkFailPoints)},
+		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true, eachStep(checkFailPoints)},
 		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", true, checkOperators},
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true, checkPlaceholders},
 		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false, checkObservedEvents},
