@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/unified-test-runner/utr/source"
@@ -44,6 +45,22 @@ func (c call) expect(want, is bool, yes, no string) *fault {
 		return c.failf("%s", no)
 	}
 	return nil
+}
+
+// equal is the fault of what is not the value of an argument, both as JSON.
+func (c call) equal(argument, got, what string) *fault {
+	want := c.value(argument)
+	text := want.JSON()
+	if n, whole := want.Whole(); whole {
+		text = strconv.FormatInt(n, 10)
+	}
+	if text == got {
+		return nil
+	}
+	f := c.failf("%s differs", what)
+	f.mismatches[0].Position = want.Position
+	f.mismatches[0].Want, f.mismatches[0].Got = want.JSON(), got
+	return f
 }
 
 // patience is how long waitForEvent, waitForThread and waitForPrimaryChange

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -69,18 +69,10 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 		return &fault{broken: err}
 	}
 	got, f := t.count(ctx, c, log)
-	if f == nil && int64(got) != c.number("count") {
-		f = differ(c, c.value("count"), fmt.Sprint(got), "the number of matching events on %s", c.text("client"))
+	if f != nil {
+		return f
 	}
-	return f
-}
-
-// differ makes the fault of a value that is not the one in the suite.
-func differ(c call, want *source.Value, got string, what string, args ...any) *fault {
-	f := c.failf("%s differs", fmt.Sprintf(what, args...))
-	f.mismatches[0].Position = want.Position
-	f.mismatches[0].Want, f.mismatches[0].Got = want.JSON(), got
-	return f
+	return c.equal("count", strconv.Itoa(got), "the number of matching events on "+c.text("client"))
 }
 
 // assertCheckedOut counts connections by CMAP events, whether the test
@@ -90,7 +82,7 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return &fault{broken: err}
 	}
-	got := int64(0)
+	got := 0
 	for _, e := range log {
 		switch e.Type {
 		case result.ConnectionCheckedOut:
@@ -99,10 +91,7 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 			got--
 		}
 	}
-	if got != c.number("connections") {
-		return differ(c, c.value("connections"), fmt.Sprint(got), "the number of connections checked out by %s", c.text("client"))
-	}
-	return nil
+	return c.equal("connections", strconv.Itoa(got), "the number of connections checked out by "+c.text("client"))
 }
 
 // assertLSIDs compares the sessions of the last two commands

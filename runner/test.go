@@ -66,24 +66,12 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	cleaning, done := cleaningUp(ctx, patience, InterruptedCleanUp)
 	defer done()
-	began := r.clock.Now()
-	untidy := protect("a clean-up", func() *fault {
-		err := t.cleanUp(cleaning)
-		if err != nil && cleaning.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(cleaning), err)
-		}
-		if err != nil {
-			return &fault{broken: err}
-		}
-		return nil
+	var untidy *fault
+	t.timed(&t.timings.Cleanup, func() {
+		untidy = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
-	t.timings.Cleanup += r.clock.Now().Sub(began)
-	var aftermath error
-	if untidy != nil {
-		aftermath = untidy.broken
-	}
 	lost, fallen := s.ill(ctx, untidy != nil, t.differs())
-	v = t.verdict(j, aftermath, lost, fallen)
+	v = t.verdict(j, untidy, lost, fallen)
 	v.Began, v.Duration = started, r.clock.Now().Sub(started)
 	switch {
 	case lost != nil:
@@ -152,10 +140,11 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		}
 		observed[client] = events
 	}
-	began := t.run.clock.Now()
-	t.settle(ctx)
-	err := t.failPointsOff(ctx)
-	t.timings.Cleanup += t.run.clock.Now().Sub(began)
+	var err error
+	t.timed(&t.timings.Cleanup, func() {
+		t.settle(ctx)
+		err = t.failPointsOff(ctx)
+	})
 	if err != nil {
 		return &fault{broken: err}
 	}
@@ -319,9 +308,9 @@ func (t *testRun) failPointsOff(ctx context.Context) error {
 }
 
 // cleanUp leaves the deployment and the engine as they were found. It is done
-// after every test, however that went, and goes on past errors. The error says
+// after every test, however that went, and goes on past errors. The fault says
 // what could not be put right.
-func (t *testRun) cleanUp(ctx context.Context) error {
+func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
@@ -354,10 +343,15 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		t.settle(ctx) // or the next test meets what is written late
 	}
 	untidy := errors.Join(failures...)
-	if clean && untidy == nil {
+	switch {
+	case untidy != nil && ctx.Err() != nil:
+		return breakf("%w: %w", context.Cause(ctx), untidy)
+	case untidy != nil:
+		return &fault{broken: untidy}
+	case clean:
 		effect = effectOf(t.test)
 	}
-	return untidy
+	return nil
 }
 
 // add notes a fault. All mismatches are kept; of other faults, the first says
@@ -422,12 +416,14 @@ func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (co
 	return context.WithTimeoutCause(ctx, d, &limitError{what, d})
 }
 
-// whileWaiting counts the time of a wait.
-func (t *testRun) whileWaiting(wait func()) {
+// timed counts the time that something takes.
+func (t *testRun) timed(time *time.Duration, do func()) {
 	began := t.run.clock.Now()
-	wait()
-	t.locked(func() { t.timings.Waiting += t.run.clock.Now().Sub(began) })
+	do()
+	t.locked(func() { *time += t.run.clock.Now().Sub(began) })
 }
+
+func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }
 
 // sleep waits by the run's clock.
 func (t *testRun) sleep(ctx context.Context, d time.Duration) (err error) {
