@@ -87,11 +87,18 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	return t.conclude(test, path, op, row, outcome)
 }
 
-// conclude makes the assertions about an outcome, and saves it.
+// conclude compares an outcome with expectError and expectResult, and saves it.
 func (t *testRun) conclude(
 	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
 ) (result.Outcome, *fault) {
-	if f := t.judge(test, path, op, row, outcome); f != nil {
+	f := failed(t.matcher(test).Outcome(path, matchers.Expectation{
+		Position:   op.Position,
+		Error:      op.ExpectError,
+		Result:     op.ExpectResult,
+		Shape:      shapes[row.Result],
+		Aggregates: aggregates[op.Name],
+	}, outcome))
+	if f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
 		if !f.value {
 			return outcome, f
@@ -128,10 +135,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 // do has the engine perform an operation, and keeps a log of it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
 	started := t.run.clock.Now()
-	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) (result.Outcome, error) {
-		outcome := t.engine.Do(ctx, request)
-		return outcome, outcome.Broken
-	})
+	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
@@ -143,14 +147,18 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	return outcome, nil
 }
 
+func (t *testRun) send(ctx context.Context, during string, request engine.Operation) (result.Outcome, error) {
+	return guarded(ctx, during, func(ctx context.Context) (result.Outcome, error) {
+		outcome := t.engine.Do(ctx, request)
+		return outcome, outcome.Broken
+	})
+}
+
 // ask has the engine answer a question of the runner's own.
 func (t *testRun) ask(
 	ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
-	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) (result.Outcome, error) {
-		outcome := t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments})
-		return outcome, outcome.Broken
-	})
+	outcome, err := t.send(ctx, question+" on "+object, engine.Operation{Object: object, Name: question, Arguments: arguments})
 	switch {
 	case err != nil:
 		return outcome, &fault{broken: err}
@@ -158,17 +166,6 @@ func (t *testRun) ask(
 		return outcome, &fault{unsupported: outcome.Err.Unsupported}
 	}
 	return outcome, ended(ctx, path, at, question+" on "+object)
-}
-
-// judge compares the outcome with expectError and expectResult.
-func (t *testRun) judge(ctx context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
-	return failed(t.matcher(ctx).Outcome(path, matchers.Expectation{
-		Position:   op.Position,
-		Error:      op.ExpectError,
-		Result:     op.ExpectResult,
-		Shape:      shapes[row.Result],
-		Aggregates: aggregates[op.Name],
-	}, outcome))
 }
 
 // save keeps the result under a name ("saveResultAsEntity").

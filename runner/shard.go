@@ -66,7 +66,11 @@ func (s Shard) of(jobs []job) []job {
 // run go one by one, the longest first, to the part that has the least to do;
 // that makes no part longer than 4/3 of what is needed.
 func (s Shard) parts(jobs []job) map[string]int {
-	average := s.average()
+	var sum time.Duration
+	for _, d := range s.Durations {
+		sum += d
+	}
+	average := sum / time.Duration(max(1, len(s.Durations)))
 	parts, times := make(map[string]int), make(map[string]time.Duration)
 	for _, j := range jobs {
 		key := ShardKey(j.id)
@@ -94,13 +98,6 @@ func (s Shard) parts(jobs []job) map[string]int {
 		counts[part]++
 	}
 	return parts
-}
-
-func (s Shard) average() (sum time.Duration) {
-	for _, d := range s.Durations {
-		sum += d
-	}
-	return sum / time.Duration(max(1, len(s.Durations)))
 }
 
 // hashed spreads names evenly, and says the same on every machine.

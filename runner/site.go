@@ -20,8 +20,8 @@ type site struct {
 	deployment deployment.Deployment
 	about      deployment.Description
 	commands   commands
-	seeded     map[string]*seedling // by namespace
-	before     map[string]member    // by host, when they were last asked; nil if never
+	seeded     map[string]*collection // by namespace
+	before     map[string]member      // by host, when they were last asked; nil if never
 
 	mu          sync.Mutex
 	clusterTime bson.Raw // the newest $clusterTime of a reply
@@ -34,7 +34,7 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	if err != nil {
 		return nil, err
 	}
-	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*seedling)}
+	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
 	if err := s.demandTestCommands(ctx); err != nil {
 		s.close()
 		return nil, err
