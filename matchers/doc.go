@@ -2,12 +2,13 @@
 // (Unified Test Format, "Evaluating Matches"). It knows values, errors,
 // events, log messages and collections, and does no I/O.
 //
-// A match has four stages. Compiling reads the expectation into nodes and
-// finds its faults: unknown operators, undefined entities, malformed arguments.
-// A fault makes the expectation fail whatever was seen. Comparing walks nodes
-// and BSON together and collects differences, all of them. Building the
-// difference and rendering turn each into a result.Mismatch with path,
-// position, both values and, for documents and arrays, a diff.
+// A match walks the expected value of the file and the BSON that was seen
+// together, and makes a result.Mismatch of each difference, with path,
+// position, both values and, for documents and arrays, a diff. The schema and
+// the semantic checks of package specs have validated the expected value: a
+// test with an unknown operator or a misspelt key never gets this far. Only
+// the entity map can still lack what an expectation names; then the
+// expectation fails whatever was seen.
 //
 // Decisions where the format leaves room:
 //
@@ -20,7 +21,7 @@
 //   - A missing value is not null. An operation that returned nothing matches
 //     $$unsetOrMatches and $$exists: false, and nothing else.
 //   - A document that has a key twice matches no expected document.
-//   - $$exists and $$unsetOrMatches are faults as array elements; $$exists may
+//   - $$exists and $$unsetOrMatches must not be array elements; $$exists may
 //     stand inside $$unsetOrMatches.
 //   - $$lte takes a number, which Decimal128 is not; nothing is less than or equal
 //     to NaN, and NaN to nothing.

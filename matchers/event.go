@@ -11,178 +11,133 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-type (
-	eventReader = reader[*result.Event]
-	eventCheck  = check[*result.Event]
-)
-
-// eventFields are the keys that an expectation of each type of event may have:
-// the sections "expectedCommandEvent", "expectedCmapEvent" and
-// "expectedSdamEvent" of the format. A type that is not listed has none.
-var eventFields = map[result.EventType]map[string]eventReader{
-	result.CommandStarted:   commandFields("command", func(e *result.Event) bson.Raw { return e.Command.Command }),
-	result.CommandSucceeded: commandFields("reply", func(e *result.Event) bson.Raw { return e.Command.Reply }),
-	result.CommandFailed:    commandFields("", nil),
-
-	result.PoolCleared: {
-		"hasServiceId":              hasServiceID,
-		"interruptInUseConnections": flag(func(e *result.Event) *bool { return e.Pool.InterruptInUseConnections }),
-	},
-	result.ConnectionClosed:         {"reason": reason},
-	result.ConnectionCheckOutFailed: {"reason": reason},
-
-	result.ServerDescriptionChanged:   descriptions,
-	result.ServerHeartbeatStarted:     {"awaited": awaited},
-	result.ServerHeartbeatSucceeded:   {"awaited": awaited},
-	result.ServerHeartbeatFailed:      {"awaited": awaited},
-	result.TopologyDescriptionChanged: descriptions,
-}
-
-// Fields that several types of events have.
-var (
-	reason  = word(func(e *result.Event) string { return e.Pool.Reason })
-	awaited = flag(func(e *result.Event) *bool { return e.SDAM.Awaited })
-
-	descriptions = map[string]eventReader{
-		"previousDescription": description(func(e *result.Event) *result.TopologyState { return e.SDAM.Previous }),
-		"newDescription":      description(func(e *result.Event) *result.TopologyState { return e.SDAM.New }),
-	}
-)
-
-// commandFields are the keys of a command event, with that of its document if
-// it has one.
-func commandFields(key string, get func(*result.Event) bson.Raw) map[string]eventReader {
-	fields := map[string]eventReader{
-		"commandName":           word(func(e *result.Event) string { return e.Command.CommandName }),
-		"databaseName":          word(func(e *result.Event) string { return e.Command.DatabaseName }),
-		"hasServiceId":          hasServiceID,
-		"hasServerConnectionId": hasServerConnectionID,
-	}
-	if key != "" {
-		fields[key] = body(get)
-	}
-	return fields
-}
-
-// body is a root-level document. A redacted one is empty.
-func body(get func(*result.Event) bson.Raw) eventReader {
-	empty := bson.Raw{5, 0, 0, 0, 0}
-	return func(k *compiler, v *source.Value) eventCheck {
-		want := k.document(v)
-		return func(c *comparison, e *result.Event) {
-			got := get(e)
-			if len(got) == 0 {
-				got = empty
-			}
-			c.match(want, document(got), RootDocument)
-		}
-	}
-}
-
-// description is a server or topology description, of which the format knows
-// the type.
-func description(get func(*result.Event) *result.TopologyState) eventReader {
-	return func(k *compiler, v *source.Value) eventCheck {
-		want := readRecord(k, v, map[string]reader[*result.TopologyState]{
-			"type": word(func(s *result.TopologyState) string { return s.Type }),
-		})
-		return func(c *comparison, e *result.Event) {
-			if got := get(e); got != nil {
-				want.match(c, got)
+// fields compares what was seen with each key of an expected error, event or
+// log message.
+func fields[T any](m *Matcher, want *source.Value, table map[string]func(*Matcher, *source.Value, T), got T) {
+	for _, f := range want.Fields {
+		m.atKey(f.Key, func() {
+			if compare, known := table[f.Key]; known {
+				compare(m, f.Value, got)
 			} else {
-				c.reject(v, nothing, "the event does not have this description")
+				m.reject(f.Value, nothing, "unknown field %q", f.Key)
 			}
+		})
+	}
+}
+
+// eventFields are the keys of expected events: the sections
+// "expectedCommandEvent", "expectedCmapEvent" and "expectedSdamEvent" of the
+// format. The schema says which of them an event of each type has.
+var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
+	"command":               func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Command) },
+	"reply":                 func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Reply) },
+	"commandName":           func(m *Matcher, want *source.Value, e *result.Event) { m.word(want, e.Command.CommandName) },
+	"databaseName":          func(m *Matcher, want *source.Value, e *result.Event) { m.word(want, e.Command.DatabaseName) },
+	"hasServiceId":          hasServiceID,
+	"hasServerConnectionId": hasServerConnectionID,
+
+	"interruptInUseConnections": func(m *Matcher, want *source.Value, e *result.Event) { m.flag(want, e.Pool.InterruptInUseConnections) },
+	"reason":                    func(m *Matcher, want *source.Value, e *result.Event) { m.word(want, e.Pool.Reason) },
+
+	"awaited":             func(m *Matcher, want *source.Value, e *result.Event) { m.flag(want, e.SDAM.Awaited) },
+	"previousDescription": func(m *Matcher, want *source.Value, e *result.Event) { m.matchDescription(want, e.SDAM.Previous) },
+	"newDescription":      func(m *Matcher, want *source.Value, e *result.Event) { m.matchDescription(want, e.SDAM.New) },
+}
+
+// matchEvent compares an event with an expected one: a document whose only key
+// is the type.
+func (m *Matcher) matchEvent(want *source.Value, e *result.Event) {
+	for _, f := range want.Fields {
+		if result.EventType(f.Key) != e.Type {
+			m.reject(want, describeEvent(e), "expected a %s, got a %s", f.Key, e.Type)
+			continue
 		}
+		m.atKey(f.Key, func() {
+			if wellFormed(e) {
+				fields(m, f.Value, eventFields, e)
+			} else {
+				m.reject(want, string(e.Type), "the observed event lacks its fields")
+			}
+		})
+	}
+}
+
+// alikeEvents reports whether an event is of the same type, and of the same
+// command if the expectation names one.
+func alikeEvents(want *source.Value, e *result.Event) bool {
+	fields := want.Get(string(e.Type))
+	name := fields.Get("commandName")
+	return fields != nil && wellFormed(e) && (name == nil || e.Command != nil && e.Command.CommandName == name.Text())
+}
+
+// matchBody compares a root-level document. A redacted one is empty.
+func (m *Matcher) matchBody(want *source.Value, got bson.Raw) {
+	if len(got) == 0 {
+		got = bson.Raw{5, 0, 0, 0, 0}
+	}
+	m.match(want, document(got), RootDocument)
+}
+
+// matchDescription compares a server or topology description, of which the
+// format knows the type.
+func (m *Matcher) matchDescription(want *source.Value, got *result.TopologyState) {
+	switch expected := want.Get("type"); {
+	case got == nil:
+		m.reject(want, nothing, "the event does not have this description")
+	case expected != nil:
+		m.atKey("type", func() { m.word(expected, got.Type) })
+	}
+}
+
+// word compares a string that must be equal.
+func (m *Matcher) word(want *source.Value, got string) {
+	if want.Text() != got {
+		m.reject(want, source.Quote(got), "the values differ")
+	}
+}
+
+// flag compares a boolean that must be set and equal.
+func (m *Matcher) flag(want *source.Value, got *bool) {
+	switch {
+	case got == nil:
+		m.reject(want, nothing, "this field is not set")
+	case *got != want.Bool:
+		m.reject(want, strconv.FormatBool(*got), "the values differ")
 	}
 }
 
 // hasServiceID: the field is set and not all zero, or else not ("hasServiceId").
-func hasServiceID(k *compiler, v *source.Value) eventCheck {
-	want := k.bool(v)
-	return func(c *comparison, e *result.Event) {
-		var id *bson.ObjectID
-		if e.Command != nil {
-			id = e.Command.ServiceID
-		} else {
-			id = e.Pool.ServiceID
-		}
-		got := nothing
-		if id != nil {
-			got = id.Hex()
-		}
-		if has := id != nil && !id.IsZero(); has != want {
-			c.reject(v, got, "%s", either(want, "serviceId is not set", "serviceId is set"))
-		}
+func hasServiceID(m *Matcher, want *source.Value, e *result.Event) {
+	var id *bson.ObjectID
+	if e.Command != nil {
+		id = e.Command.ServiceID
+	} else {
+		id = e.Pool.ServiceID
+	}
+	got := nothing
+	if id != nil {
+		got = id.Hex()
+	}
+	if has := id != nil && !id.IsZero(); has != want.Bool {
+		m.reject(want, got, "%s", either(want.Bool, "serviceId is not set", "serviceId is set"))
 	}
 }
 
 // hasServerConnectionID: the field is a positive Int32, or else it is not set
 // or a nonpositive Int32 ("hasServerConnectionId").
-func hasServerConnectionID(k *compiler, v *source.Value) eventCheck {
-	want := k.bool(v)
-	return func(c *comparison, e *result.Event) {
-		id := e.Command.ServerConnectionID
-		switch {
-		case id == nil:
-			if want {
-				c.reject(v, nothing, "serverConnectionId is not set")
-			}
-		case *id < math.MinInt32 || *id > math.MaxInt32:
-			c.reject(v, strconv.FormatInt(*id, 10), "serverConnectionId is not a 32-bit integer")
-		case (*id > 0) != want:
-			c.reject(v, strconv.FormatInt(*id, 10), "%s", either(want, "serverConnectionId is not positive", "serverConnectionId is set"))
+func hasServerConnectionID(m *Matcher, want *source.Value, e *result.Event) {
+	id := e.Command.ServerConnectionID
+	switch {
+	case id == nil:
+		if want.Bool {
+			m.reject(want, nothing, "serverConnectionId is not set")
 		}
+	case *id < math.MinInt32 || *id > math.MaxInt32:
+		m.reject(want, strconv.FormatInt(*id, 10), "serverConnectionId is not a 32-bit integer")
+	case (*id > 0) != want.Bool:
+		m.reject(want, strconv.FormatInt(*id, 10), "%s", either(want.Bool, "serverConnectionId is not positive", "serverConnectionId is set"))
 	}
 }
-
-type eventExpectation struct {
-	typ    result.EventType
-	whole  *source.Value // of which fields are those below the type
-	fields record[*result.Event]
-}
-
-// expectedEvent compiles an event. monitor "" takes events of all monitors.
-func (k *compiler) expectedEvent(v *source.Value, monitor result.Monitor) eventExpectation {
-	if v.Kind != source.Document || len(v.Fields) != 1 {
-		k.faultOf(v, "an expected event has exactly one key, the event type")
-		return eventExpectation{}
-	}
-	f := v.Fields[0]
-	x := eventExpectation{typ: result.EventType(f.Key), whole: v}
-	switch of := x.typ.Monitor(); {
-	case of == "":
-		k.fault(f.KeyPosition, f.Key, "unknown event type %q", f.Key)
-	case monitor != "" && of != monitor:
-		k.fault(f.KeyPosition, f.Key, "a %s is a %s event, and only %s events are allowed here", f.Key, of, monitor)
-	default:
-		k.path.atKey(f.Key, func() { x.fields = readRecord(k, f.Value, eventFields[x.typ]) })
-	}
-	return x
-}
-
-// match compares an event; the path is at the expected event.
-func (x eventExpectation) match(c *comparison, e *result.Event) {
-	if e.Type != x.typ {
-		c.reject(x.whole, describeEvent(e), "expected a %s, got a %s", x.typ, e.Type)
-		return
-	}
-	c.path.key(string(x.typ))
-	if !wellFormed(e) {
-		c.reject(x.whole, string(e.Type), "the observed event lacks its fields")
-	} else {
-		x.fields.match(c, e)
-	}
-	c.path.pop()
-}
-
-// alike reports whether an event is of the same type, and of the same command
-// if the expectation names one.
-func (x eventExpectation) alike(e *result.Event) bool {
-	return e.Type == x.typ && wellFormed(e) && x.fields.agrees("commandName", e)
-}
-
-func (x eventExpectation) at() source.Position { return x.whole.Position }
-func (x eventExpectation) text() string        { return abridge(x.whole.JSON()) }
 
 // wellFormed reports whether an event carries the fields of its monitor.
 func wellFormed(e *result.Event) bool {
@@ -221,16 +176,25 @@ func describeEvent(e *result.Event) string {
 	return abridge(strings.Join(parts, " "))
 }
 
-// observed gives the events of one monitor, in order. Events of a type that
-// the format does not know belong to none and are returned apart.
-func observed(events []result.Event, monitor result.Monitor) (of []*result.Event, unknown []*result.Event) {
-	for i := range events {
-		switch events[i].Type.Monitor() {
-		case "":
-			unknown = append(unknown, &events[i])
-		case monitor:
-			of = append(of, &events[i])
-		}
-	}
-	return of, unknown
+var logFields = map[string]func(*Matcher, *source.Value, *result.LogMessage){
+	"level":             func(m *Matcher, want *source.Value, l *result.LogMessage) { m.word(want, l.Level) },
+	"component":         func(m *Matcher, want *source.Value, l *result.LogMessage) { m.word(want, l.Component) },
+	"failureIsRedacted": func(m *Matcher, want *source.Value, l *result.LogMessage) { m.flag(want, l.FailureRedacted) },
+	"data": func(m *Matcher, want *source.Value, l *result.LogMessage) {
+		m.match(want, present(l.Data), RootDocument)
+	},
+}
+
+func (m *Matcher) matchLog(want *source.Value, l *result.LogMessage) { fields(m, want, logFields, l) }
+
+// alikeLogs reports whether a message is of the same component, and has the
+// same text if one is expected.
+func (m *Matcher) alikeLogs(want *source.Value, l *result.LogMessage) bool {
+	text := want.Get("data").Get("message")
+	return want.Get("component").Text() == l.Component &&
+		(text == nil || m.holds(func() { m.match(text, l.Data.Lookup("message"), Nested) }))
+}
+
+func describeLog(l *result.LogMessage) string {
+	return abridge(strings.Join([]string{l.Level, l.Component, Extended(present(l.Data), false)}, " "))
 }

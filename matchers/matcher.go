@@ -2,7 +2,10 @@ package matchers
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -38,16 +41,35 @@ const (
 	RootDocuments
 )
 
+// ofElements is the shape of the elements of an array.
+func (s Shape) ofElements() Shape {
+	if s == RootDocuments {
+		return RootDocument
+	}
+	return Nested
+}
+
 // Matcher compares expectations with what was seen. It is cheap to make, is
 // made for one assertion, and is not for concurrent use. All methods return
 // every mismatch that there is, and none if the expectation holds.
 type Matcher struct {
 	entities Entities
+	known    map[string]*source.Value // entities by operator and name, nil for what is not there
+	inEntity *source.Value            // the name of the entity whose content is compared
+	exact    bool                     // without special operators and flexible numerics
+	path     string                   // in the test
+
+	quiet      bool // note only that there is a difference
+	differs    bool
+	mismatches []result.Mismatch
+	faults     []result.Mismatch // what makes the expectation fail whatever was seen
 }
 
 // New makes a matcher. Entities may be nil where no expectation names an
 // entity; one that does is then a mismatch.
-func New(entities Entities) *Matcher { return &Matcher{entities: entities} }
+func New(entities Entities) *Matcher {
+	return &Matcher{entities: entities, known: make(map[string]*source.Value)}
+}
 
 // Expectation is what a test says of the end of one operation.
 type Expectation struct {
@@ -65,33 +87,33 @@ type Expectation struct {
 // Value matches a value, under path in messages. The zero RawValue as actual
 // means that there is no value, which is not the same as null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
-	k := m.compiler(path)
-	n := k.value(expected, atTop)
-	return k.finish(func(c *comparison) { c.match(n, actual, shape) })
+	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }
 
 // Outcome matches the end of an operation: expectError, or else no error and
 // expectResult. path is that of the operation ("operations[3]").
 func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outcome) []result.Mismatch {
-	k := m.compiler(path)
-	if expected.Error != nil {
-		k.path.key("expectError")
-		x := k.expectedError(expected.Error)
-		return k.finish(func(c *comparison) { matchError(c, x, actual, expected) })
-	}
-	var n *node
-	if expected.Result != nil {
-		k.path.key("expectResult")
-		n = k.value(expected.Result, atTop)
-	}
-	return k.finish(func(c *comparison) {
+	return m.found(path, "", func() {
 		switch {
-		case actual.Err != nil:
-			c.say(expected.Position, "no error", describeError(actual.Err), "the operation raised an error")
-		case n != nil:
-			c.match(n, actual.Value, expected.Shape)
+		case expected.Error != nil:
+			m.atKey("expectError", func() { m.matchError(expected, actual) })
+		case expected.Result != nil:
+			m.atKey("expectResult", func() {
+				if m.succeeded(expected, actual) {
+					m.match(expected.Result, actual.Value, expected.Shape)
+				}
+			})
+		default:
+			m.succeeded(expected, actual)
 		}
 	})
+}
+
+func (m *Matcher) succeeded(expected Expectation, actual result.Outcome) bool {
+	if actual.Err != nil {
+		m.say(expected.Position, "no error", describeError(actual.Err), "the operation raised an error")
+	}
+	return actual.Err == nil
 }
 
 // Events matches the events of one client against an expectedEventsForClient.
@@ -99,82 +121,55 @@ func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outco
 // are passed over, ignored and unobserved ones have been left out before. An
 // observed event of a type that the format does not know is a mismatch.
 func (m *Matcher) Events(path string, expected *source.Value, actual []result.Event) []result.Mismatch {
-	k := m.compiler(path)
 	monitor := cmp.Or(result.Monitor(expected.Get("eventType").Text()), result.MonitorCommand)
-	if result.EventTypes(monitor) == nil {
-		k.path.atKey("eventType", func() { k.faultOf(expected.Get("eventType"), "unknown eventType") })
-		monitor = ""
-	}
-	at := expected.Get("events").Position
-	var want []eventExpectation
-	k.path.key("events")
-	k.list(expected.Get("events"), func(v *source.Value) { want = append(want, k.expectedEvent(v, monitor)) })
-	got, unknown := observed(actual, monitor)
-	return k.finish(func(c *comparison) {
-		for _, e := range unknown {
-			c.say(at, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
+	events := expected.Get("events")
+	return m.found(path, "events", func() {
+		var got []*result.Event
+		for i := range actual {
+			switch e := &actual[i]; e.Type.Monitor() {
+			case "":
+				m.say(events.Position, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
+			case monitor:
+				got = append(got, e)
+			}
 		}
-		allowExtra := expected.Get("ignoreExtraEvents").IsTrue()
-		sequence[eventExpectation, *result.Event]{"event", at, want, got, allowExtra, describeEvent}.compare(c)
+		matchList(m, list[*result.Event]{
+			what: "event", at: events.Position, want: events.Items, got: got, allowExtra: expected.Get("ignoreExtraEvents").IsTrue(),
+			match: m.matchEvent, alike: alikeEvents, describe: describeEvent,
+		})
 	})
 }
 
 // Count says how many of the events match an expectedEvent, for waitForEvent
-// and assertEventCount. The mismatches are faults of the expected event
-// itself (an unknown event type or field, an undefined entity): if there are
-// any, the count means nothing and the test has failed.
+// and assertEventCount. If there are mismatches, the expected event names an
+// entity that is not there: the count means nothing and the test has failed.
 func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (int, []result.Mismatch) {
-	k := m.compiler(path)
-	x := k.expectedEvent(expected, "")
-	if len(k.faults) > 0 {
-		return 0, k.faults
-	}
 	n := 0
-	for i := range actual {
-		if passes(func(c *comparison) { x.match(c, &actual[i]) }) {
-			n++
+	return n, m.found(path, "", func() {
+		for i := range actual {
+			if m.holds(func() { m.matchEvent(expected, &actual[i]) }) {
+				n++
+			}
 		}
-	}
-	return n, nil
+	})
 }
 
 // LogMessages matches the log messages of one client against an
 // expectedLogMessagesForClient.
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
-	k := m.compiler(path)
-	var want, ignored []logExpectation
-	at := expected.Position
-	allowExtra := false
-	messages := func(list *[]logExpectation) func(*source.Value) {
-		return func(v *source.Value) {
-			k.list(v, func(item *source.Value) { *list = append(*list, k.expectedLogMessage(item)) })
-		}
-	}
-	read := map[string]func(*source.Value){
-		"client":              func(v *source.Value) { k.string(v) },
-		"messages":            func(v *source.Value) { at = v.Position; messages(&want)(v) },
-		"ignoreMessages":      messages(&ignored),
-		"ignoreExtraMessages": func(v *source.Value) { allowExtra = k.bool(v) },
-	}
-	k.each(expected, func(f source.Field) bool {
-		if read[f.Key] != nil {
-			read[f.Key](f.Value)
-		}
-		return read[f.Key] != nil
-	})
-	if expected.Get("messages") == nil {
-		k.fault(at, expected.JSON(), "expectLogMessages requires messages")
-	}
-	return k.finish(func(c *comparison) {
-		c.path.key("messages")
+	messages := expected.Get("messages")
+	return m.found(path, "messages", func() {
 		var got []*result.LogMessage
 		for i := range actual {
-			matches := func(x logExpectation) bool { return passes(func(c *comparison) { x.match(c, &actual[i]) }) }
-			if !slices.ContainsFunc(ignored, matches) {
+			ignored := func(want *source.Value) bool { return m.holds(func() { m.matchLog(want, &actual[i]) }) }
+			if !slices.ContainsFunc(expected.Get("ignoreMessages").Elements(), ignored) {
 				got = append(got, &actual[i])
 			}
 		}
-		sequence[logExpectation, *result.LogMessage]{"log message", at, want, got, allowExtra, describeLog}.compare(c)
+		matchList(m, list[*result.LogMessage]{
+			what: "log message", at: messages.Position, want: messages.Items, got: got, allowExtra: expected.Get("ignoreExtraMessages").IsTrue(),
+			match: m.matchLog, alike: m.alikeLogs, describe: describeLog,
+		})
 	})
 }
 
@@ -184,45 +179,96 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 // same BSON types; only the order of keys is free, and special operators mean
 // nothing.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
-	k := m.compiler(path)
-	k.exact = true
-	want := make([]documentExpectation, len(expected))
-	for i, v := range expected {
-		k.path.atIndex(i, func() { want[i] = documentExpectation{k.document(v)} })
-	}
-	describe := func(got bson.Raw) string { return abridge(Extended(document(got), false)) }
-	return k.finish(func(c *comparison) {
-		sequence[documentExpectation, bson.Raw]{"document", at, want, actual, false, describe}.compare(c)
+	m.exact = true
+	return m.found(path, "", func() {
+		matchList(m, list[bson.Raw]{
+			what: "document", at: at, want: expected, got: actual,
+			match: func(want *source.Value, got bson.Raw) { m.match(want, document(got), Nested) },
+			alike: func(want *source.Value, got bson.Raw) bool {
+				id := want.Get("_id")
+				return id != nil && m.holds(func() { m.match(id, got.Lookup("_id"), Nested) })
+			},
+			describe: func(got bson.Raw) string { return abridge(Extended(document(got), false)) },
+		})
 	})
 }
 
-type documentExpectation struct{ node *node }
-
-func (d documentExpectation) match(c *comparison, got bson.Raw) {
-	c.match(d.node, document(got), Nested)
-}
-func (d documentExpectation) at() source.Position { return d.node.at }
-func (d documentExpectation) text() string        { return abridge(wanted(d.node, false)) }
-
-func (d documentExpectation) alike(got bson.Raw) bool {
-	t, ok := d.node.test.(*fields)
-	if !ok {
-		return false
+// found compares, under a path and a key if there is one, and gives what was
+// found.
+func (m *Matcher) found(path, key string, compare func()) []result.Mismatch {
+	m.path = path
+	if key == "" {
+		compare()
+	} else {
+		m.atKey(key, compare)
 	}
-	i, ok := t.byKey["_id"]
-	return ok && t.nodes[i].value.Type != 0 && exactly(t.nodes[i].value, lookup(got, "_id"))
-}
-
-func (m *Matcher) compiler(base string) *compiler {
-	return &compiler{entities: m.entities, path: path{base: base}}
-}
-
-// finish compares, unless there are faults, and renders.
-func (k *compiler) finish(compare func(*comparison)) []result.Mismatch {
-	if len(k.faults) > 0 {
-		return k.faults
+	if len(m.faults) > 0 {
+		return m.faults
 	}
-	c := comparison{path: k.path}
-	compare(&c)
-	return render(c.differences)
+	return m.mismatches
+}
+
+// holds reports whether a comparison finds no difference, without noting any.
+func (m *Matcher) holds(compare func()) bool {
+	quiet, differs := m.quiet, m.differs
+	m.quiet, m.differs = true, false
+	compare()
+	holds := !m.differs
+	m.quiet, m.differs = quiet, differs
+	return holds
+}
+
+// differ notes a difference between an expected value and what was seen.
+func (m *Matcher) differ(want *source.Value, actual bson.RawValue, format string, args ...any) {
+	m.differAs(want, actual, Nested, format, args...)
+}
+
+func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape, format string, args ...any) {
+	if m.differs = true; m.quiet { // nothing is rendered in vain
+		return
+	}
+	at := want.Position
+	if m.inEntity != nil {
+		at = m.inEntity.Position
+	}
+	wanted, got := both(want, actual)
+	m.mismatches = append(m.mismatches, result.Mismatch{
+		Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: wanted, Got: got, Diff: m.diff(want, actual, shape),
+	})
+}
+
+// reject notes that what was seen is not what the file says.
+func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
+	if m.differs = true; !m.quiet {
+		m.say(want.Position, abridge(want.JSON()), got, format, args...)
+	}
+}
+
+// say notes a difference of things that are not BSON values.
+func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
+	if m.differs = true; !m.quiet {
+		m.mismatches = append(m.mismatches, result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: want, Got: got})
+	}
+}
+
+// atKey and atIndex do something one step further down in the path, which has
+// a form like expectEvents[0].events[2].command["a.b"].
+func (m *Matcher) atKey(key string, do func()) {
+	switch {
+	case key == "" || strings.ContainsAny(key, ".[]\" \t\n"):
+		m.below("["+strconv.Quote(key)+"]", do)
+	case m.path == "":
+		m.below(key, do)
+	default:
+		m.below("."+key, do)
+	}
+}
+
+func (m *Matcher) atIndex(i int, do func()) { m.below("["+strconv.Itoa(i)+"]", do) }
+
+func (m *Matcher) below(step string, do func()) {
+	outer := m.path
+	m.path += step
+	do()
+	m.path = outer
 }

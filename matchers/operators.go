@@ -10,176 +10,151 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
 
-// operators reads the argument of each special operator ("Special Operators
-// for Matching Assertions") into its test. Filled by init, because arguments
-// may hold operators again; not changed after.
-var operators map[string]func(k *compiler, argument *source.Value, where place) test
+// operator gives the name and the argument of the special operator that an
+// expected value is, "" for any other value: a document whose first and only
+// key starts with $$ ("Special Operators for Matching Assertions").
+func (m *Matcher) operator(want *source.Value) (name string, argument *source.Value) {
+	if m.exact || m.inEntity != nil || len(want.Fields) != 1 || !strings.HasPrefix(want.Fields[0].Key, "$$") {
+		return "", nil
+	}
+	return want.Fields[0].Key, want.Fields[0].Value
+}
 
-func init() {
-	operators = map[string]func(*compiler, *source.Value, place) test{
-		"$$exists":          readExists,
-		"$$type":            readType,
-		"$$matchesEntity":   readMatchesEntity,
-		"$$matchesHexBytes": readMatchesHexBytes,
-		"$$unsetOrMatches":  readUnsetOrMatches,
-		"$$sessionLsid":     readSessionLsid,
-		"$$lte":             readLte,
-		"$$matchAsDocument": readMatchAsDocument,
-		"$$matchAsRoot":     readMatchAsRoot,
-		"$$placeholder":     readPlaceholder,
+// mayBeMissing reports whether a missing value passes an operator.
+func mayBeMissing(operator string, argument *source.Value) bool {
+	return operator == "$$unsetOrMatches" || operator == "$$exists" && !argument.Bool
+}
+
+// operate compares a value that is there with a special operator.
+func (m *Matcher) operate(operator string, want, argument *source.Value, actual bson.RawValue, shape Shape) {
+	inside := func(want *source.Value, actual bson.RawValue, shape Shape) {
+		m.atKey(operator, func() { m.match(want, actual, shape) })
+	}
+	switch operator {
+	case "$$exists":
+		if !argument.Bool {
+			m.differ(want, actual, "expected no value, got one")
+		}
+	case "$$type":
+		m.matchType(want, argument, actual)
+	case "$$matchesEntity", "$$sessionLsid":
+		if entity := m.entity(operator, argument); entity != nil {
+			m.inEntity = argument
+			inside(entity, actual, shape)
+			m.inEntity = nil
+		}
+	case "$$matchesHexBytes":
+		m.matchBytes(want, argument, actual)
+	case "$$unsetOrMatches":
+		inside(argument, actual, shape)
+	case "$$lte":
+		m.matchAtMost(want, argument, actual)
+	case "$$matchAsDocument":
+		if s, ok := actual.StringValueOK(); !ok {
+			m.differ(want, actual, "expected a string of Extended JSON, got %s", typeName(actual))
+		} else if raw, err := parseDocument(s); err != nil {
+			m.differ(want, actual, "expected a string of Extended JSON: %v", err)
+		} else {
+			inside(argument, document(raw), Nested)
+		}
+	case "$$matchAsRoot":
+		if actual.Type != bson.TypeEmbeddedDocument {
+			m.differ(want, actual, "expected a document, got %s", typeName(actual))
+		} else {
+			inside(argument, actual, RootDocument)
+		}
+	default:
+		m.differ(want, actual, "%s is not a special operator", operator)
 	}
 }
 
-// operator is the test of a special operator that a missing value does not
-// pass.
-type operator func(c *comparison, n *node, actual bson.RawValue, shape Shape)
-
-func (o operator) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
-	o(c, n, actual, shape)
-}
-
-// optional is the test of one that a missing value passes.
-type optional struct{ operator }
-
-// within matches what stands inside an operator, below its name in the path.
-func within(name string, inside *node) operator {
-	return func(c *comparison, _ *node, actual bson.RawValue, shape Shape) {
-		c.path.atKey(name, func() { c.match(inside, actual, shape) })
-	}
-}
-
-func readExists(k *compiler, argument *source.Value, where place) test {
-	k.demand(argument, source.Bool, "$$exists requires true or false")
-	if where == inArray {
-		k.faultOf(argument, "$$exists stands for the value of a key, not for an array element")
-	}
-	if argument.Bool {
-		return operator(func(*comparison, *node, bson.RawValue, Shape) {})
-	}
-	return optional{func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		c.differ(n, actual, "expected no value, got one")
-	}}
-}
-
-func readType(k *compiler, argument *source.Value, _ place) test {
-	names := []*source.Value{argument}
+func (m *Matcher) matchType(want, argument *source.Value, actual bson.RawValue) {
+	names := []string{argument.String}
 	if argument.Kind == source.Array {
-		names = argument.Items
-	}
-	if len(names) == 0 {
-		k.faultOf(argument, "$$type requires at least one type")
-	}
-	var words []string
-	var all []bson.Type
-	for _, name := range names {
-		list, ok := aliases[name.String]
-		if name.Kind != source.String || !ok {
-			k.faultOf(name, "$$type requires the string alias of a BSON type")
+		names = nil
+		for _, name := range argument.Items {
+			names = append(names, name.String)
 		}
-		words, all = append(words, name.String), append(all, list...)
 	}
-	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		if !slices.Contains(all, actual.Type) {
-			c.differ(n, actual, "expected type %s, got %s", strings.Join(words, " or "), typeName(actual))
+	if !slices.ContainsFunc(names, func(name string) bool { return hasType(actual, name) }) {
+		m.differ(want, actual, "expected type %s, got %s", strings.Join(names, " or "), typeName(actual))
+	}
+}
+
+// entity gives the content of the entity that an operator names, nil if there
+// is none. Each is asked for once: an engine has to look up a session's lsid.
+func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
+	key := operator + " " + name.String
+	content, asked := m.known[key]
+	if !asked {
+		var err error
+		if content, err = m.lookUp(operator, name); err != nil {
+			m.atKey(operator, func() {
+				m.faults = append(m.faults, result.Mismatch{
+					Path: m.path, Position: name.Position, Message: fmt.Sprintf("%s: %v", operator, err), Want: name.JSON(),
+				})
+			})
 		}
-	})
-}
-
-func readMatchesEntity(k *compiler, argument *source.Value, _ place) test {
-	return readEntity(k, argument, "$$matchesEntity", func(name string) (bson.RawValue, error) {
-		return k.entities.BSON(name)
-	})
-}
-
-func readSessionLsid(k *compiler, argument *source.Value, _ place) test {
-	return readEntity(k, argument, "$$sessionLsid", func(name string) (bson.RawValue, error) {
-		id, err := k.entities.LSID(name)
-		return document(id), err
-	})
-}
-
-// readEntity reads an operator whose argument names an entity.
-func readEntity(k *compiler, argument *source.Value, name string, get func(string) (bson.RawValue, error)) test {
-	if !k.demand(argument, source.String, name+" requires the name of an entity") {
-		return nil
+		m.known[key] = content
 	}
-	if k.entities == nil {
-		k.faultOf(argument, "%s: there are no entities here", name)
-		return nil
+	m.differs = m.differs || content == nil
+	return content
+}
+
+func (m *Matcher) lookUp(operator string, name *source.Value) (*source.Value, error) {
+	if m.entities == nil {
+		return nil, fmt.Errorf("there are no entities here")
 	}
-	value, err := get(argument.String)
+	var value bson.RawValue
+	var err error
+	if operator == "$$sessionLsid" {
+		var id bson.Raw
+		id, err = m.entities.LSID(name.String)
+		value = document(id)
+	} else {
+		value, err = m.entities.BSON(name.String)
+	}
 	switch {
 	case err != nil:
-		k.faultOf(argument, "%s: %v", name, err)
-		return nil
+		return nil, err
 	case value.Type == 0:
-		k.faultOf(argument, "%s: entity %q has no value", name, argument.String)
-		return nil
+		return nil, fmt.Errorf("entity %q has no value", name.String)
 	}
-	return within(name, k.data(argument.Position, value))
+	return source.ParseJSON(name.Position.File, []byte(Extended(value, false)))
 }
 
-func readMatchesHexBytes(k *compiler, argument *source.Value, _ place) test {
-	want, err := hex.DecodeString(argument.String)
-	if argument.Kind != source.String || err != nil {
-		k.faultOf(argument, "$$matchesHexBytes requires an even number of hexadecimal digits")
+func (m *Matcher) matchBytes(want, argument *source.Value, actual bson.RawValue) {
+	s, isString := actual.StringValueOK()
+	got := []byte(s)
+	if subtype, data, ok := actual.BinaryOK(); ok && subtype == bson.TypeBinaryGeneric {
+		got, isString = data, true
 	}
-	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		s, isString := actual.StringValueOK()
-		got := []byte(s)
-		if subtype, data, ok := actual.BinaryOK(); ok && subtype == bson.TypeBinaryGeneric {
-			got, isString = data, true
-		}
-		switch {
-		case !isString:
-			c.differ(n, actual, "expected a string of bytes, got %s", typeName(actual))
-		case !bytes.Equal(got, want):
-			c.differ(n, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(want)), abridge(hex.EncodeToString(got)))
-		}
-	})
+	switch expected, err := hex.DecodeString(argument.String); {
+	case err != nil:
+		m.differ(want, actual, "$$matchesHexBytes: %v", err)
+	case !isString:
+		m.differ(want, actual, "expected a string of bytes, got %s", typeName(actual))
+	case !bytes.Equal(got, expected):
+		m.differ(want, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(expected)), abridge(hex.EncodeToString(got)))
+	}
 }
 
-func readUnsetOrMatches(k *compiler, argument *source.Value, where place) test {
-	if where == inArray {
-		k.faultOf(argument, "$$unsetOrMatches must not be an array element")
+// matchAtMost never holds for NaN.
+func (m *Matcher) matchAtMost(want, argument *source.Value, actual bson.RawValue) {
+	limit, err := argument.BSON()
+	most, isNumber := numberOf(limit)
+	switch got, comparable := numberOf(actual); {
+	case err != nil || !isNumber:
+		m.differ(want, actual, "$$lte requires a number")
+	case !comparable:
+		m.differ(want, actual, "expected a number to compare, got %s", typeName(actual))
+	case got == nil || most == nil || got.Cmp(most) > 0:
+		m.differ(want, actual, "the value is not less than or equal")
 	}
-	return optional{within("$$unsetOrMatches", k.value(argument, inner))}
-}
-
-func readLte(k *compiler, argument *source.Value, _ place) test {
-	rv, _, err := argument.Scalar()
-	most, isNumber := numberOf(rv)
-	if err != nil || !isNumber {
-		k.faultOf(argument, "$$lte requires a number")
-	}
-	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		switch got, comparable := numberOf(actual); {
-		case !comparable:
-			c.differ(n, actual, "expected a number to compare, got %s", typeName(actual))
-		case !got.atMost(most):
-			c.differ(n, actual, "the value is not less than or equal")
-		}
-	})
-}
-
-func readMatchAsDocument(k *compiler, argument *source.Value, _ place) test {
-	match := within("$$matchAsDocument", k.value(argument, inner))
-	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		s, ok := actual.StringValueOK()
-		if !ok {
-			c.differ(n, actual, "expected a string of Extended JSON, got %s", typeName(actual))
-			return
-		}
-		raw, err := parseDocument(s)
-		if err != nil {
-			c.differ(n, actual, "expected a string of Extended JSON: %v", err)
-			return
-		}
-		match(c, n, document(raw), Nested)
-	})
 }
 
 // parseDocument reads Extended JSON that must be one document.
@@ -192,21 +167,4 @@ func parseDocument(s string) (raw bson.Raw, err error) {
 	}
 	err = bson.UnmarshalExtJSON([]byte(s), false, &raw)
 	return raw, err
-}
-
-func readMatchAsRoot(k *compiler, argument *source.Value, _ place) test {
-	k.demand(argument, source.Document, "$$matchAsRoot requires a document")
-	match := within("$$matchAsRoot", k.value(argument, inner))
-	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		if actual.Type != bson.TypeEmbeddedDocument {
-			c.differ(n, actual, "expected a document, got %s", typeName(actual))
-			return
-		}
-		match(c, n, actual, RootDocument)
-	})
-}
-
-func readPlaceholder(k *compiler, argument *source.Value, _ place) test {
-	k.faultOf(argument, "$$placeholder has no place in an expected value")
-	return nil
 }

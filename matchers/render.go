@@ -9,41 +9,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 // nothing is how a missing value reads.
 const nothing = "(nothing)"
 
-func render(differences []difference) []result.Mismatch {
-	var list []result.Mismatch
-	for _, d := range differences {
-		m := result.Mismatch{Path: d.path, Position: d.at, Message: d.message, Want: d.want, Got: d.got}
-		if d.node != nil {
-			m.Want, m.Got = both(d.node, d.actual)
-			m.Diff = diff(d.node, d.actual, d.shape)
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
 // both renders the two values, in canonical Extended JSON if they would look
 // the same in the relaxed form.
-func both(n *node, actual bson.RawValue) (want, got string) {
-	want, got = wanted(n, false), Extended(actual, false)
-	if want == got && n.value.Type != 0 {
-		want, got = wanted(n, true), Extended(actual, true)
+func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
+	scalar, isScalar, _ := want.Scalar()
+	wanted, got = want.JSON(), Extended(actual, false)
+	if isScalar {
+		wanted = Extended(scalar, false)
 	}
-	return abridge(want), abridge(got)
-}
-
-// wanted renders a node: as the file has it, or as the BSON value that it is.
-func wanted(n *node, canonical bool) string {
-	if n.value.Type != 0 {
-		return Extended(n.value, canonical)
+	if wanted == got && isScalar {
+		wanted, got = Extended(scalar, true), Extended(actual, true)
 	}
-	return n.source.JSON()
+	return abridge(wanted), abridge(got)
 }
 
 // Extended gives a BSON value as Extended JSON, "(nothing)" for a missing one.
@@ -75,17 +58,14 @@ func abridge(s string) string {
 // diff shows where two documents or two arrays are apart: "-" was expected,
 // "+" was seen. For anything else it would say no more than the values, and is
 // empty.
-func diff(n *node, actual bson.RawValue, shape Shape) string {
-	switch n.test.(type) {
-	case *fields, array:
-	default:
-		return ""
-	}
-	if actual.Type != bson.TypeEmbeddedDocument && actual.Type != bson.TypeArray {
+func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) string {
+	operator, _ := m.operator(want)
+	_, isScalar, err := want.Scalar()
+	if operator != "" || isScalar || err != nil || actual.Type != bson.TypeEmbeddedDocument && actual.Type != bson.TypeArray {
 		return ""
 	}
 	// go-cmp mixes no-break spaces in at random, to keep its form unstable.
-	d := cmp.Diff(wantTree(n, actual, shape), tree(actual))
+	d := cmp.Diff(m.wantTree(want, actual, shape), tree(actual))
 	return strings.TrimSuffix(strings.ReplaceAll(d, "\u00a0", " "), "\n")
 }
 
@@ -97,67 +77,70 @@ func tree(v bson.RawValue) any {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return value(Extended(v, v.Type == bson.TypeInt64))
 	}
-	list, err := elements(v.Value)
+	list, err := elements(v)
 	if err != nil {
 		return value(err.Error())
 	}
 	if v.Type == bson.TypeArray {
 		a := make([]any, len(list))
 		for i, e := range list {
-			a[i] = tree(e.value)
+			a[i] = tree(e.Value())
 		}
 		return a
 	}
 	d := make(map[string]any, len(list))
 	for _, e := range list {
-		key := e.key
+		key := e.Key()
 		for _, taken := d[key]; taken; _, taken = d[key] {
 			key += " (again)"
 		}
-		d[key] = tree(e.value)
+		d[key] = tree(e.Value())
 	}
 	return d
 }
 
 // wantTree is the tree that would have matched: what was seen, where it does
 // match, and what was expected, where it does not.
-func wantTree(n *node, actual bson.RawValue, shape Shape) any {
-	if actual.Type != 0 && holds(n, actual, shape) {
+func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape) any {
+	if actual.Type != 0 && m.holds(func() { m.match(want, actual, shape) }) {
 		return tree(actual)
 	}
-	var list []element
-	if actual.Type == bson.TypeEmbeddedDocument || actual.Type == bson.TypeArray {
-		list, _ = elements(actual.Value)
+	operator, _ := m.operator(want)
+	scalar, isScalar, err := want.Scalar()
+	switch {
+	case isScalar:
+		return value(Extended(scalar, scalar.Type == bson.TypeInt64))
+	case operator != "" || err != nil:
+		return value(want.JSON())
 	}
-	switch t := n.test.(type) {
-	case array:
-		a := make([]any, len(t.items))
-		for i, item := range t.items {
-			var seen bson.RawValue
-			if i < len(list) && actual.Type == bson.TypeArray {
-				seen = list[i].value
+	var seen []bson.RawElement
+	if actual.Type == bson.TypeEmbeddedDocument || actual.Type == bson.TypeArray {
+		seen, _ = elements(actual)
+	}
+	if want.Kind == source.Array {
+		a := make([]any, len(want.Items))
+		for i, item := range want.Items {
+			var got bson.RawValue
+			if i < len(seen) && actual.Type == bson.TypeArray {
+				got = seen[i].Value()
 			}
-			a[i] = wantTree(item, seen, shape.ofElements())
+			a[i] = m.wantTree(item, got, shape.ofElements())
 		}
 		return a
-	case *fields:
-		d := make(map[string]any, len(t.keys))
-		x := indexOf(list)
-		for i, key := range t.keys {
-			seen := x.value(key)
-			if seen.Type != 0 || !t.nodes[i].mayBeMissing() {
-				d[key] = wantTree(t.nodes[i], seen, Nested)
-			}
-		}
-		if shape == RootDocument {
-			for _, e := range list {
-				if _, expected := t.byKey[e.key]; !expected {
-					d[e.key] = tree(e.value)
-				}
-			}
-		}
-		return d
-	default:
-		return value(wanted(n, n.value.Type == bson.TypeInt64))
 	}
+	d := make(map[string]any, len(want.Fields))
+	values := make(map[string]bson.RawValue, len(seen))
+	for _, e := range seen {
+		values[e.Key()] = e.Value()
+		if shape == RootDocument {
+			d[e.Key()] = tree(e.Value())
+		}
+	}
+	for _, f := range want.Fields {
+		got, there := values[f.Key]
+		if operator, argument := m.operator(f.Value); there || !mayBeMissing(operator, argument) {
+			d[f.Key] = m.wantTree(f.Value, got, Nested)
+		}
+	}
+	return d
 }

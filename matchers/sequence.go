@@ -4,66 +4,55 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// expected is one of a list of expectations about things of type T.
-type expected[T any] interface {
-	match(c *comparison, got T)
-	// alike reports whether the two are of one kind, so that they are worth
-	// comparing although they differ.
-	alike(got T) bool
-	at() source.Position
-	text() string
-}
-
-// sequence is an ordered list of expectations against an ordered list of what
-// was seen: events, log messages or documents.
-type sequence[W expected[T], T any] struct {
+// list is an ordered list of expectations against an ordered list of what was
+// seen: events, log messages or documents.
+type list[T any] struct {
 	what       string // "event"
 	at         source.Position
-	want       []W
+	want       []*source.Value
 	got        []T
-	allowExtra bool           // after all expected ones
-	describe   func(T) string // in one line
+	allowExtra bool // after all expected ones
+	match      func(want *source.Value, got T)
+	// alike reports whether the two are of one kind, so that they are worth
+	// comparing although they differ.
+	alike    func(want *source.Value, got T) bool
+	describe func(T) string // in one line
 }
 
-// compare compares the lists place by place. If their lengths do not fit,
+// matchList compares the lists place by place. If their lengths do not fit,
 // every later place would differ for that reason alone: the lists are aligned
 // then, so that a report names what is missing and what is extra.
-func (s sequence[W, T]) compare(c *comparison) {
+func matchList[T any](m *Matcher, s list[T]) {
 	if len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got) {
 		for i := range s.want {
-			s.compareAt(c, i, i)
+			m.atIndex(i, func() { s.match(s.want[i], s.got[i]) })
 		}
 		return
 	}
 	want := count(len(s.want), s.what)
-	c.say(s.at, want, count(len(s.got), s.what), "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), want, len(s.got))
-	if c.quiet {
-		return
-	}
+	m.say(s.at, want, count(len(s.got), s.what), "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), want, len(s.got))
 	j := 0
 	extra := func(until int) {
 		for ; j < until; j++ {
-			c.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
+			m.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
 		}
 	}
-	for i, partner := range s.align() {
-		if partner < 0 {
-			c.path.atIndex(i, func() {
-				c.say(s.want[i].at(), s.want[i].text(), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
-			})
-			continue
+	for i, partner := range align(m, s) {
+		if partner >= 0 {
+			extra(partner)
+			j = partner + 1
 		}
-		extra(partner)
-		s.compareAt(c, i, partner)
-		j = partner + 1
+		m.atIndex(i, func() {
+			if partner >= 0 {
+				s.match(s.want[i], s.got[partner])
+			} else {
+				m.say(s.want[i].Position, abridge(s.want[i].JSON()), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
+			}
+		})
 	}
 	if !s.allowExtra {
 		extra(len(s.got))
 	}
-}
-
-func (s sequence[W, T]) compareAt(c *comparison, i, j int) {
-	c.path.atIndex(i, func() { s.want[i].match(c, s.got[j]) })
 }
 
 // The costs of an alignment. Two of one kind that differ are cheaper as
@@ -78,7 +67,7 @@ const (
 
 // align gives for each expected one the place of its counterpart, or -1,
 // by the least edit distance. For very long lists it pairs by place.
-func (s sequence[W, T]) align() []int {
+func align[T any](m *Matcher, s list[T]) []int {
 	wants, gots := len(s.want), len(s.got)
 	partner := make([]int, wants)
 	if wants*gots > alignUpTo {
@@ -94,7 +83,14 @@ func (s sequence[W, T]) align() []int {
 	for i := range pair {
 		pair[i] = make([]int, gots)
 		for j := range pair[i] {
-			pair[i][j] = s.cost(i, j)
+			switch {
+			case m.holds(func() { s.match(s.want[i], s.got[j]) }):
+				pair[i][j] = 0
+			case s.alike(s.want[i], s.got[j]):
+				pair[i][j] = costDiffer
+			default:
+				pair[i][j] = costNever
+			}
 		}
 	}
 	// best[i][j] is the least cost of aligning what begins at i and at j.
@@ -125,15 +121,4 @@ func (s sequence[W, T]) align() []int {
 		}
 	}
 	return partner
-}
-
-func (s sequence[W, T]) cost(i, j int) int {
-	switch {
-	case passes(func(c *comparison) { s.want[i].match(c, s.got[j]) }):
-		return 0
-	case s.want[i].alike(s.got[j]):
-		return costDiffer
-	default:
-		return costNever
-	}
 }

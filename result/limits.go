@@ -87,28 +87,28 @@ func (v *Verdict) Trim(l Limits) {
 }
 
 // trimmed gives what is kept of a list, as a copy, and what is missing, with
-// what was missing before.
+// what was missing before. An entry counts for so many bytes at least that no
+// more than most of them fit.
 func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([]T, Gap) {
+	cost := func(i int) int { return max(bytes/max(1, most), size(&list[i])) }
 	all := 0
 	for i := range list {
-		all += size(&list[i])
+		all += cost(i)
 	}
-	if len(list) <= most && all <= bytes {
+	if all <= bytes || len(list) < 2 {
 		return slices.Clone(list), before
 	}
-	head, tail, used := 0, 0, 0
-	for head < min(len(list), max(1, most*3/4)) && (head == 0 || used+size(&list[head]) <= bytes*3/4) {
-		used += size(&list[head])
+	head, tail := 1, len(list)-1
+	for used := cost(0) + cost(1); used <= bytes*3/4; used += cost(head) {
 		head++
 	}
-	for used = 0; tail < min(len(list)-head, max(1, most-most*3/4)) && (tail == 0 || used+size(&list[len(list)-1-tail]) <= bytes/4); tail++ {
-		used += size(&list[len(list)-1-tail])
+	for used := cost(tail) + cost(tail-1); used <= bytes/4 && tail > head; used += cost(tail - 1) {
+		tail--
 	}
-	missing := len(list) - head - tail
-	if missing == 0 {
+	if tail == head {
 		return slices.Clone(list), before
 	}
-	return slices.Concat(list[:head], list[len(list)-tail:]), Gap{After: head, Count: missing + before.Count}
+	return slices.Concat(list[:head], list[tail:]), Gap{After: head, Count: tail - head + before.Count}
 }
 
 func (e *Event) size() int {

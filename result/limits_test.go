@@ -148,7 +148,7 @@ func TestTrimLists(t *testing.T) {
 			t.Errorf("%s: %d are kept, %+v is missing, want %d, %+v", r.reason, r.kept, r.gap, r.want, r.left)
 		}
 	}
-	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 1, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8, LogBytes: 4000})
+	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 8, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8, LogBytes: 4000})
 	if len(v.Mismatches) != 8 || v.OmittedMismatches != (result.Gap{After: 6, Count: 992}) || v.OmittedLog != (result.Gap{After: 6, Count: 4992}) {
 		t.Errorf("what was missing before is still missing: %+v, %+v", v.OmittedMismatches, v.OmittedLog)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -86,31 +87,29 @@ func hasScript(v *source.Value) bool {
 // ("database.collection") that running the suites drops: those of
 // initialData. (The enxcol_ collections beside each are dropped too.)
 func DropPlan(suites []*specs.Suite) []string {
-	var namespaces []string
+	namespaces := make(map[string]bool)
 	for _, s := range suites {
 		for _, data := range s.InitialData {
-			namespaces = append(namespaces, data.DatabaseName+"."+data.CollectionName)
+			namespaces[data.DatabaseName+"."+data.CollectionName] = true
 		}
 	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces)
+	return slices.Sorted(maps.Keys(namespaces))
 }
 
 // FailPoints lists, sorted and without repetition, the fail points that the
 // suites set.
 func FailPoints(suites []*specs.Suite) []string {
-	var names []string
+	names := make(map[string]bool)
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			for _, step := range t.Steps {
 				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == operations.TestRunner && name != "" {
-					names = append(names, name)
+					names[name] = true
 				}
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // commandEffects has what is known of commands that runCommand and its cursors

@@ -66,33 +66,30 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	if base.fails = incompatible(s, about); base.fails != nil {
 		return []job{base}
 	}
-	lack := lacking(t, about)
+	missing := lacking(t, about)
 	var jobs []job
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
 		j.offer = group[0]
-		var reasons []string
-		var closest []int // the offers that lack least, of the version that is preferred
-		fewest, found := 0, false
+		var closest []lack // the offers that lack least, of the version that is preferred
 		for _, i := range group {
-			w := world{deployment: offers[i], engine: about}
-			reason, lacks := refusal(s, t, w)
+			why, lacks := refusal(s, t, world{deployment: offers[i], engine: about})
 			if lacks == 0 {
-				j.offer, found = i, true
+				j.offer, closest = i, nil
 				break
 			}
-			if closest == nil || lacks < fewest {
-				reasons, closest, fewest = nil, nil, lacks
-			}
-			if lacks == fewest && (closest == nil || offers[closest[0]].Version == offers[i].Version) {
-				reasons, closest = append(reasons, reason), append(closest, i)
+			if closest == nil || lacks < closest[0].lacks {
+				closest = []lack{{offers[i], why, lacks}}
+			} else if lacks == closest[0].lacks && closest[0].offer.Version == offers[i].Version {
+				closest = append(closest, lack{offers[i], why, lacks})
 			}
 		}
+		found := closest == nil
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, everyReason(offers, closest, reasons)}
-		case lack != "":
-			j.skip = &skip{result.SkipCapability, lack}
+			j.skip = &skip{result.SkipRequirement, everyReason(closest)}
+		case missing != "":
+			j.skip = &skip{result.SkipCapability, missing}
 		}
 		if found || cfg.AllTopologies {
 			j.id.Deployment = offers[j.offer].Name
@@ -112,29 +109,36 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 		return why, lacks
 	}
 	if w.deployment.NoScripting && needsScripts(t) {
-		return needs("server-side JavaScript").has("none"), 1
+		return needs("server-side JavaScript", "none"), 1
 	}
 	return "", 0
 }
 
+// lack is why a test cannot run on an offer.
+type lack struct {
+	offer deployment.Description
+	why   string
+	lacks int // conditions that are not met
+}
+
 // everyReason says why none of some offers will do: each reason once, with the
 // offers that it is against, unless it is against all.
-func everyReason(offers []deployment.Description, group []int, reasons []string) string {
-	against := make(map[string][]string)
-	var order []string
-	for n, reason := range reasons {
-		if against[reason] == nil {
-			order = append(order, reason)
+func everyReason(all []lack) string {
+	var reasons, names []string
+	for _, l := range all {
+		if i := slices.Index(reasons, l.why); i >= 0 {
+			names[i] += ", " + l.offer.Name
+		} else {
+			reasons, names = append(reasons, l.why), append(names, l.offer.Name)
 		}
-		against[reason] = append(against[reason], offers[group[n]].Name)
 	}
-	if len(order) == 1 {
-		return order[0]
+	if len(reasons) == 1 {
+		return reasons[0]
 	}
-	for n, reason := range order {
-		order[n] = strings.Join(against[reason], ", ") + ": " + reason
+	for i := range reasons {
+		reasons[i] = names[i] + ": " + reasons[i]
 	}
-	return strings.Join(order, "; ")
+	return strings.Join(reasons, "; ")
 }
 
 // groups puts the numbers of the offers together of which a test takes the
@@ -186,7 +190,9 @@ func (f Filter) refuses(subject string) string {
 // configuration: patterns that match no test of the suites, and a filter that
 // leaves none to run; and known failures that have expired. Run makes problems
 // of the same.
-func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg, cfg.Clock.now()) }
+func Unused(suites []*specs.Suite, cfg Config) []string {
+	return stale(suites, &cfg, cfg.Clock.real().Now())
+}
 
 // stale judges by the day of now.
 func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {

@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
@@ -22,15 +21,11 @@ type commands interface {
 	// at runs a command on one server: by default on the primary, or on the one
 	// mongos that all set-up goes through.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
+	// list runs a command that answers with a cursor, and gives all documents.
+	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
 	// once runs a command through a new connection, and returns which service
 	// behind a load balancer that led to.
-	once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error)
-	// again runs a command through the connection that once made to a service,
-	// and reports whether it exists, still leads to that service, and answered.
-	again(ctx context.Context, service bson.ObjectID, database string, command any) bool
-	// documents reads a collection from the primary, with local read concern,
-	// sorted by _id.
-	documents(ctx context.Context, database, collection string) ([]bson.Raw, error)
+	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
 	// close ends all connections.
 	close()
 }
@@ -43,51 +38,19 @@ const byDefault = ""
 // every client. Nothing is sent yet.
 func dialer(api string) func(deployment.Deployment) (commands, error) {
 	return func(d deployment.Deployment) (commands, error) {
-		c := &clients{deployment: d, api: api, direct: make(map[string]*mongo.Client), routes: make(map[bson.ObjectID]*route)}
-		var err error
-		if c.client, err = c.connect(d.SingleURI()); err != nil {
-			return nil, err
-		}
-		return c, nil
+		client, err := mongo.Connect(internal(d.SingleURI(), api))
+		return &clients{deployment: d, api: api, clients: map[string]*mongo.Client{byDefault: client}}, err
 	}
 }
 
 // clients are commands by the official driver: one client for the deployment,
-// one for each server that was asked for, and one for each service behind a
-// load balancer that was met, kept between tests.
+// and one for each server that was asked for, kept between tests.
 type clients struct {
 	deployment deployment.Deployment
 	api        string // "": none is declared
-	client     *mongo.Client
 
-	mu     sync.Mutex
-	direct map[string]*mongo.Client // by address
-	routes map[bson.ObjectID]*route // by service
-}
-
-// route is a client of one connection, through a load balancer.
-type route struct {
-	client *mongo.Client
-
-	mu      sync.Mutex     // one command at a time
-	service *bson.ObjectID // that the last reply came from
-}
-
-func newRoute(uri, api string) (r *route, err error) {
-	r = &route{}
-	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { r.service = e.ServiceID }}
-	r.client, err = mongo.Connect(internal(uri, api).SetMaxPoolSize(1).SetMonitor(monitor))
-	return r, err
-}
-
-// run runs a command, and returns where: a new connection
-// may lead elsewhere.
-func (r *route) run(ctx context.Context, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.service = nil
-	reply, err := r.client.Database(database).RunCommand(ctx, command).Raw()
-	return reply, r.service, err
+	mu      sync.Mutex
+	clients map[string]*mongo.Client // by address
 }
 
 // internal gives the options of internal clients. They are the connection
@@ -103,85 +66,48 @@ func internal(uri, api string) *options.ClientOptions {
 	return o
 }
 
-func (c *clients) connect(uri string) (*mongo.Client, error) {
-	return mongo.Connect(internal(uri, c.api))
-}
-
 func (c *clients) at(ctx context.Context, address, database string, command any) (bson.Raw, error) {
-	client, err := c.directly(address)
+	client, err := c.clientOf(address)
 	if err != nil {
 		return nil, err
 	}
 	return client.Database(database).RunCommand(ctx, command).Raw()
 }
 
-func (c *clients) directly(address string) (*mongo.Client, error) {
-	if address == byDefault {
-		return c.client, nil
+func (c *clients) list(ctx context.Context, address, database string, command any) (all []bson.Raw, err error) {
+	client, err := c.clientOf(address)
+	if err != nil {
+		return nil, err
 	}
+	cursor, err := client.Database(database).RunCommandCursor(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	err = cursor.All(ctx, &all)
+	return all, err
+}
+
+func (c *clients) clientOf(address string) (*mongo.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if client := c.direct[address]; client != nil {
+	if client := c.clients[address]; client != nil {
 		return client, nil
 	}
-	client, err := c.connect(c.deployment.DirectURI(address))
+	client, err := mongo.Connect(internal(c.deployment.DirectURI(address), c.api))
 	if err == nil {
-		c.direct[address] = client
+		c.clients[address] = client
 	}
 	return client, err
 }
 
-func (c *clients) once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	r, err := newRoute(uri, c.api)
-	if err != nil {
-		return nil, nil, err
-	}
-	reply, service, err := r.run(ctx, database, command)
-	if err == nil && service != nil && c.keep(*service, r) {
-		return reply, service, nil
-	}
-	return reply, service, errors.Join(err, r.client.Disconnect(ctx))
-}
-
-// keep notes the way to a service, unless one is known.
-func (c *clients) keep(service bson.ObjectID, r *route) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.routes[service] != nil {
-		return false
-	}
-	c.routes[service] = r
-	return true
-}
-
-func (c *clients) again(ctx context.Context, service bson.ObjectID, database string, command any) bool {
-	c.mu.Lock()
-	r := c.routes[service]
-	c.mu.Unlock()
-	if r == nil {
-		return false
-	}
-	_, met, err := r.run(ctx, database, command)
-	if err == nil && met != nil && *met == service {
-		return true
-	}
-	c.mu.Lock()
-	delete(c.routes, service)
-	c.mu.Unlock()
-	_ = r.client.Disconnect(ctx) // it is of no use any more, however it ends
-	return false
-}
-
-func (c *clients) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
-	cursor, err := c.client.Database(database).
-		Collection(collection, options.Collection().SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local())).
-		Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+func (c *clients) once(ctx context.Context, uri, database string, command any) (service *bson.ObjectID, err error) {
+	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { service = e.ServiceID }}
+	client, err := mongo.Connect(internal(uri, c.api).SetMaxPoolSize(1).SetMonitor(monitor))
 	if err != nil {
 		return nil, err
 	}
-	var all []bson.Raw
-	err = cursor.All(ctx, &all)
-	return all, err
+	err = client.Database(database).RunCommand(ctx, command).Err()
+	return service, errors.Join(err, client.Disconnect(ctx))
 }
 
 // closeLimit bounds the goodbye to a deployment, which may be gone: sessions
@@ -193,11 +119,7 @@ func (c *clients) close() {
 	defer cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.client.Disconnect(ctx) // nothing is lost with it
-	for _, client := range c.direct {
-		_ = client.Disconnect(ctx)
-	}
-	for _, r := range c.routes {
-		_ = r.client.Disconnect(ctx)
+	for _, client := range c.clients {
+		_ = client.Disconnect(ctx) // nothing is lost with it
 	}
 }

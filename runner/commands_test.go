@@ -43,42 +43,6 @@ func document(t testing.TB, json string) (d bson.D) {
 	return d
 }
 
-// The way to a service behind a load balancer is kept once it was found, led
-// nowhere else, and is forgotten when it is lost.
-func TestRoutes(t *testing.T) {
-	ctx, ping := testkit.Context(t), document(t, `{"ping": 1}`)
-	d := lend(t, embedded.Options{Topology: embedded.LoadBalanced}, deployment.ClusterOptions{})
-	made, err := dialer("")(d)
-	testkit.Check(t, err)
-	c := made.(*clients)
-	defer c.close()
-	var services []bson.ObjectID
-	for len(c.routes) < 2 {
-		_, service, err := c.once(ctx, d.URI(), "admin", ping)
-		if err != nil || service == nil || c.routes[*service] == nil {
-			t.Fatalf("service %s is not kept: %v", service, err)
-		}
-		services = append(services, *service)
-	}
-	first, other := services[0], services[len(services)-1]
-	for range 3 {
-		if !c.again(ctx, first, "admin", ping) || !c.again(ctx, other, "admin", ping) {
-			t.Fatal("a way that was kept is not found")
-		}
-	}
-	if c.again(ctx, bson.NewObjectID(), "admin", ping) {
-		t.Error("a way to nowhere is found")
-	}
-	// What was kept leads elsewhere: as if its connection had been made anew.
-	c.routes[first], c.routes[other] = c.routes[other], c.routes[first]
-	if c.again(ctx, first, "admin", ping) || c.routes[first] != nil {
-		t.Error("a way that leads elsewhere is taken for the right one")
-	}
-	if c.again(ctx, other, "none", document(t, `{"noSuchCommand": 1}`)) || c.routes[other] != nil {
-		t.Error("a way that fails is kept")
-	}
-}
-
 // The contents of collections are read from the primary, with local read
 // concern, sorted by _id, whatever the connection string says.
 func TestDocuments(t *testing.T) {
@@ -92,11 +56,11 @@ func TestDocuments(t *testing.T) {
 	}}
 	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
 	testkit.Check(t, err)
-	c := &clients{client: client}
+	c := &clients{clients: map[string]*mongo.Client{byDefault: client}}
 	defer c.close()
 	_, err = c.at(ctx, byDefault, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
 	testkit.Check(t, err)
-	got, err := c.documents(ctx, "db", "coll")
+	got, err := (&site{commands: c}).documents(ctx, "db", "coll")
 	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 || len(finds) != 1 {
 		t.Fatalf("got %v, %v, by %v", got, err, finds)
 	}
@@ -121,8 +85,8 @@ func TestDialedAPI(t *testing.T) {
 		defer c.close()
 		_, primary := c.at(ctx, byDefault, "admin", ping)
 		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
-		_, _, once := c.once(ctx, lent.URI(), "admin", ping)
-		_, documents := c.documents(ctx, "db", "none")
+		_, once := c.once(ctx, lent.URI(), "admin", ping)
+		_, documents := (&site{commands: c}).documents(ctx, "db", "none")
 		testkit.Equal(t, string(kind), []error{primary, at, once, documents}, make([]error, 4))
 	}
 }
@@ -151,7 +115,7 @@ func TestSeedWithoutAMajority(t *testing.T) {
 		if err := s.seed(ctx, data, ReseedAlways); (err == nil) != r.made {
 			t.Errorf("%s: %v", r.reason, err)
 		}
-		if found, err := s.commands.documents(ctx, "db", "c"); r.made && (err != nil || len(found) != 2) {
+		if found, err := s.documents(ctx, "db", "c"); r.made && (err != nil || len(found) != 2) {
 			t.Errorf("%s: %v, %v", r.reason, found, err)
 		}
 	}

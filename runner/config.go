@@ -94,9 +94,13 @@ type Clock struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-func (c Clock) now() time.Time {
+// real puts real time where there are no functions.
+func (c Clock) real() Clock {
 	if c.Now == nil {
-		return time.Now()
+		c.Now = time.Now
 	}
-	return c.Now()
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	return c
 }

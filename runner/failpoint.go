@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -56,12 +57,8 @@ const connections = 64
 
 // offBehindBalancer turns a fail point off on the service where it was set. A
 // load balancer cannot be told where to go: new connections are opened until
-// one has arrived there, and kept for the next time. Turning it off elsewhere on
-// the way does no harm.
+// one has arrived there. Turning it off elsewhere on the way does no harm.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
-	if f.service != nil && s.commands.again(ctx, *f.service, "admin", turnOff(f.name)) {
-		return nil
-	}
 	uri := f.uri
 	if uri == "" {
 		uri = s.deployment.URI()
@@ -77,7 +74,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	for range enough {
 		var service *bson.ObjectID
 		err := retriedAfter(ctx, strikesItself, func() (err error) {
-			_, service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
+			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
 			return err
 		})
 		if err != nil {
@@ -96,4 +93,61 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, enough, f.service.Hex())
 	}
 	return nil
+}
+
+// setFailPoint sets a fail point through a client ("failPoint").
+func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
+	command, name, f := failPointOf(c)
+	if f != nil {
+		return f
+	}
+	arguments, err := bson.Marshal(bson.D{{Key: "command", Value: command}})
+	if err != nil {
+		return c.failf("%s", err)
+	}
+	outcome, f := t.ask(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
+	if outcome.Err == nil || outcome.Err.Client {
+		// Even an answer that never arrived may have been that it is set.
+		t.recordFailPoint(name, c.text("client"), outcome)
+	}
+	if f == nil && outcome.Err != nil {
+		f = c.failf("the fail point %s could not be set: %s", name, outcome.Err.Message)
+	}
+	return f
+}
+
+// targetFailPoint sets a fail point on the mongos that a session is pinned to,
+// through the runner's own client of that mongos ("targetedFailPoint").
+func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
+	command, name, f := failPointOf(c)
+	if f != nil {
+		return f
+	}
+	address, f := t.pinned(ctx, c)
+	switch {
+	case f != nil:
+		return f
+	case address == "":
+		return c.failf("%s is not pinned to a mongos", c.text("session"))
+	}
+	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
+	_, err := t.site.commands.at(ctx, address, "admin", command)
+	if f := ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address); f != nil {
+		return f
+	}
+	if err != nil {
+		return c.failf("the fail point %s could not be set on %s: %s", name, address, err)
+	}
+	return nil
+}
+
+// failPointOf gives a fail point of a test, which names itself: other tests are
+// flawed.
+func failPointOf(c call) (command bson.Raw, name string, f *fault) {
+	v := c.value("failPoint")
+	command, err := v.Raw()
+	if err != nil {
+		return nil, "", c.failf("%s", err)
+	}
+	return command, v.Get("configureFailPoint").Text(), nil
 }

@@ -67,29 +67,28 @@ func (d *fakeDeployment) at(_ context.Context, address, database string, command
 	return d.serve(cmp.Or(address, "primary"), database, command)
 }
 
-func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	reply, err := d.serve(uri, database, command)
+func (d *fakeDeployment) list(ctx context.Context, address, database string, command any) (all []bson.Raw, err error) {
+	reply, err := d.at(ctx, address, database, command)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Cursor struct {
+			FirstBatch []bson.Raw `bson:"firstBatch"`
+		}
+	}
+	err = bson.Unmarshal(reply, &answer)
+	return answer.Cursor.FirstBatch, err
+}
+
+func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (*bson.ObjectID, error) {
+	_, err := d.serve(uri, database, command)
 	if len(d.services) == 0 {
-		return reply, nil, err
+		return nil, err
 	}
 	service := d.services[0]
 	d.services = append(slices.Clone(d.services[1:]), service)
-	return reply, &service, err
-}
-
-// again finds no connection: stories show how one is found.
-func (d *fakeDeployment) again(context.Context, bson.ObjectID, string, any) bool { return false }
-
-func (d *fakeDeployment) documents(_ context.Context, database, collection string) ([]bson.Raw, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.say != nil {
-		d.say("primary read %s.%s", database, collection)
-	}
-	if c := d.collections[database+"."+collection]; c != nil {
-		return slices.Clone(c.documents), nil
-	}
-	return nil, nil
+	return &service, err
 }
 
 func (d *fakeDeployment) close() { d.closed = true }
@@ -152,6 +151,9 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 		d.busy = max(d.busy-1, -1)
 		return batchReply(mustRaw(bson.D{{Key: "active", Value: true}})), nil
 	case "find":
+		if c == nil {
+			return batchReply(), nil
+		}
 		return batchReply(c.documents...), nil
 	case "listCollections":
 		var found []bson.Raw

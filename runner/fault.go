@@ -91,18 +91,17 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 		}()
 		a.value, a.err = call(ctx)
 	}()
-	var late <-chan time.Time
-	over := ctx.Done()
-	for {
-		select {
-		case a := <-answers:
-			return a.value, a.err
-		case <-over:
-			over, late = nil, time.After(grace)
-		case <-late:
-			var nothing T
-			return nothing, &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
-		}
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-time.After(grace):
+		var nothing T
+		return nothing, &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
 	}
 }
 

@@ -65,28 +65,18 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 			continue
 		}
 		at := source.Position{File: name, Line: n, Column: 1}
-		if suites, found := strings.CutPrefix(line, "[for "); found && strings.HasSuffix(suites, "]") {
-			var err error
-			if about, err = parseAbout(strings.TrimSpace(strings.TrimSuffix(suites, "]"))); err != nil {
-				return nil, fmt.Errorf("%s: %w", at, err)
-			}
-			continue
+		var err error
+		if files, found := strings.CutPrefix(line, "[for "); found && strings.HasSuffix(files, "]") {
+			about, err = parseAbout(strings.TrimSpace(strings.TrimSuffix(files, "]")))
+		} else {
+			var k KnownFailure
+			k, err = parseKnown(line)
+			k.Position, k.Suites = at, about
+			list = append(list, k)
 		}
-		parts := patternAndReason.FindStringSubmatch(line)
-		if parts == nil {
-			return nil, fmt.Errorf("%s: a known failure needs a reason: pattern # reason", at)
-		}
-		reason := parts[2]
-		compiled, err := regexp.Compile(parts[1])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		k := KnownFailure{Position: at, Pattern: compiled, Reason: reason, Suites: about}
-		if k.Until, reason, err = cutUntil(reason); err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
-		}
-		_, k.Sometimes = strings.CutPrefix(reason, "sometimes:")
-		list = append(list, k)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -105,6 +95,30 @@ func parseAbout(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
+// knownForm has the pattern, the reason, the day at the start of the reason,
+// and the rest. Words that begin with until and no digit are a reason like any
+// other.
+var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:until[ \t]+(\d[^:]*)(?::\s*|$))?(.*))$`)
+
+func parseKnown(line string) (k KnownFailure, err error) {
+	parts := knownForm.FindStringSubmatch(line)
+	if parts == nil || parts[2] == "" {
+		return k, errors.New("a known failure needs a reason: pattern # reason")
+	}
+	day, rest := strings.TrimSpace(parts[3]), parts[4]
+	k.Reason, k.Sometimes = parts[2], strings.HasPrefix(rest, "sometimes:")
+	if k.Pattern, err = regexp.Compile(parts[1]); err != nil || day == "" {
+		return k, err
+	}
+	if rest == "" {
+		return k, errors.New("a known failure needs a reason after its day: pattern # until 2027-01-31: reason")
+	}
+	if k.Until, err = time.Parse(time.DateOnly, day); err != nil {
+		return k, fmt.Errorf("%q is not a day such as 2027-01-31", day)
+	}
+	return k, nil
+}
+
 // concerns reports whether the run has a suite that the failure is about.
 func (k *KnownFailure) concerns(suites []*specs.Suite) bool {
 	return k.Suites == nil || slices.ContainsFunc(suites, func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) })
@@ -114,25 +128,3 @@ func (k *KnownFailure) concerns(suites []*specs.Suite) bool {
 func (k *KnownFailure) Expired(now time.Time) bool {
 	return !k.Until.IsZero() && !now.Before(k.Until.AddDate(0, 0, 1))
 }
-
-// cutUntil removes "until 2027-01-31:" from the start of a reason. Words that
-// begin with until and no digit are a reason like any other.
-func cutUntil(reason string) (until time.Time, rest string, err error) {
-	found := untilDay.FindStringSubmatch(reason)
-	if found == nil {
-		return time.Time{}, reason, nil
-	}
-	day, rest := strings.TrimSpace(found[1]), found[2]
-	if rest == "" {
-		return time.Time{}, "", errors.New("a known failure needs a reason after its day: pattern # until 2027-01-31: reason")
-	}
-	if until, err = time.Parse(time.DateOnly, day); err != nil {
-		return time.Time{}, "", fmt.Errorf("%q is not a day such as 2027-01-31", day)
-	}
-	return until, rest, nil
-}
-
-var (
-	patternAndReason = regexp.MustCompile(`^(.*?)[ \t]+#\s*(.+)$`)
-	untilDay         = regexp.MustCompile(`^until[ \t]+(\d[^:]*)(?::\s*(.*))?$`)
-)

@@ -64,22 +64,19 @@ func (s *site) fallen(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // it says nothing of the servers
 	}
+	s.before = now
 	var all []string
-	next := make(map[string]member)
 	for _, host := range s.about.Hosts {
 		was, asked := before[host]
-		is := now[host]
-		next[host] = is
-		switch {
+		switch is := now[host]; {
 		case was.err != nil:
 		case is.err != nil:
 			all = append(all, fmt.Sprintf("%s stopped answering: %s", host, is.err))
-			next[host] = was // it is missed until it is back
+			now[host] = was // it is missed until it is back
 		case asked && was.process != is.process:
 			all = append(all, host+" was restarted")
 		}
 	}
-	s.before = next
 	if len(all) == 0 {
 		return nil
 	}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // create makes entities in their order ("createEntities").
@@ -34,7 +34,7 @@ func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) 
 func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *fault {
 	kind := operations.Kind(e.Kind)
 	if kind == operations.Thread {
-		if err := t.entities.AddThread(e.ID, new(entities.Thread)); err != nil {
+		if err := t.entities.add(e.ID, entity{kind: kind, content: new(thread)}); err != nil {
 			return failf(path, e.Position, "%s", err)
 		}
 		return nil
@@ -43,7 +43,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	for _, key := range operations.Parents[kind].Keys {
 		parent = parent.Get(key)
 	}
-	if err := t.entities.AddObject(kind, e.ID, parent.Text()); err != nil {
+	if err := t.entities.addObject(kind, e.ID, parent.Text()); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	request := engine.Entity{Kind: e.Kind, ID: e.ID}
@@ -74,7 +74,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	}
 	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (none, error) { return none{}, t.engine.Open(ctx, request) })
 	if err != nil {
-		t.entities.Remove(e.ID)
+		t.entities.remove(e.ID)
 		var trouble *callError
 		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && !errors.As(err, &trouble) {
 			return f
@@ -183,7 +183,7 @@ func (t *testRun) snapshot(session *source.Value) (*source.Value, error) {
 	if name == nil || name.Kind != source.String {
 		return session, nil
 	}
-	saved, err := t.entities.Value(name.String)
+	saved, err := contentOf[bson.RawValue](&t.entities, name.String, operations.SavedValue)
 	if err != nil {
 		return nil, err
 	}

@@ -52,13 +52,13 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 		// Test Operations"): what expects something else does not hold.
 		return t.conclude(test, path, op, operations.Operation{}, result.Outcome{})
 	}
-	kind, err := t.entities.Kind(op.Object)
+	object, err := t.entities.get(op.Object)
 	if err != nil {
 		return result.Outcome{}, failf(path+".object", op.Position, "%s", err)
 	}
-	row, known := operations.Lookup(operations.Kind(kind), op.Name)
+	row, known := operations.Lookup(object.kind, op.Name)
 	if !known {
-		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", kind, op.Name)
+		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", object.kind, op.Name)
 	}
 	request, f := t.request(test, path, op, row)
 	if f != nil {
@@ -78,7 +78,7 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	if request.Callback != nil && t.hasFault() {
 		return outcome, nil // the callback has said what is wrong
 	}
-	if kind == operations.Cursor && op.Name == "close" {
+	if object.kind == operations.Cursor && op.Name == "close" {
 		outcome = result.Outcome{} // "close": errors are suppressed
 	}
 	if op.IgnoreResultAndError {
@@ -87,11 +87,18 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	return t.conclude(test, path, op, row, outcome)
 }
 
-// conclude makes the assertions about an outcome, and saves it.
+// conclude compares an outcome with expectError and expectResult, and saves it.
 func (t *testRun) conclude(
 	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
 ) (result.Outcome, *fault) {
-	if f := t.judge(test, path, op, row, outcome); f != nil {
+	f := failed(t.matcher(test).Outcome(path, matchers.Expectation{
+		Position:   op.Position,
+		Error:      op.ExpectError,
+		Result:     op.ExpectResult,
+		Shape:      shapes[row.Result],
+		Aggregates: aggregates[op.Name],
+	}, outcome))
+	if f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
 		if !f.value {
 			return outcome, f
@@ -104,7 +111,7 @@ func (t *testRun) conclude(
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
-		if err := t.entities.Free(op.SaveResultAsEntity); err != nil {
+		if err := t.entities.free(op.SaveResultAsEntity); err != nil {
 			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
 		}
 		if made[row.Result] != "" {
@@ -128,10 +135,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 // do has the engine perform an operation, and keeps a log of it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
 	started := t.run.clock.Now()
-	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) (result.Outcome, error) {
-		outcome := t.engine.Do(ctx, request)
-		return outcome, outcome.Broken
-	})
+	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
@@ -143,14 +147,18 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	return outcome, nil
 }
 
+func (t *testRun) send(ctx context.Context, during string, request engine.Operation) (result.Outcome, error) {
+	return guarded(ctx, during, func(ctx context.Context) (result.Outcome, error) {
+		outcome := t.engine.Do(ctx, request)
+		return outcome, outcome.Broken
+	})
+}
+
 // ask has the engine answer a question of the runner's own.
 func (t *testRun) ask(
 	ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
-	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) (result.Outcome, error) {
-		outcome := t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments})
-		return outcome, outcome.Broken
-	})
+	outcome, err := t.send(ctx, question+" on "+object, engine.Operation{Object: object, Name: question, Arguments: arguments})
 	switch {
 	case err != nil:
 		return outcome, &fault{broken: err}
@@ -160,17 +168,6 @@ func (t *testRun) ask(
 	return outcome, ended(ctx, path, at, question+" on "+object)
 }
 
-// judge compares the outcome with expectError and expectResult.
-func (t *testRun) judge(ctx context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
-	return failed(t.matcher(ctx).Outcome(path, matchers.Expectation{
-		Position:   op.Position,
-		Error:      op.ExpectError,
-		Result:     op.ExpectResult,
-		Shape:      shapes[row.Result],
-		Aggregates: aggregates[op.Name],
-	}, outcome))
-}
-
 // save keeps the result under a name ("saveResultAsEntity").
 func (t *testRun) save(path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
 	if op.SaveResultAsEntity == "" {
@@ -178,9 +175,9 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	}
 	var err error
 	if kind := made[row.Result]; kind != "" {
-		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
-	} else {
-		err = t.entities.AddValue(op.SaveResultAsEntity, outcome.Value)
+		err = t.entities.addObject(kind, op.SaveResultAsEntity, op.Object)
+	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
+		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value})
 	}
 	if err != nil {
 		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
@@ -228,12 +225,10 @@ func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	if f.address == "" && outcome.Err != nil {
 		f.address = outcome.Err.Server
 	}
-	client, err := t.entities.ClientOf(object)
+	of, _ := t.entities.get(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
-		f.uri = t.uris[client]
-	}
+	f.uri = t.uris[of.client]
 	t.failPoints = append(t.failPoints, f)
 }
 
@@ -246,10 +241,12 @@ type entityView struct {
 	t   *testRun
 }
 
-func (v entityView) BSON(name string) (bson.RawValue, error) { return v.t.entities.Value(name) }
+func (v entityView) BSON(name string) (bson.RawValue, error) {
+	return contentOf[bson.RawValue](&v.t.entities, name, operations.SavedValue)
+}
 
 func (v entityView) LSID(name string) (bson.Raw, error) {
-	if err := v.t.entities.Demand(name, operations.Session); err != nil {
+	if _, err := v.t.entities.get(name); err != nil {
 		return nil, err
 	}
 	outcome, f := v.t.ask(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)

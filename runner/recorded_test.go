@@ -211,28 +211,33 @@ type reply struct {
 	err     error
 }
 
-func (c *recordedCommands) keep(database string, command any, r reply) (bson.Raw, *bson.ObjectID, error) {
+func (c *recordedCommands) keep(question string, answer any) {
 	if *c.now != nil {
-		(*c.now).record(question("command", database, command), r)
+		(*c.now).record(question, answer)
 	}
-	return r.raw, r.service, r.err
 }
 
 func (c *recordedCommands) at(ctx context.Context, address, database string, command any) (bson.Raw, error) {
 	raw, err := c.commands.at(ctx, address, database, command)
-	raw, _, err = c.keep(database, command, reply{raw, nil, err})
+	c.keep(question("command", database, command), reply{raw, nil, err})
 	return raw, err
 }
 
-func (c *recordedCommands) once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	raw, service, err := c.commands.once(ctx, uri, database, command)
-	return c.keep(database, command, reply{raw, service, err})
+func (c *recordedCommands) once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error) {
+	service, err := c.commands.once(ctx, uri, database, command)
+	c.keep(question("command", database, command), reply{nil, service, err})
+	return service, err
 }
 
-func (c *recordedCommands) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
-	documents, err := c.commands.documents(ctx, database, collection)
-	(*c.now).record(question("documents", database, collection), documents)
+func (c *recordedCommands) list(ctx context.Context, address, database string, command any) ([]bson.Raw, error) {
+	documents, err := c.commands.list(ctx, address, database, command)
+	c.keep(question("list", database, command), listed{documents, err})
 	return documents, err
+}
+
+type listed struct {
+	documents []bson.Raw
+	err       error
 }
 
 // judge runs one test of a suite, whose expectations may have been changed, on
@@ -332,15 +337,14 @@ func (p *player) at(_ context.Context, _, database string, command any) (bson.Ra
 	return raw, err
 }
 
-func (p *player) once(_ context.Context, _, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	return p.command(database, command)
+func (p *player) once(_ context.Context, _, database string, command any) (*bson.ObjectID, error) {
+	_, service, err := p.command(database, command)
+	return service, err
 }
 
-func (p *player) again(context.Context, bson.ObjectID, string, any) bool { return true }
-
-func (p *player) documents(_ context.Context, database, collection string) ([]bson.Raw, error) {
-	documents, _ := heardOf[[]bson.Raw](p.tape, question("documents", database, collection))
-	return documents, nil
+func (p *player) list(_ context.Context, _, database string, command any) ([]bson.Raw, error) {
+	l, _ := heardOf[listed](p.tape, question("list", database, command))
+	return l.documents, l.err
 }
 
 func (p *player) close() {}

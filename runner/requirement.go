@@ -18,64 +18,12 @@ type world struct {
 	engine     engine.Description
 }
 
-// requirementChecks has a row for each condition that a runOnRequirement can
-// have. A row answers "" if the condition is met or absent, and otherwise what
-// is needed and what the deployment has ("runOnRequirement").
-var requirementChecks = []struct {
-	demand string
-	unmet  func(specs.Requirement, world) string
-}{
-	{"minServerVersion", func(r specs.Requirement, w world) string {
-		if have := w.version(); r.MinServerVersion != nil && have.Compare(*r.MinServerVersion) < 0 {
-			return needs("server %s or later", *r.MinServerVersion).has("%s", have)
-		}
-		return ""
-	}},
-	{"maxServerVersion", func(r specs.Requirement, w world) string {
-		if have := w.version(); r.MaxServerVersion != nil && have.Compare(*r.MaxServerVersion) > 0 {
-			return needs("server %s or earlier", *r.MaxServerVersion).has("%s", have)
-		}
-		return ""
-	}},
-	{"topologies", func(r specs.Requirement, w world) string {
-		if len(r.Topologies) > 0 && !slices.ContainsFunc(r.Topologies, w.isTopology) {
-			return needs("topology %s", strings.Join(r.Topologies, " or ")).has("%s", w.topology())
-		}
-		return ""
-	}},
-	{"serverless", func(r specs.Requirement, w world) string {
-		switch {
-		case r.Serverless == "require" && !w.deployment.Serverless:
-			return needs("Atlas Serverless").has("none")
-		case r.Serverless == "forbid" && w.deployment.Serverless:
-			return needs("a deployment other than Atlas Serverless").has("it")
-		}
-		return ""
-	}},
-	{"auth", func(r specs.Requirement, w world) string {
-		have := map[bool]string{true: "authentication enabled", false: "authentication disabled"}
-		if r.Auth != nil && *r.Auth != w.deployment.Auth {
-			return needs("%s", have[*r.Auth]).has("%s", have[w.deployment.Auth])
-		}
-		return ""
-	}},
-	{"authMechanism", func(r specs.Requirement, w world) string {
-		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }
-		if r.AuthMechanism != "" && !slices.ContainsFunc(w.deployment.AuthMechanisms, same) {
-			return needs("authentication mechanism %s", r.AuthMechanism).has("%s", list(w.deployment.AuthMechanisms))
-		}
-		return ""
-	}},
-	{"serverParameters", unmetParameters},
-	{"csfle", unmetEncryption},
-}
-
 // unmet says why none of the requirements is met, "" if one is or there are
 // none, and how many conditions of the closest one are not met.
 func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {
-		all := unmetOne(r, w)
+		all := w.against(r)
 		if len(all) == 0 {
 			return "", 0
 		}
@@ -89,31 +37,62 @@ func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	return strings.Join(reasons, "; or "), lacks
 }
 
-// unmetOne gives every reason against one requirement.
-func unmetOne(r specs.Requirement, w world) (reasons []string) {
-	for _, c := range requirementChecks {
-		if reason := c.unmet(r, w); reason != "" {
-			reasons = append(reasons, reason)
+// against gives a reason for each condition of a requirement that is not met
+// ("runOnRequirement").
+func (w world) against(r specs.Requirement) (reasons []string) {
+	check := func(met bool, need, have string) {
+		if !met {
+			reasons = append(reasons, needs(need, have))
+		}
+	}
+	d, version := w.deployment, w.version()
+	if min := r.MinServerVersion; min != nil {
+		check(version.Compare(*min) >= 0, "server "+min.String()+" or later", version.String())
+	}
+	if max := r.MaxServerVersion; max != nil {
+		check(version.Compare(*max) <= 0, "server "+max.String()+" or earlier", version.String())
+	}
+	if len(r.Topologies) > 0 {
+		have := string(d.Topology)
+		if d.Topology == deployment.Sharded && d.ReplicaSetShards {
+			have = "sharded (shards are replica sets)"
+		}
+		check(slices.ContainsFunc(r.Topologies, w.isTopology), "topology "+strings.Join(r.Topologies, " or "), have)
+	}
+	check(r.Serverless != "require" || d.Serverless, "Atlas Serverless", "none")
+	check(r.Serverless != "forbid" || !d.Serverless, "a deployment other than Atlas Serverless", "it")
+	if r.Auth != nil {
+		words := map[bool]string{true: "authentication enabled", false: "authentication disabled"}
+		check(*r.Auth == d.Auth, words[*r.Auth], words[d.Auth])
+	}
+	if r.AuthMechanism != "" {
+		have := "none"
+		if len(d.AuthMechanisms) > 0 {
+			have = strings.Join(d.AuthMechanisms, ", ")
+		}
+		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }
+		check(slices.ContainsFunc(d.AuthMechanisms, same), "authentication mechanism "+r.AuthMechanism, have)
+	}
+	if need, have := w.parameter(r); need != "" {
+		check(false, need, have)
+	}
+	if r.CSFLE != nil {
+		// Server 4.2, libmongocrypt, and crypt_shared or mongocryptd, which the
+		// engine reports ("csfle").
+		encrypts, libmongocrypt, described := w.encryption()
+		supported := encrypts && version.Compare(specs.Version{Major: 4, Minor: 2}) >= 0
+		have := fmt.Sprintf("server %s, and the engine %s", version, described)
+		check(!*r.CSFLE || supported, "client-side field level encryption", have)
+		check(*r.CSFLE || !supported, "no client-side field level encryption", have)
+		if want, err := specs.ParseVersion(r.MinLibmongocrypt); supported && r.MinLibmongocrypt != "" {
+			check(err == nil && libmongocrypt != nil && libmongocrypt.Compare(want) >= 0,
+				"libmongocrypt "+r.MinLibmongocrypt+" or later", "an engine with "+described)
 		}
 	}
 	return reasons
 }
 
-// need words the two halves of a reason.
-type need string
-
-func needs(format string, args ...any) need { return need("needs " + fmt.Sprintf(format, args...)) }
-
-func (n need) has(format string, args ...any) string {
-	return string(n) + ", the deployment has " + fmt.Sprintf(format, args...)
-}
-
-func list(words []string) string {
-	if len(words) == 0 {
-		return "none"
-	}
-	return strings.Join(words, ", ")
-}
+func needs(need, have string) string { return "needs " + need + ", the deployment has " + have }
 
 func (w world) version() specs.Version {
 	v := w.deployment.Version
@@ -124,83 +103,57 @@ func (w world) version() specs.Version {
 // one whose shards are replica sets.
 func (w world) isTopology(name string) bool {
 	have := w.deployment.Topology
-	if deployment.Topology(name) == deployment.ShardedReplicaSet {
-		return have == deployment.ShardedReplicaSet || have == deployment.Sharded && w.deployment.ReplicaSetShards
-	}
-	if deployment.Topology(name) == deployment.Sharded && have == deployment.ShardedReplicaSet {
+	switch deployment.Topology(name) {
+	case have:
 		return true
+	case deployment.Sharded:
+		return have == deployment.ShardedReplicaSet
+	case deployment.ShardedReplicaSet:
+		return have == deployment.Sharded && w.deployment.ReplicaSetShards
 	}
-	return deployment.Topology(name) == have
+	return false
 }
 
-func (w world) topology() string {
-	if w.deployment.Topology == deployment.Sharded && w.deployment.ReplicaSetShards {
-		return "sharded (shards are replica sets)"
-	}
-	return string(w.deployment.Topology)
-}
-
-// unmetParameters: a parameter that the server does not have is not equal to
-// anything, so that the requirement is not met ("serverParameters").
-func unmetParameters(r specs.Requirement, w world) string {
+// parameter gives the first server parameter that is not as required, "" if
+// there is none. One that the server does not have is not equal to anything
+// ("serverParameters").
+func (w world) parameter(r specs.Requirement) (need, have string) {
 	if r.ServerParameters == nil {
-		return ""
+		return "", ""
 	}
 	for _, f := range r.ServerParameters.Fields {
-		want := f.Key
+		need = "server parameter " + f.Key
 		if v, err := f.Value.BSON(); err == nil {
-			want += "=" + matchers.Extended(v, false)
+			need += "=" + matchers.Extended(v, false)
 		}
-		have, err := w.deployment.Parameters.LookupErr(f.Key)
+		has, err := w.deployment.Parameters.LookupErr(f.Key)
 		if err != nil {
-			return needs("server parameter %s", want).has("no such parameter")
+			return need, "no such parameter"
 		}
-		if len(matchers.New(nil).Value(f.Key, f.Value, have, matchers.Nested)) > 0 {
-			return needs("server parameter %s", want).has("%s", matchers.Extended(have, false))
-		}
-	}
-	return ""
-}
-
-// unmetEncryption follows "csfle": server 4.2, libmongocrypt, and crypt_shared
-// or mongocryptd. The engine reports the latter two.
-func unmetEncryption(r specs.Requirement, w world) string {
-	if r.CSFLE == nil {
-		return ""
-	}
-	supported := w.version().Compare(specs.Version{Major: 4, Minor: 2}) >= 0 && slices.Contains(w.engine.Features, engine.FeatureEncryption)
-	switch {
-	case *r.CSFLE && !supported:
-		return needs("client-side field level encryption").has("server %s, and the engine %s", w.version(), w.encryption())
-	case !*r.CSFLE && supported:
-		return needs("no client-side field level encryption").has("server %s, and the engine %s", w.version(), w.encryption())
-	case *r.CSFLE && r.MinLibmongocrypt != "":
-		want, err := specs.ParseVersion(r.MinLibmongocrypt)
-		have, known := w.libmongocrypt()
-		if err != nil || !known || have.Compare(want) < 0 {
-			return needs("libmongocrypt %s or later", r.MinLibmongocrypt).has("an engine with %s", w.encryption())
+		if len(matchers.New(nil).Value(f.Key, f.Value, has, matchers.Nested)) > 0 {
+			return need, matchers.Extended(has, false)
 		}
 	}
-	return ""
+	return "", ""
 }
 
-func (w world) encryption() string {
-	if v, known := w.libmongocrypt(); known {
-		return "libmongocrypt " + v.String()
-	}
-	if slices.Contains(w.engine.Features, engine.FeatureEncryption) {
-		return "encryption of unknown version"
-	}
-	return "no encryption"
-}
-
-func (w world) libmongocrypt() (specs.Version, bool) {
+// encryption reports whether the engine can encrypt, the version of
+// libmongocrypt if it says one, and both in words.
+func (w world) encryption() (encrypts bool, libmongocrypt *specs.Version, described string) {
 	for _, f := range w.engine.Features {
 		if number, found := strings.CutPrefix(f, engine.FeatureLibmongocrypt); found {
 			number, _, _ = strings.Cut(number, "-") // a pre-release counts as its release
-			v, err := specs.ParseVersion(number)
-			return v, err == nil
+			if v, err := specs.ParseVersion(number); err == nil {
+				libmongocrypt = &v
+			}
 		}
 	}
-	return specs.Version{}, false
+	encrypts = slices.Contains(w.engine.Features, engine.FeatureEncryption)
+	switch {
+	case libmongocrypt != nil:
+		return encrypts, libmongocrypt, "libmongocrypt " + libmongocrypt.String()
+	case encrypts:
+		return encrypts, nil, "encryption of unknown version"
+	}
+	return encrypts, nil, "no encryption"
 }

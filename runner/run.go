@@ -91,14 +91,8 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		return nil, errors.New("runner: a Config needs an Engine and a Source")
 	}
 	r := &run{
-		cfg: cfg, specials: specials(), clock: cfg.Clock, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
+		cfg: cfg, specials: specials(), clock: cfg.Clock.real(), timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
 		sites: make(map[deployment.Deployment]*site),
-	}
-	if r.clock.Now == nil {
-		r.clock.Now = time.Now
-	}
-	if r.clock.Sleep == nil {
-		r.clock.Sleep = sleep
 	}
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout

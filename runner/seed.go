@@ -13,8 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// A seedling is a collection as this run made it, and as it must be still, but
-// for its documents.
+// collection is an element of initialData. Those that this run made, and that
+// must be as it made them but for their documents, are kept.
 //
 // The format has every collection dropped and created again before each test.
 // Something else may be done where nobody can see the difference: a collection
@@ -23,9 +23,11 @@ import (
 // each can change. So these are always dropped: collections that this run did not
 // make itself, those with createOptions, and all, after a test that failed, was cut
 // short, or can have changed anything else.
-type seedling struct {
-	documents []bson.Raw
-	written   bool // a test can have changed documents since
+type collection struct {
+	database, name string
+	options        bson.D // nil if absent
+	documents      []bson.Raw
+	written        bool // a test can have changed documents since
 }
 
 // remember notes what a test may have left behind, so that the next one's
@@ -35,17 +37,10 @@ func (s *site) remember(e operations.Effect) {
 	case operations.Anything:
 		clear(s.seeded)
 	case operations.Writes:
-		for _, seedling := range s.seeded {
-			seedling.written = true
+		for _, c := range s.seeded {
+			c.written = true
 		}
 	}
-}
-
-// collection is an element of initialData, ready to be inserted.
-type collection struct {
-	database, name string
-	options        bson.Raw // nil if absent
-	documents      []bson.Raw
 }
 
 func (c *collection) namespace() string { return c.database + "." + c.name }
@@ -58,12 +53,14 @@ func (c *collection) encrypted() []string {
 
 func collectionOf(d specs.CollectionData) (*collection, error) {
 	c := &collection{database: d.DatabaseName, name: d.CollectionName}
-	if d.CreateOptions != nil {
-		options, err := d.CreateOptions.Raw()
-		if err != nil {
+	options, err := d.CreateOptions.Raw()
+	if err != nil {
+		return nil, err
+	}
+	if options != nil {
+		if err := bson.Unmarshal(options, &c.options); err != nil {
 			return nil, err
 		}
-		c.options = options
 	}
 	for _, v := range d.Documents {
 		doc, err := v.Raw()
@@ -96,7 +93,7 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 			}
 		}
 		if spare {
-			s.seeded[c.namespace()] = &seedling{documents: c.documents}
+			s.seeded[c.namespace()] = c
 		}
 	}
 	return nil
@@ -138,15 +135,8 @@ func (s *site) make(ctx context.Context, c *collection) error {
 		}
 	}
 	if c.options != nil || len(c.documents) == 0 {
-		command := bson.D{{Key: "create", Value: c.name}}
-		elements, err := c.options.Elements()
-		if c.options != nil && err != nil {
-			return err
-		}
-		for _, e := range elements {
-			command = append(command, bson.E{Key: e.Key(), Value: e.Value()})
-		}
-		if _, err := s.run(ctx, db, append(command, majority())); err != nil {
+		create := append(bson.D{{Key: "create", Value: c.name}}, c.options...)
+		if _, err := s.run(ctx, db, append(create, majority())); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,7 @@ func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
 	var logs map[string][]result.Event
 	t.locked(func() { logs = maps.Clone(t.logs) })
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)
 		}
@@ -87,16 +87,9 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 			}},
 			{Key: "cursor", Value: bson.D{}},
 		}
-		reply, err := s.commands.at(ctx, address, "admin", command)
-		if err != nil {
-			return false
-		}
-		if found, ok := reply.Lookup("cursor", "firstBatch").ArrayOK(); ok && len(found) > emptyArray {
-			return true
+		if found, err := s.commands.list(ctx, address, "admin", command); err != nil || len(found) > 0 {
+			return err == nil
 		}
 	}
 	return false
 }
-
-// emptyArray is how long an array without elements is, in bytes.
-const emptyArray = 5

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,69 +59,45 @@ func (s Shard) of(jobs []job) []job {
 		return jobs
 	}
 	parts := s.parts(jobs)
-	var out []job
-	for i, j := range jobs {
-		if parts[i] == s.Index-1 {
-			out = append(out, j)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return parts[ShardKey(j.id)] != s.Index-1 })
 }
 
-// parts gives the part of each job, counted from 0. Jobs that run go one by
-// one, the longest first, to the part that has the least to do; that makes no
-// part longer than 4/3 of what is needed. Equal names stay together.
-func (s Shard) parts(jobs []job) []int {
-	parts := make([]int, len(jobs))
-	average := s.average()
-	type load struct {
-		key  string
-		took time.Duration
+// parts gives the part of each job by its ShardKey, counted from 0. Jobs that
+// run go one by one, the longest first, to the part that has the least to do;
+// that makes no part longer than 4/3 of what is needed.
+func (s Shard) parts(jobs []job) map[string]int {
+	var sum time.Duration
+	for _, d := range s.Durations {
+		sum += d
 	}
-	var loads []load
-	for i, j := range jobs {
+	average := sum / time.Duration(max(1, len(s.Durations)))
+	parts, times := make(map[string]int), make(map[string]time.Duration)
+	for _, j := range jobs {
 		key := ShardKey(j.id)
-		parts[i] = hashed(key, s.Count)
+		parts[key] = hashed(key, s.Count)
 		if s.Durations != nil && j.skip == nil {
 			took, known := s.Durations[key]
 			if !known {
 				took = average
 			}
-			loads = append(loads, load{key, took})
+			times[key] += took
 		}
 	}
-	slices.SortFunc(loads, func(a, b load) int {
-		return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.key, b.key))
-	})
-	chosen := make(map[string]int, len(loads))
+	longestFirst := func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), cmp.Compare(a, b)) }
 	sums := make([]time.Duration, s.Count)
 	counts := make([]int, s.Count) // what takes no time is spread as well
-	for _, l := range loads {
-		part, again := chosen[l.key]
-		if !again {
-			for p := range sums {
-				if sums[p] < sums[part] || sums[p] == sums[part] && counts[p] < counts[part] {
-					part = p
-				}
+	for _, key := range slices.SortedFunc(maps.Keys(times), longestFirst) {
+		part := 0
+		for p := range sums {
+			if sums[p] < sums[part] || sums[p] == sums[part] && counts[p] < counts[part] {
+				part = p
 			}
-			chosen[l.key] = part
 		}
-		sums[part] += l.took
+		parts[key] = part
+		sums[part] += times[key]
 		counts[part]++
 	}
-	for i, j := range jobs {
-		if part, found := chosen[ShardKey(j.id)]; found {
-			parts[i] = part
-		}
-	}
 	return parts
-}
-
-func (s Shard) average() (sum time.Duration) {
-	for _, d := range s.Durations {
-		sum += d
-	}
-	return sum / time.Duration(max(1, len(s.Durations)))
 }
 
 // hashed spreads names evenly, and says the same on every machine.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -64,21 +65,21 @@ func TestShards(t *testing.T) {
 	} {
 		for _, n := range []int{1, 2, 7, 700} {
 			parts := Shard{Count: n, Durations: r.durations}.parts(r.jobs)
-			in, sums, tests := map[string]int{}, make([]time.Duration, n), make([]int, n)
+			sums, tests := make([]time.Duration, n), make([]int, n)
 			var longest time.Duration
 			var chosen []job // what a run makes of one part
-			for i, j := range r.jobs {
+			for _, j := range r.jobs {
 				key := ShardKey(j.id)
-				if other, again := in[key]; parts[i] < 0 || parts[i] >= n || again && other != parts[i] {
-					t.Fatalf("%s: %q is in part %d of %d, and in %d", r.reason, key, parts[i], n, other)
+				in := parts[key]
+				if in < 0 || in >= n {
+					t.Fatalf("%s: %q is in part %d of %d", r.reason, key, in, n)
 				}
-				in[key] = parts[i]
-				tests[parts[i]]++
-				if parts[i] == n/2 {
+				tests[in]++
+				if in == n/2 {
 					chosen = append(chosen, j)
 				}
 				if j.skip == nil {
-					sums[parts[i]] += r.durations[key]
+					sums[in] += r.durations[key]
 					longest = max(longest, r.durations[key])
 				}
 			}
@@ -94,10 +95,8 @@ func TestShards(t *testing.T) {
 			}
 			shuffled := slices.Clone(r.jobs)
 			random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			for i, part := range (Shard{Count: n, Durations: r.durations}).parts(shuffled) {
-				if key := ShardKey(shuffled[i].id); part != in[key] {
-					t.Fatalf("%s: in another order of tests %q is in part %d of %d, not in %d", r.reason, key, part, n, in[key])
-				}
+			if again := (Shard{Count: n, Durations: r.durations}).parts(shuffled); !maps.Equal(again, parts) {
+				t.Fatalf("%s: in another order of tests, others are in the parts of %d", r.reason, n)
 			}
 		}
 	}
@@ -108,7 +107,10 @@ func TestShards(t *testing.T) {
 func TestShardIsStable(t *testing.T) {
 	jobs := jobsOf(200)
 	s := Shard{Index: 1, Count: 4}
-	testkit.Equal(t, "parts of fewer tests", s.parts(jobs[100:]), s.parts(jobs)[100:])
+	all := s.parts(jobs)
+	for key, part := range s.parts(jobs[100:]) {
+		testkit.Equal(t, "the part of "+key+" among fewer tests", part, all[key])
+	}
 	key := ShardKey(result.TestID{File: "a.yml", Description: "b", Deployment: "single 8.0"})
 	testkit.Equal(t, "the hash, on which machines of two versions agree", hashed(key, 1000), 741)
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ type site struct {
 	deployment deployment.Deployment
 	about      deployment.Description
 	commands   commands
-	seeded     map[string]*seedling // by namespace
-	before     map[string]member    // by host, when they were last asked; nil if never
+	seeded     map[string]*collection // by namespace
+	before     map[string]member      // by host, when they were last asked; nil if never
 
 	mu          sync.Mutex
 	clusterTime bson.Raw // the newest $clusterTime of a reply
@@ -35,7 +34,7 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	if err != nil {
 		return nil, err
 	}
-	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*seedling)}
+	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
 	if err := s.demandTestCommands(ctx); err != nil {
 		s.close()
 		return nil, err
@@ -74,13 +73,26 @@ func (s *site) gone(ctx context.Context) error {
 	return err
 }
 
-// lost says why a deployment is not to be used any more, nil if it is: a
-// server of ours that died says so itself, all others are asked.
-func (s *site) lost(ctx context.Context) error {
-	if err := s.deployment.Dead(); err != nil {
-		return err
+// ill says what has become of a deployment after a test that could not be tidied
+// up or in which something differed: why it is not to be used any more, or which
+// servers fell. A server of ours that died says so itself, all others are asked,
+// unless the run must end soon.
+func (s *site) ill(ctx context.Context, untidy, differs bool) (lost, fallen error) {
+	if !untidy && !differs || ctx.Err() != nil && !differs {
+		return nil, nil
 	}
-	return s.gone(ctx)
+	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
+		return lost, nil
+	}
+	if untidy {
+		lost = s.gone(ctx)
+	}
+	if lost == nil && differs {
+		if fallen = s.fallen(ctx); fallen != nil {
+			lost = s.gone(ctx) // it may have been the last one
+		}
+	}
+	return lost, fallen
 }
 
 func (s *site) close() { s.commands.close() }
@@ -105,28 +117,11 @@ func (s *site) runAt(ctx context.Context, address, database string, command bson
 	return reply, nil
 }
 
-// batch runs a command that answers with a cursor, and gives all that it has
-// if that is in the first batch.
-func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bson.Raw, error) {
-	reply, err := s.run(ctx, database, command)
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Cursor struct {
-			ID         int64
-			FirstBatch []bson.Raw `bson:"firstBatch"`
-		}
-	}
-	err = bson.Unmarshal(reply, &answer)
-	switch cursor := answer.Cursor; {
-	case cursor.ID != 0:
-		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{cursor.ID}}})
-		return nil, errors.New("more than one batch")
-	case err != nil || cursor.FirstBatch == nil:
-		return nil, fmt.Errorf("%s: the reply has no first batch of documents", command[0].Key)
-	}
-	return answer.Cursor.FirstBatch, nil
+// documents reads a collection from the primary, with local read concern,
+// sorted by _id.
+func (s *site) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
+	return s.commands.list(ctx, byDefault, database, bson.D{{Key: "find", Value: collection},
+		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}})
 }
 
 // gossip remembers the cluster time of a reply.

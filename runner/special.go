@@ -3,10 +3,12 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // testRunner is the object of special test operations.
@@ -43,6 +45,22 @@ func (c call) expect(want, is bool, yes, no string) *fault {
 		return c.failf("%s", no)
 	}
 	return nil
+}
+
+// equal is the fault of what is not the value of an argument, both as JSON.
+func (c call) equal(argument, got, what string) *fault {
+	want := c.value(argument)
+	text := want.JSON()
+	if n, whole := want.Whole(); whole {
+		text = strconv.FormatInt(n, 10)
+	}
+	if text == got {
+		return nil
+	}
+	f := c.failf("%s differs", what)
+	f.mismatches[0].Position = want.Position
+	f.mismatches[0].Want, f.mismatches[0].Got = want.JSON(), got
+	return f
 }
 
 // patience is how long waitForEvent, waitForThread and waitForPrimaryChange
@@ -108,7 +126,7 @@ func createEntities(ctx context.Context, t *testRun, c call) *fault {
 
 // runOnThread gives an operation to a thread ("runOnThread").
 func runOnThread(ctx context.Context, t *testRun, c call) *fault {
-	thread, err := t.entities.Thread(c.text("thread"))
+	thread, err := contentOf[*thread](&t.entities, c.text("thread"), operations.Thread)
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -117,7 +135,7 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	if op.Object == testRunner {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")
 	}
-	err = thread.Do(func() {
+	err = thread.do(func() {
 		f := protect("an operation of thread "+c.text("thread"), func() *fault {
 			_, f := t.perform(ctx, path, op)
 			return f

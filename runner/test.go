@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -25,7 +24,7 @@ type testRun struct {
 	suite    *specs.Suite
 	test     *specs.Test
 	engine   engine.Test
-	entities entities.Map
+	entities entityMap
 
 	mu           sync.Mutex
 	observations map[string]*observation   // by client
@@ -67,35 +66,12 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	cleaning, done := cleaningUp(ctx, patience, InterruptedCleanUp)
 	defer done()
-	began := r.clock.Now()
-	untidy := protect("a clean-up", func() *fault {
-		err := t.cleanUp(cleaning)
-		if err != nil && cleaning.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(cleaning), err)
-		}
-		if err != nil {
-			return &fault{broken: err}
-		}
-		return nil
+	var untidy *fault
+	t.timed(&t.timings.Cleanup, func() {
+		untidy = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
-	t.timings.Cleanup += r.clock.Now().Sub(began)
-	var aftermath, lost error
-	if untidy != nil {
-		aftermath = untidy.broken
-		if ctx.Err() == nil { // otherwise the run must end soon
-			lost = s.lost(ctx)
-		}
-	}
-	var fallen error
-	if lost == nil && t.differs() {
-		lost = s.deployment.Dead()
-	}
-	if lost == nil && ctx.Err() == nil && t.differs() {
-		if fallen = s.fallen(ctx); fallen != nil {
-			lost = s.gone(ctx) // it may have been the last one
-		}
-	}
-	v = t.verdict(j, aftermath, lost, fallen)
+	lost, fallen := s.ill(ctx, untidy != nil, t.differs())
+	v = t.verdict(j, untidy, lost, fallen)
 	v.Began, v.Duration = started, r.clock.Now().Sub(started)
 	switch {
 	case lost != nil:
@@ -124,18 +100,13 @@ const InterruptedCleanUp = 3 * time.Second
 // cleaningUp gives the context of a clean-up. It ends after a time limit, and
 // earlier if the run is interrupted before or meanwhile.
 func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
-	cleaning, done := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, &limitError{"the limit of the clean-up", limit})
-	cleaning, end := context.WithCancelCause(cleaning)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(interrupted)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			end(&limitError{"the limit of the clean-up after an interruption", interrupted})
-		case <-cleaning.Done():
-		}
-	})
-	return cleaning, func() { stop(); end(context.Canceled); done() }
+	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	endAfter := func(d time.Duration, what string) *time.Timer {
+		return time.AfterFunc(d, func() { end(&limitError{what, d}) })
+	}
+	timer := endAfter(limit, "the limit of the clean-up")
+	stop := context.AfterFunc(ctx, func() { endAfter(interrupted, "the limit of the clean-up after an interruption") })
+	return cleaning, func() { stop(); timer.Stop(); end(context.Canceled) }
 }
 
 // protect keeps a panic of the runner's own code, or of a matcher, within the
@@ -162,17 +133,18 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	}
 	// From here on nothing more is observed.
 	observed := make(map[string][]result.Event)
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
 			return &fault{broken: err}
 		}
 		observed[client] = events
 	}
-	began := t.run.clock.Now()
-	t.settle(ctx)
-	err := t.failPointsOff(ctx)
-	t.timings.Cleanup += t.run.clock.Now().Sub(began)
+	var err error
+	t.timed(&t.timings.Cleanup, func() {
+		t.settle(ctx)
+		err = t.failPointsOff(ctx)
+	})
 	if err != nil {
 		return &fault{broken: err}
 	}
@@ -244,7 +216,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 			return nil // of a thread or a callback, or about a value
 		}
 	}
-	for _, id := range t.entities.Of(operations.Thread) {
+	for _, id := range t.entities.of(operations.Thread) {
 		if f := t.join(ctx, "operations", t.test.Position, id, "the wait for a thread"); f != nil {
 			return f
 		}
@@ -258,14 +230,14 @@ func (t *testRun) operate(ctx context.Context) *fault {
 // join waits for the operations of a thread, which gets no more. What went
 // wrong in them is noted already.
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
-	thread, err := t.entities.Thread(id)
+	thread, err := contentOf[*thread](&t.entities, id, operations.Thread)
 	if err != nil {
 		return &fault{broken: err}
 	}
-	thread.Stop()
+	thread.stop()
 	ctx, cancel := t.limited(ctx, patience, limit)
 	defer cancel()
-	t.whileWaiting(func() { _ = thread.Wait(ctx) })
+	t.whileWaiting(func() { _ = thread.wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
@@ -305,7 +277,7 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 		path := fmt.Sprintf("outcome[%d]", i)
 		var documents []bson.Raw
 		err := retried(ctx, func() (err error) {
-			documents, err = t.site.commands.documents(ctx, d.DatabaseName, d.CollectionName)
+			documents, err = t.site.documents(ctx, d.DatabaseName, d.CollectionName)
 			return err
 		})
 		namespace := d.DatabaseName + "." + d.CollectionName
@@ -336,27 +308,27 @@ func (t *testRun) failPointsOff(ctx context.Context) error {
 }
 
 // cleanUp leaves the deployment and the engine as they were found. It is done
-// after every test, however that went, and goes on past errors. The error says
+// after every test, however that went, and goes on past errors. The fault says
 // what could not be put right.
-func (t *testRun) cleanUp(ctx context.Context) error {
+func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
-	for _, id := range t.entities.Of(operations.Thread) {
-		thread, _ := t.entities.Thread(id)
-		thread.Stop()
+	for _, id := range t.entities.of(operations.Thread) {
+		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
+		thread.stop()
 	}
 	if t.engine != nil {
-		for _, client := range t.entities.Of(operations.Client) {
+		for _, client := range t.entities.of(operations.Client) {
 			_, _ = t.log(ctx, client) // for the report, which lacks what cannot be read
 		}
 		if _, err := guarded(ctx, "the end of a test", func(ctx context.Context) (none, error) { return none{}, t.engine.End(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
 	}
-	for _, id := range t.entities.Of(operations.Thread) {
-		thread, _ := t.entities.Thread(id)
-		if err := thread.Wait(ctx); err != nil {
+	for _, id := range t.entities.of(operations.Thread) {
+		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
+		if err := thread.wait(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}
@@ -371,10 +343,15 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		t.settle(ctx) // or the next test meets what is written late
 	}
 	untidy := errors.Join(failures...)
-	if clean && untidy == nil {
+	switch {
+	case untidy != nil && ctx.Err() != nil:
+		return breakf("%w: %w", context.Cause(ctx), untidy)
+	case untidy != nil:
+		return &fault{broken: untidy}
+	case clean:
 		effect = effectOf(t.test)
 	}
-	return untidy
+	return nil
 }
 
 // add notes a fault. All mismatches are kept; of other faults, the first says
@@ -439,12 +416,14 @@ func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (co
 	return context.WithTimeoutCause(ctx, d, &limitError{what, d})
 }
 
-// whileWaiting counts the time of a wait.
-func (t *testRun) whileWaiting(wait func()) {
+// timed counts the time that something takes.
+func (t *testRun) timed(time *time.Duration, do func()) {
 	began := t.run.clock.Now()
-	wait()
-	t.locked(func() { t.timings.Waiting += t.run.clock.Now().Sub(began) })
+	do()
+	t.locked(func() { *time += t.run.clock.Now().Sub(began) })
 }
+
+func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }
 
 // sleep waits by the run's clock.
 func (t *testRun) sleep(ctx context.Context, d time.Duration) (err error) {

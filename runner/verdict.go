@@ -11,7 +11,7 @@ import (
 // verdict judges a test that ran. untidy is what its clean-up could not do,
 // lost why its deployment does not answer any more, and fallen which of its
 // servers died: then nothing that went wrong says anything of the engine.
-func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
+func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
@@ -37,7 +37,7 @@ func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 		if v.Status != result.Failed && v.Status != result.Broken {
 			v.Status, v.SkipKind = result.Broken, ""
 		}
-		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.Error(), "; ")
+		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.broken.Error(), "; ")
 	}
 	logs := t.clientLogs()
 	if v.Status == result.Failed && v.Reason == "" {
@@ -86,7 +86,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 // clientLogs gives the logs of all clients, in the order of their creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
-	for _, client := range t.entities.Of(operations.Client) {
+	for _, client := range t.entities.of(operations.Client) {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // operators are the special operators for matching assertions, each with what
@@ -30,7 +33,7 @@ func isString(v *source.Value) bool { return v.Kind == source.String }
 // isNumber accepts Extended JSON numbers but for Decimal128.
 func isNumber(v *source.Value) bool {
 	value, err := v.BSON()
-	return err == nil && value.IsNumber()
+	return err == nil && value.IsNumber() && value.Type != bson.TypeDecimal128
 }
 
 // typeAliases are those of the query operator $type, which $$type takes.
@@ -69,6 +72,8 @@ func (i *inspection) checkMatched(matched place) {
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
 			case len(p.Fields) > 1:
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
+			case (f.Key == "$$exists" || f.Key == "$$unsetOrMatches") && strings.HasSuffix(p.path, "]"):
+				i.reportAt("operator", f.KeyPosition, path, "operator %s stands for the value of a key, not for an array element", f.Key)
 			case !operator.ok(f.Value):
 				i.reportAt("operator", f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
 			}
@@ -78,12 +83,12 @@ func (i *inspection) checkMatched(matched place) {
 }
 
 // checkEntitiesOfOperators checks the entities that $$matchesEntity and
-// $$sessionLsid name in the expectations of an operation.
+// $$sessionLsid name where values are matched.
 func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 	walk(matched, func(p place) bool {
 		if len(p.Fields) == 1 {
-			i.refer(p.get("$$matchesEntity"), s, "")
-			i.refer(p.get("$$sessionLsid"), s, "session")
+			i.refer(p.get("$$matchesEntity"), s, string(operations.SavedValue))
+			i.refer(p.get("$$sessionLsid"), s, string(operations.Session))
 		}
 		return true
 	})

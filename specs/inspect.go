@@ -38,8 +38,8 @@ func Checks() []Check {
 		{"argument-value", Warning, "An argument that the test runner reads is of its type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},
 		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false},
-		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false},
+		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true},
+		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", true},
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true},
 		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false},
 		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false},
@@ -158,6 +158,7 @@ func (i *inspection) test(t place, s scope) {
 	i.checkCollectionData(t.get("outcome"))
 	for _, list := range expectations {
 		i.checkMatched(t.get(list.key))
+		i.checkEntitiesOfOperators(t.get(list.key), s)
 		t.get(list.key).each(func(e place) { i.refer(e.get("client"), s, "client") })
 	}
 	i.checkObserved(t, s)
@@ -223,6 +224,7 @@ func (i *inspection) operation(o place, s scope) {
 		i.checkMatched(o.get(key))
 		i.checkEntitiesOfOperators(o.get(key), s)
 	}
+	i.checkEntitiesOfOperators(arguments.get("event"), s)
 
 	switch st.Name {
 	case "createEntities":

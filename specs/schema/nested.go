@@ -79,4 +79,5 @@ func (anyEvent) explain(w walk, v *source.Value) {
 			}
 		}
 	}
+	w.at(v.Position, "must have one key, the type of an event")
 }

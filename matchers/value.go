@@ -1,0 +1,163 @@
+package matchers
+
+import (
+	"math"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// match compares a value, of type 0 if it is missing.
+func (m *Matcher) match(want *source.Value, actual bson.RawValue, shape Shape) {
+	operator, argument := m.operator(want)
+	if actual.Type == 0 {
+		if !mayBeMissing(operator, argument) {
+			m.differ(want, actual, "the value is missing")
+		}
+		return
+	}
+	scalar, isScalar, err := want.Scalar()
+	switch {
+	case operator != "":
+		m.operate(operator, want, argument, actual, shape)
+	case err != nil:
+		m.differ(want, actual, "%v", err)
+	case isScalar:
+		m.matchScalar(want, scalar, actual)
+	case want.Kind == source.Array:
+		m.matchArray(want, actual, shape)
+	default:
+		m.matchDocument(want, actual, shape)
+	}
+}
+
+func (m *Matcher) matchScalar(want *source.Value, scalar, actual bson.RawValue) {
+	n, isNumber := numberOf(scalar)
+	if isNumber && !m.exact {
+		switch got, ok := numberOf(actual); {
+		case !ok:
+			m.differ(want, actual, "expected a number, got %s", typeName(actual))
+		case !sameNumber(n, got):
+			m.differ(want, actual, "the numbers differ")
+		}
+		return
+	}
+	switch {
+	case actual.Type != scalar.Type:
+		m.differ(want, actual, "expected %s, got %s", typeName(scalar), typeName(actual))
+	case !sameScalar(scalar, actual):
+		m.differ(want, actual, "the values differ")
+	}
+}
+
+func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape Shape) {
+	if actual.Type != bson.TypeArray {
+		m.differ(want, actual, "expected an array, got %s", typeName(actual))
+		return
+	}
+	seen, err := elements(actual)
+	switch {
+	case err != nil:
+		m.differ(want, actual, "the actual array is %v", err)
+		return
+	case len(seen) != len(want.Items):
+		m.differAs(want, actual, shape, "expected %s, got %d", count(len(want.Items), "element"), len(seen))
+		return
+	}
+	for i, item := range want.Items {
+		m.atIndex(i, func() { m.match(item, seen[i].Value(), shape.ofElements()) })
+	}
+}
+
+func (m *Matcher) matchDocument(want *source.Value, actual bson.RawValue, shape Shape) {
+	if actual.Type != bson.TypeEmbeddedDocument {
+		m.differ(want, actual, "expected a document, got %s", typeName(actual))
+		return
+	}
+	seen, err := elements(actual)
+	if err != nil {
+		m.differ(want, actual, "the actual document is %v", err)
+		return
+	}
+	values := make(map[string]bson.RawValue, len(seen))
+	var extra []string
+	for _, e := range seen {
+		key := e.Key()
+		if _, twice := values[key]; twice {
+			m.differAs(want, actual, shape, "the actual document has the key %q twice", key)
+		} else if shape != RootDocument && want.Field(key) == nil {
+			extra = append(extra, strconv.Quote(key))
+		}
+		values[key] = e.Value()
+	}
+	for _, f := range want.Fields {
+		m.atKey(f.Key, func() { m.match(f.Value, values[f.Key], Nested) })
+	}
+	if len(extra) > 0 {
+		m.differAs(want, actual, shape, "unexpected %s %s", plural(len(extra), "key"), strings.Join(extra, ", "))
+	}
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(n, word) }
+
+// numberOf reads an int32, an int64 or a double, exactly; nil is NaN.
+// Decimal128 is not a number ("Flexible Numeric Comparisons").
+func numberOf(v bson.RawValue) (n *big.Float, ok bool) {
+	if f, ok := v.DoubleOK(); ok {
+		if math.IsNaN(f) {
+			return nil, true
+		}
+		return big.NewFloat(f), true
+	}
+	if i, ok := v.Int32OK(); ok {
+		return new(big.Float).SetInt64(int64(i)), true
+	}
+	i, ok := v.Int64OK()
+	return new(big.Float).SetInt64(i), ok
+}
+
+// sameNumber is numeric equality without rounding. NaN equals NaN.
+func sameNumber(a, b *big.Float) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Cmp(b) == 0
+}
+
+func sameScalar(a, b bson.RawValue) bool {
+	switch a.Type {
+	case bson.TypeDouble:
+		x, okX := a.DoubleOK()
+		y, okY := b.DoubleOK()
+		return okX && okY && (a.Equal(b) || math.IsNaN(x) && math.IsNaN(y))
+	case bson.TypeRegex:
+		p, o, okX := a.RegexOK()
+		q, r, okY := b.RegexOK()
+		return okX && okY && p == q && slices.Equal(sorted(o), sorted(r))
+	case bson.TypeCodeWithScope:
+		c, s, okX := a.CodeWithScopeOK()
+		d, t, okY := b.CodeWithScopeOK()
+		return okX && okY && c == d && reflect.DeepEqual(tree(document(s)), tree(document(t)))
+	default:
+		return a.Equal(b)
+	}
+}
+
+func sorted(s string) []rune {
+	r := []rune(s)
+	slices.Sort(r)
+	return r
+}

@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/matchers"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// answer asks the engine about the session of a call.
+func answer[T any](
+	ctx context.Context, t *testRun, c call, question string, read func(bson.RawValue) (T, bool), what string,
+) (out T, f *fault) {
+	outcome, f := t.ask(ctx, c.path, c.op.Position, c.text("session"), question, nil)
+	if f == nil && outcome.Err != nil {
+		f = c.failf("%s", outcome.Err.Message)
+	}
+	if f != nil {
+		return out, f
+	}
+	out, ok := read(outcome.Value)
+	if !ok {
+		f = breakf("%s answered %s, which is not %s", question, matchers.Extended(outcome.Value, false), what)
+	}
+	return out, f
+}
+
+// assertTransactionState ("assertSessionTransactionState").
+func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
+	rendered := func(v bson.RawValue) (string, bool) { return matchers.Extended(v, false), true }
+	state, f := answer(ctx, t, c, engine.OpTransactionState, rendered, "")
+	if f != nil {
+		return f
+	}
+	return c.equal("state", state, "the transaction state of "+c.text("session"))
+}
+
+// assertPinned ("assertSessionPinned", "assertSessionUnpinned").
+func assertPinned(want bool) special {
+	return func(ctx context.Context, t *testRun, c call) *fault {
+		address, f := t.pinned(ctx, c)
+		if f != nil {
+			return f
+		}
+		return c.expect(want, address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
+	}
+}
+
+// pinned gives the address of the mongos that a session is pinned to, or "".
+func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
+	address := func(v bson.RawValue) (string, bool) {
+		address, ok := v.StringValueOK()
+		return address, ok || v.Type == bson.TypeNull || v.Type == 0
+	}
+	return answer(ctx, t, c, engine.OpPinnedServer, address, "an address or null")
+}
+
+// assertDirty ("assertSessionDirty", "assertSessionNotDirty").
+func assertDirty(want bool) special {
+	return func(ctx context.Context, t *testRun, c call) *fault {
+		dirty, f := answer(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
+		if f != nil {
+			return f
+		}
+		return c.expect(want, dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
+	}
+}
+
+func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
+	outcome, f := t.ask(ctx, path, at, client, engine.OpTopology, nil)
+	if f != nil {
+		return result.TopologyState{}, f
+	}
+	if outcome.Err != nil {
+		return result.TopologyState{}, failf(path, at, "the topology of %s: %s", client, outcome.Err.Message)
+	}
+	var state result.TopologyState
+	doc, ok := outcome.Value.DocumentOK()
+	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
+		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.Extended(outcome.Value, false))
+	}
+	return state, nil
+}
+
+// recordTopology ("recordTopologyDescription").
+func recordTopology(ctx context.Context, t *testRun, c call) *fault {
+	state, f := t.topologyOf(ctx, c.path, c.op.Position, c.text("client"))
+	if f != nil {
+		return f
+	}
+	if err := t.entities.add(c.text("id"), entity{kind: operations.Topology, content: state}); err != nil {
+		return failf(c.path+".arguments.id", c.value("id").Position, "%s", err)
+	}
+	return nil
+}
+
+// assertTopologyType ("assertTopologyType").
+func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
+	state, err := contentOf[result.TopologyState](&t.entities, c.text("topologyDescription"), operations.Topology)
+	if err != nil {
+		return c.failf("%s", err)
+	}
+	return c.equal("topologyType", source.Quote(state.Type), "the type of "+c.text("topologyDescription"))
+}
+
+// primaryOf gives the address of the primary, "" if there is none.
+func primaryOf(t result.TopologyState) string {
+	for _, s := range t.Servers {
+		if s.Type == "RSPrimary" {
+			return s.Address
+		}
+	}
+	return ""
+}
+
+// waitForPrimaryChange looks again after each event of the client
+// ("waitForPrimaryChange").
+func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
+	prior, err := contentOf[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), operations.Topology)
+	if err != nil {
+		return c.failf("%s", err)
+	}
+	limit := patience
+	if c.value("timeoutMS") != nil {
+		limit = c.milliseconds("timeoutMS")
+	}
+	ctx, cancel := t.limited(ctx, limit, "waitForPrimaryChange")
+	defer cancel()
+	client, old := c.text("client"), primaryOf(prior)
+	waitingFor := fmt.Sprintf("%s to discover another primary than %q", client, old)
+	for {
+		if f := ended(ctx, c.path, c.op.Position, waitingFor); f != nil {
+			return f
+		}
+		log, err := t.log(ctx, client)
+		if err != nil && ctx.Err() == nil {
+			return &fault{broken: err}
+		}
+		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
+		switch {
+		case f != nil && ctx.Err() != nil:
+			return ended(ctx, c.path, c.op.Position, waitingFor)
+		case f != nil:
+			return f
+		case primaryOf(now) != "" && primaryOf(now) != old:
+			return nil
+		}
+		// An engine's topology may change a moment before its event is there.
+		t.whileWaiting(func() { _, _ = t.logWaiting(ctx, client, lastSequence(log), limit/20) })
+	}
+}
+
+// assertCollection lists collections through the internal client
+// ("assertCollectionExists", "assertCollectionNotExists").
+func assertCollection(want bool) special {
+	return func(ctx context.Context, t *testRun, c call) *fault {
+		name := c.text("collectionName")
+		return t.assertListed(ctx, c, want, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
+			{Key: "listCollections", Value: 1},
+			{Key: "filter", Value: bson.D{{Key: "name", Value: name}}},
+			{Key: "nameOnly", Value: true},
+		})
+	}
+}
+
+// assertIndex lists indexes through the internal client ("assertIndexExists",
+// "assertIndexNotExists"). A collection that does not exist has none.
+func assertIndex(want bool) special {
+	return func(ctx context.Context, t *testRun, c call) *fault {
+		collection, name := c.text("collectionName"), c.text("indexName")
+		what := "the index " + name + " of " + c.text("databaseName") + "." + collection
+		return t.assertListed(ctx, c, want, what, name, bson.D{{Key: "listIndexes", Value: collection}})
+	}
+}
+
+// assertListed asserts whether a command lists a document of a name.
+func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, name string, command bson.D) *fault {
+	listed, err := t.site.commands.list(ctx, byDefault, c.text("databaseName"), command)
+	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
+		return f
+	}
+	if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
+		return breakf("%s: %w", c.op.Name, err)
+	}
+	exists := slices.ContainsFunc(listed, func(document bson.Raw) bool {
+		n, _ := document.Lookup("name").StringValueOK()
+		return n == name
+	})
+	return c.expect(want, exists, what+" exists", what+" does not exist")
+}
