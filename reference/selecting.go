@@ -205,8 +205,7 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			}
 		}
 	} else {
-		o := selection.Options{LocalThreshold: c.settings.localThreshold,
-			HeartbeatFrequency: c.heartbeat, Revision: c.driver.options.Selection}
+		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.heartbeat}
 		if w.write {
 			o.Operation = selection.Write
 		}
