@@ -268,7 +268,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	if f == nil || okOf(doc) {
 		events.succeeded(doc)
 	} else {
-		events.failed(f.err, doc)
+		events.failed(f.err)
 	}
 	if f != nil {
 		c.tell(cmd, srv, conn, doc)
@@ -317,7 +317,7 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	cmd *command, events eventWriter) *failure {
 	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
 	defer cmd.unpin(f.err)
-	events.failed(f.err, nil)
+	events.failed(f.err)
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
 	}

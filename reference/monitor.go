@@ -11,17 +11,16 @@ import (
 )
 
 // poolMonitor writes CMAP events to the log, in the order that use gives them,
-// and has hear called with them. The log messages of a failed check-out wait with
-// its event.
+// with the messages about them, and has hear called with them.
 func poolMonitor(log *enginekit.EventLog, messages *messageLog, use *inUse, sockets *sockets, hear func(*event.PoolEvent)) *event.PoolMonitor {
 	write := enginekit.PoolWriter(log)
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
 		if e.Type == event.ConnectionCheckOutFailed {
 			sockets.handled(e.Address, e.Error)
-			messages.checkOutFailed(e.Address)
 		}
 		for _, told := range use.order(e) {
 			write(told)
+			messages.pool(told)
 		}
 		hear(e) // when it is written, for a retry follows
 	}}
@@ -43,8 +42,9 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 		}
 	}
 	told.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
+		messages.owe()
 		if !sockets.cancelled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
-			messages.with(topologyChanged, "", func() { write.TopologyDescriptionChanged(e) })
+			write.TopologyDescriptionChanged(e)
 		}
 	}
 	told.ServerHeartbeatStarted = func(e *event.ServerHeartbeatStartedEvent) {
@@ -55,17 +55,15 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 		}
 	}
 	told.ServerHeartbeatSucceeded = func(e *event.ServerHeartbeatSucceededEvent) {
-		address := enginekit.AddressOf(e.ConnectionID)
-		sockets.recovered(address)
-		messages.with(heartbeatSucceeded, address, func() { write.ServerHeartbeatSucceeded(e) })
+		messages.owe()
+		sockets.recovered(enginekit.AddressOf(e.ConnectionID))
+		write.ServerHeartbeatSucceeded(e)
 	}
 	told.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {
+		messages.owe()
 		if !errors.As(e.Failure, new(repeated)) {
-			address := enginekit.AddressOf(e.ConnectionID)
-			messages.with(heartbeatFailed, address, func() {
-				write.ServerHeartbeatFailed(e)
-				sockets.missed(address)
-			})
+			write.ServerHeartbeatFailed(e)
+			sockets.missed(enginekit.AddressOf(e.ConnectionID))
 		}
 	}
 	return &told
