@@ -48,7 +48,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if v, err := entity.LookupErr("uriOptions"); err == nil {
 		uriOptions, _ = v.DocumentOK()
 	}
-	s, rest, err := resolve(uri, uriOptions, defaultSettings(d.policy))
+	s, o, err := resolve(uri, uriOptions, d.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
 	}
-	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.sockets, c.handshakeOver)).
+	o.SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.sockets, c.handshakeOver)).
 		SetServerMonitor(serverMonitor(c.log, c.messages, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
