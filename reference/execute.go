@@ -151,9 +151,6 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	}
 	w.quiet = cmd.hidden || w.pinned != "" // what is pinned is not selected
 	srv, err := c.selectServer(ctx, w)
-	if err == nil && w.stage {
-		cmd.selectedBy = &srv.preference
-	}
 	if err != nil {
 		cmd.labelTransaction(err)
 		cmd.unpin(err)
@@ -181,9 +178,8 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	}
 	defer func() { _ = conn.Close() }() // does nothing while it is pinned
 
-	desc := conn.Description()
-	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
-		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount), wire: wireOf(conn)}
+	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil,
+		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min()}
 	body, err := c.assemble(cmd, t)
 	if err != nil {
 		return reply{}, c.classify(ctx, cmd, srv, ending{stage: building, err: err})

@@ -99,7 +99,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 		return err
 	}
 	s.cursor, s.wire = k, r.wire
-	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil && r.wire >= wire40 {
+	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil {
 		s.at = timestampOf(r.doc, "operationTime")
 	}
 	if len(k.batch) == 0 && k.token != nil {
