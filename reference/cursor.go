@@ -1,8 +1,8 @@
 package reference
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -51,50 +51,43 @@ type cursorOptions struct {
 
 // openCursor makes a cursor of a reply. The implicit session goes with it.
 func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
-	doc, ok := r.doc.Lookup("cursor").DocumentOK()
-	if !ok {
-		return nil, r.lacks("cursor")
-	}
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
-	ns, _ := doc.Lookup("ns").StringValueOK()
+	ns, _ := r.doc.Lookup("cursor", "ns").StringValueOK()
 	k.db, k.coll, _ = strings.Cut(ns, ".")
-	k.id, _ = enginekit.Integer(doc.Lookup("id"))
-	if err := k.take(doc, "firstBatch"); err != nil {
-		return nil, err
-	}
 	if o.lifetime {
 		k.life, _ = deadlineOf(c.ctx)
 	}
-	c.kept = c.session.implicit
-	if k.id == 0 {
-		k.release()
+	if err := k.take(r, "firstBatch"); err != nil {
+		return nil, err
 	}
+	c.kept = c.session.implicit
 	return k, nil
 }
 
-// take reads a batch.
-func (k *cursor) take(doc bson.Raw, field string) *result.Error {
-	broken := func(format string, args ...any) *result.Error {
-		return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "reply", Server: k.address}
-	}
+// take reads a reply that has a batch.
+func (k *cursor) take(r reply, field string) *result.Error {
+	doc, _ := r.doc.Lookup("cursor").DocumentOK()
 	array, ok := doc.Lookup(field).ArrayOK()
 	if !ok {
-		return broken("the reply has no %s", field)
+		return r.lacks("cursor." + field)
 	}
 	values, err := array.Values()
 	if err != nil {
-		return broken("%v", err)
+		return r.lacks("whole cursor." + field)
 	}
 	for _, v := range values {
 		d, ok := v.DocumentOK()
 		if !ok {
-			return broken("%s holds something that is not a document", field)
+			return r.lacks("cursor." + field + " of documents")
 		}
 		k.batch = append(k.batch, d)
 	}
 	k.returned += int64(len(values))
 	if t, ok := doc.Lookup("postBatchResumeToken").DocumentOK(); ok {
 		k.token = t
+	}
+	if k.id, _ = enginekit.Integer(doc.Lookup("id")); k.id == 0 {
+		k.release()
 	}
 	return nil
 }
@@ -181,34 +174,22 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		}
 		return err
 	}
-	doc, ok := r.doc.Lookup("cursor").DocumentOK()
-	if !ok {
-		return r.lacks("cursor")
-	}
-	k.id, _ = enginekit.Integer(doc.Lookup("id"))
-	if err := k.take(doc, "nextBatch"); err != nil {
-		return err
-	}
-	if k.id == 0 {
-		k.release()
-	}
-	return nil
+	return k.take(r, "nextBatch")
 }
 
 // close implements iterator. Errors of killCursors are ignored.
 func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed {
-		return
+	k.end(ctx, limit, tr)
+}
+
+func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
+	if !k.closed {
+		k.closed, k.batch = true, nil
+		k.kill(ctx, cmp.Or(limit, k.limit), tr)
+		k.release()
 	}
-	k.closed = true
-	if limit == nil {
-		limit = k.limit
-	}
-	k.kill(ctx, limit, tr)
-	k.batch = nil
-	k.release()
 }
 
 func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
@@ -228,31 +209,21 @@ func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	_, _ = k.client.execute(ctx, cmd.limited(limit), tr)
 }
 
-// all iterates the rest, and closes the cursor if an error comes.
+// all iterates the rest. It closes the cursor if an error comes, and a tailable
+// one, which has no end, after one getMore.
 func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error) {
-	out := []bson.Raw{}
-	for {
-		k.mu.Lock()
-		out = append(out, k.batch...)
-		k.batch = nil
-		more := k.id != 0
-		var err *result.Error
-		if more {
-			bounded, cancel := k.bounded(ctx)
-			err = k.getMore(bounded, tr)
-			cancel()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for all := append([]bson.Raw{}, k.batch...); ; all = append(all, k.batch...) {
+		if k.batch = nil; k.id == 0 {
+			return all, nil
 		}
-		k.mu.Unlock()
-		if err != nil {
-			k.close(ctx, nil, tr)
-			return nil, err
-		}
-		if !more {
-			return out, nil
-		}
-		if k.options.tailable {
-			k.close(ctx, nil, tr)
-			return out, nil
+		bounded, cancel := k.bounded(ctx)
+		err := k.getMore(bounded, tr)
+		cancel()
+		if err != nil || k.options.tailable {
+			k.end(ctx, nil, tr)
+			return all, err
 		}
 	}
 }
