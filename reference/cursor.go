@@ -67,22 +67,12 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 // take reads a reply that has a batch.
 func (k *cursor) take(r reply, field string) *result.Error {
 	doc, _ := r.doc.Lookup("cursor").DocumentOK()
-	array, ok := doc.Lookup(field).ArrayOK()
-	if !ok {
-		return r.lacks("cursor." + field)
-	}
-	values, err := array.Values()
+	docs, err := enginekit.NewArguments(doc).Documents(field)
 	if err != nil {
-		return r.lacks("whole cursor." + field)
+		return r.lacks("cursor with documents in " + field)
 	}
-	for _, v := range values {
-		d, ok := v.DocumentOK()
-		if !ok {
-			return r.lacks("cursor." + field + " of documents")
-		}
-		k.batch = append(k.batch, d)
-	}
-	k.returned += int64(len(values))
+	k.batch = append(k.batch, docs...)
+	k.returned += int64(len(docs))
 	if t, ok := doc.Lookup("postBatchResumeToken").DocumentOK(); ok {
 		k.token = t
 	}

@@ -171,7 +171,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	if conn == nil {
 		var err error
 		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
-			f := c.classify(ctx, cmd, srv, ending{stage: checkingOut, err: err})
+			f := c.classify(cmd, srv, checkoutFailure(ctx, err, srv.address))
 			cmd.unpin(f.err)
 			return reply{}, f
 		}
@@ -182,7 +182,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min()}
 	body, err := c.assemble(cmd, t)
 	if err != nil {
-		return reply{}, c.classify(ctx, cmd, srv, ending{stage: building, err: err})
+		return reply{}, buildFailure(err, srv.address)
 	}
 	if s.inTransaction() && srv.topology == selection.Sharded {
 		s.pinned = srv.address
@@ -207,15 +207,13 @@ func wireOf(conn *mnet.Connection) int32 {
 // it server selection and check-out share serverSelectionTimeoutMS (Client Side
 // Operations Timeout, "Server Selection").
 func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet.Connection, error) {
+	end := func() {}
 	if cmd.timeout {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
-		defer cancel()
+		ctx, end = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
 	} else if w := c.settings.waitQueueTimeout; w > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w)
-		defer cancel()
+		ctx, end = context.WithTimeout(ctx, w)
 	}
+	defer end()
 	if srv.desc.TopologyVersion != nil {
 		c.sockets.awaitStream(srv.address)
 	}
@@ -255,12 +253,12 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		doc, err = receive(io1, conn)
 	}
 	if err != nil {
-		return reply{}, c.networkError(ctx, err, conn, srv, cmd, events)
+		return reply{}, c.networkError(err, srv, events)
 	}
 
 	c.learn(cmd, doc)
 	out := reply{doc: doc, address: srv.address, wire: wireOf(conn)}
-	f := c.classify(ctx, cmd, srv, ending{stage: replying, reply: doc})
+	f := c.classify(cmd, srv, replyError(doc, srv.address))
 	if f == nil || okOf(doc) {
 		events.succeeded(doc)
 	} else {
@@ -300,18 +298,15 @@ func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 }
 
 func okOf(doc bson.Raw) bool {
-	v := doc.Lookup("ok")
-	if b, ok := v.BooleanOK(); ok {
-		return b
-	}
-	n, ok := enginekit.Integer(v)
-	return ok && n == 1
+	b, _ := doc.Lookup("ok").BooleanOK()
+	n, _ := enginekit.Integer(doc.Lookup("ok"))
+	return b || n == 1
 }
 
 // networkError closes the events and informs the topology.
-func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connection, srv *server,
-	cmd *command, events eventWriter) *failure {
-	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
+func (c *client) networkError(err error, srv *server, events eventWriter) *failure {
+	cmd, conn := events.cmd, events.conn
+	f := c.classify(cmd, srv, networkFailure(err, srv.address))
 	defer cmd.unpin(f.err)
 	events.failed(f.err)
 	if s := cmd.session.server; s != nil {
@@ -371,20 +366,21 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 	return later(c.clock.GetClusterTime(), s.clusterTime)
 }
 
+// unanswered reports whether no server has answered.
+func unanswered(err *result.Error) bool {
+	return err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
+}
+
 // labelTransaction adds the labels of the Transactions specification.
 func (cmd *command) labelTransaction(err *result.Error) {
-	s := cmd.session
 	switch {
 	case cmd.op.Name == "commitTransaction":
 		if unknownCommit(err) && !err.HasLabel(labelUnknownCommit) {
 			err.Labels = append(without(err.Labels, labelTransient), labelUnknownCommit)
 		}
-	case cmd.op.Name == "abortTransaction":
-	case s.inTransaction():
-		transient := err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
-		if transient && !err.HasLabel(labelTransient) {
-			err.Labels = append(err.Labels, labelTransient)
-		}
+	case cmd.op.EndsTransaction:
+	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(labelTransient):
+		err.Labels = append(err.Labels, labelTransient)
 	}
 }
 
@@ -404,12 +400,6 @@ func (cmd *command) unpin(err *result.Error) {
 // unknownCommit reports whether a commit's outcome is not known (Transactions,
 // "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
-	switch err.Kind {
-	case "network", "pool cleared", "server selection":
-		return true
-	}
-	if err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired {
-		return true
-	}
-	return len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
+	return unanswered(err) || err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired ||
+		len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
 }

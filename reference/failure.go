@@ -33,55 +33,23 @@ type failure struct {
 	err   *result.Error
 }
 
-// ending is how an attempt ended: in which stage, and with which error or reply.
-type ending struct {
-	stage stage
-	err   error
-	reply bson.Raw
-}
-
-// stage is what an attempt does.
-type stage int
-
-const (
-	checkingOut stage = iota // gets a connection, which may include establishing it
-	building                 // writes the command
-	exchanging               // sends it and reads the reply
-	replying                 // has the reply
-)
-
-// classify says what the outcome of an attempt is, nil for a success: what the
-// rules see, and what the user receives, with the labels that drivers add. A reply
-// with ok 1 that has write errors is a failure, too.
-func (c *client) classify(ctx context.Context, cmd *command, srv *server, e ending) *failure {
-	var f *failure
-	switch e.stage {
-	case checkingOut:
-		f = checkoutFailure(e.err, srv.address)
-		if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
-			f.err.Timeout = true
-		}
-	case building:
-		return buildFailure(e.err, srv.address)
-	case exchanging:
-		f = networkFailure(e.err, srv.address)
-	case replying:
-		if f = replyError(e.reply, srv.address); f == nil {
-			return nil
-		}
+// classify completes what is known of a failed attempt: the labels that drivers
+// add, for the rules and for the user. A reply with ok 1 that has write errors is a
+// failure, too; nil is a success.
+func (c *client) classify(cmd *command, srv *server, f *failure) *failure {
+	if f == nil {
+		return nil
 	}
 	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
 		f.err.Labels = append(f.err.Labels, labelWrite)
 	}
 	cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
-	if e.stage == replying {
-		f.err.Timeout = cmd.timeout && f.outOfTime()
-		// A storage engine that cannot retry writes (Retryable Writes, "Executing
-		// Retryable Write Commands").
-		if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
-			f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
-		}
+	f.err.Timeout = f.err.Timeout || cmd.timeout && f.outOfTime()
+	// A storage engine that cannot retry writes (Retryable Writes, "Executing
+	// Retryable Write Commands").
+	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
 }
@@ -117,7 +85,7 @@ func isTimeout(err error) bool {
 
 // checkoutFailure classifies an error of getting a connection, which includes
 // establishing and authenticating it.
-func checkoutFailure(err error, address string) *failure {
+func checkoutFailure(ctx context.Context, err error, address string) *failure {
 	f := &failure{rules: retry.Failure{Kind: retry.Checkout, Server: address},
 		err: &result.Error{Client: true, Kind: "connection check-out", Server: address}}
 	var cleared mongo.RetryablePoolError
@@ -134,7 +102,8 @@ func checkoutFailure(err error, address string) *failure {
 	case errors.As(err, &conn):
 		f.rules.Kind, f.rules.Handshake, f.err.Kind = retry.Network, true, "network"
 	}
-	f.err.Message, f.err.Timeout = err.Error(), isTimeout(err)
+	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
+	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
 	var outer mongo.Error // may have labels that the Go driver added
 	if errors.As(err, &outer) {
 		inner := cmp.Or(answer, &outer)

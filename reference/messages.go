@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -55,29 +56,19 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if v.Type == 0 {
 		return nil, nil
 	}
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, fmt.Errorf("observeLogMessages is not a document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, fmt.Errorf("observeLogMessages: %w", err)
-	}
 	l := &messageLog{now: now, least: map[string]int{}}
-	for _, e := range elements {
-		level, _ := e.Value().StringValueOK()
-		place := slices.Index(severities(), level)
-		if place < 0 {
-			return nil, fmt.Errorf("observeLogMessages.%s: there is no level %v", e.Key(), e.Value())
-		}
-		switch e.Key() {
-		case componentCommand, componentTopology, componentSelection, componentConnection:
-			l.least[e.Key()] = place
-		default:
-			return nil, fmt.Errorf("observeLogMessages: there is no component %q", e.Key())
+	components := enginekit.Fields{}
+	for _, name := range []string{componentCommand, componentTopology, componentSelection, componentConnection} {
+		components[name] = func(v bson.RawValue) error {
+			level, _ := v.StringValueOK()
+			l.least[name] = slices.Index(severities(), level)
+			if l.least[name] < 0 {
+				return fmt.Errorf("there is no level %v", v)
+			}
+			return nil
 		}
 	}
-	return l, nil
+	return l, components.Read("observeLogMessages", v, notValid)
 }
 
 func (l *messageLog) observes(component, level string) bool {
@@ -244,23 +235,18 @@ func place(address string) bson.D {
 	return bson.D{{Key: "serverHost", Value: host}, {Key: "serverPort", Value: n}}
 }
 
-// selecting writes messages about one selection of a server (Server Selection,
-// "Logging").
-type selecting struct {
-	c *client
-	w want
-}
-
-func (s selecting) say(level, message string, more bson.D) {
-	if s.w.quiet || !s.c.messages.observes(componentSelection, level) {
+// saySelection writes a message about one selection of a server (Server
+// Selection, "Logging").
+func (c *client) saySelection(w want, level, message string, more bson.D) {
+	if w.quiet || !c.messages.observes(componentSelection, level) {
 		return
 	}
-	s.c.messages.add(componentSelection, level, append(bson.D{
+	c.messages.add(componentSelection, level, append(bson.D{
 		{Key: "message", Value: message},
-		{Key: "selector", Value: selectorText(s.w)},
-		{Key: "operationId", Value: s.w.operationID},
-		{Key: "operation", Value: s.w.operation},
-		{Key: "topologyDescription", Value: s.c.topology.Description().String()},
+		{Key: "selector", Value: selectorText(w)},
+		{Key: "operationId", Value: w.operationID},
+		{Key: "operation", Value: w.operation},
+		{Key: "topologyDescription", Value: c.topology.Description().String()},
 	}, more...), nil)
 }
 

@@ -380,7 +380,7 @@ const handling = 5 * time.Second
 // text, either will do: the pool was cleared for it, and errors of older
 // connections have no effect then.
 func (s *sockets) handled(address string, err error) {
-	if err != nil && checkoutFailure(err, address).rules.Handshake {
+	if err != nil && checkoutFailure(context.Background(), err, address).rules.Handshake {
 		s.Await(context.Background(), handling, func() bool {
 			w := s.at(address)
 			return w.checkOuts == 0 || w.over || w.failed[err.Error()]
