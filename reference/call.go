@@ -221,12 +221,9 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(name), build: build,
 		preference: c.scope.preference, readConcern: c.scope.readConcern, takesReadConcern: true,
-		session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
+		session: c.session, timeout: c.timeout,
 	}
 }
-
-// unlimited reports whether timeoutMS is 0.
-func (c *call) unlimited() bool { return c.limit != nil && *c.limit == 0 }
 
 // writing makes a command that writes.
 func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
@@ -236,7 +233,7 @@ func (c *call) writing(name, operation string, build func(target) (bson.D, error
 	}
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
-		writeConcern: concern, session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
+		writeConcern: concern, session: c.session, timeout: c.timeout,
 	}
 }
 

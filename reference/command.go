@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -51,8 +50,8 @@ type command struct {
 	// closing is for endSessions, the client's last command: it has no session,
 	// and no server is checked for its error.
 	closing bool
-	// timeout is true if timeoutMS governs the operation; unlimited if it is 0.
-	timeout, unlimited bool
+	// timeout is true if timeoutMS governs the operation.
+	timeout bool
 
 	txnNumber        *int64 // assigned at the first attempt of a retryable write
 	startTransaction bool   // this command began the transaction
@@ -190,14 +189,6 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	}
 	add("$db", cmd.db)
 	return bson.Marshal(body)
-}
-
-// left is the time until the command's deadline.
-func (c *client) left(ctx context.Context, cmd *command) time.Duration {
-	if cmd.unlimited {
-		return forever
-	}
-	return c.driver.options.left(ctx)
 }
 
 // forever is more time than any deadline leaves.

@@ -125,13 +125,6 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return k.client.driver.options.within(ctx, k.limit)
 }
 
-// limited gives a command of the cursor what it has to know of timeoutMS.
-func (cmd *command) limited(limit *time.Duration) *command {
-	cmd.timeout = limit != nil
-	cmd.unlimited = cmd.timeout && *limit == 0
-	return cmd
-}
-
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	o := k.options
 	build := func(t target) (bson.D, error) {
@@ -156,8 +149,8 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		return d, nil
 	}
 	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, noMaxTime: true} // it would be that of awaitData
-	r, err := k.client.execute(ctx, cmd.limited(k.limit), tr)
+		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.limit != nil, noMaxTime: true} // it would be that of awaitData
+	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {
 		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
 			k.id = 0 // it cannot be killed any more
@@ -186,17 +179,18 @@ func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	if k.id == 0 {
 		return
 	}
-	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true,
+	limited := limit != nil && *limit > 0
+	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true, timeout: limited,
 		session: k.session, address: k.address, conn: k.conn,
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
 	patience := 10 * time.Second // nobody waits for killCursors for ever
-	if limit != nil && *limit > 0 {
+	if limited {
 		patience = *limit
 	}
 	ctx, cancel := k.client.driver.options.within(ctx, &patience)
 	defer cancel()
-	_, _ = k.client.execute(ctx, cmd.limited(limit), tr)
+	_, _ = k.client.execute(ctx, cmd, tr)
 }
 
 // all iterates the rest. It closes the cursor if an error comes, and a tailable

@@ -78,14 +78,10 @@ func (o Options) withDefaults() Options {
 
 // sleep waits in real time.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err()
 }
 
 // New makes a reference engine. The error is an unknown policy, or an unknown

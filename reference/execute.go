@@ -63,7 +63,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
 				err.Timeout = err.Timeout && cmd.timeout
 				errs[d.Attempt] = cmp.Or(errs[d.Attempt], err)
-				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
+				in = c.failed(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: chosen(srv)}
@@ -72,7 +72,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if f != nil {
 				f.err.Timeout = f.err.Timeout && cmd.timeout
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				in = c.failed(ctx, cmd, f.rules)
+				in = c.failed(ctx, f.rules)
 				if f.err.Kind == "timeout" { // less is left than an attempt takes
 					in.Left = 0
 				}
@@ -82,7 +82,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.BackOff:
 			// If the context ends meanwhile, the following selection says so.
 			c.driver.options.backOff(ctx, d.Delay)
-			in = retry.Input{Kind: retry.BackedOff, Left: c.left(ctx, cmd)}
+			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
 			return out, nil
 		default:
@@ -125,8 +125,8 @@ func chosen(s *server) retry.Chosen {
 	return out
 }
 
-func (c *client) failed(ctx context.Context, cmd *command, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.left(ctx, cmd), Jitter: c.driver.options.Random()}
+func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
+	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string) {
@@ -179,7 +179,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	defer func() { _ = conn.Close() }() // does nothing while it is pinned
 
 	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil,
-		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min()}
+		remaining: c.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
 	body, err := c.assemble(cmd, t)
 	if err != nil {
 		return reply{}, buildFailure(err, srv.address)
