@@ -73,13 +73,12 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{test: t, Call: asked}
+	c := &call{test: t, Call: asked, ctx: ctx, base: ctx}
 	c.resolve()
-	cancel, failed := c.begin(ctx)
-	defer cancel()
-	if failed != nil {
+	if failed := c.prepare(); failed != nil {
 		return result.Outcome{Err: failed}
 	}
+	defer c.deadline()()
 	value, failure := c.Row.run(c)
 	if c.session != nil && c.session.implicit && !c.kept {
 		c.session.end()
@@ -114,67 +113,70 @@ func (c *call) resolve() {
 	}
 }
 
-// begin finds the session and sets the deadline.
-func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
-	c.ctx, c.base = ctx, ctx
-	if c.Has("session") {
+// prepare finds the session and the time limit.
+func (c *call) prepare() *result.Error {
+	c.limit = c.scope.timeout
+	switch {
+	case c.Has("session"):
 		named, err := c.test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
-			return func() {}, argument(err.Error())
+			return argument(err.Error())
 		}
-		s := named.(*clientSession)
-		if s.client != c.client {
-			return func() {}, argument("the session belongs to another client")
-		}
-		if s.ended {
-			return func() {}, argument("the session has ended")
-		}
-		c.session = s
-	} else if c.Kind != operations.Session && c.Kind != operations.Cursor {
+		c.session = named.(*clientSession)
+	case c.Kind != operations.Cursor && c.Kind != operations.Session:
 		c.session = c.client.newSession(true)
 	}
-	if c.session != nil && c.session.inTransaction() { // (Transactions, "readConcern" and "writeConcern")
-		for name, word := range map[string]string{"readConcern": "read", "writeConcern": "write"} {
-			if c.Has(name) {
-				return func() {}, argument("Cannot set " + word + " concern after starting a transaction")
-			}
-		}
-	}
-	limit := c.scope.timeout
-	if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
-		limit = c.session.options.timeout
-	}
 	if c.Has("timeoutMS") {
-		var err error
-		if limit, err = timeoutOf(c.Given.Lookup("timeoutMS")); err != nil {
-			return func() {}, argument(err.Error())
+		if c.inCallback() != nil {
+			return argument("timeoutMS cannot be overridden in the callback of withTransaction")
 		}
-		if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
-			return func() {}, argument("timeoutMS cannot be overridden in a transaction that has one")
+		var err error
+		if c.limit, err = timeoutOf(c.Given.Lookup("timeoutMS")); err != nil {
+			return argument(err.Error())
 		}
 	}
-	c.limit = limit
+	switch s := c.session; {
+	case s == nil:
+	case s.client != c.client:
+		return argument("the session belongs to another client")
+	case s.ended:
+		return argument("the session has ended")
+	case !s.inTransaction():
+	case c.Has("readConcern"): // (Transactions, "readConcern" and "writeConcern")
+		return argument("Cannot set read concern after starting a transaction")
+	case c.Has("writeConcern"):
+		return argument("Cannot set write concern after starting a transaction")
+	case c.Has("timeoutMS") && s.options.timeout != nil:
+		return argument("timeoutMS cannot be overridden in a transaction that has one")
+	case s.options.timeout != nil:
+		c.limit = s.options.timeout
+	}
+	return nil
+}
+
+// inCallback gives the session if a callback of withTransaction performs the
+// operation in its transaction.
+func (c *call) inCallback() *clientSession {
 	s := c.session
 	if c.Kind == operations.Session {
 		s = c.Entity.(*clientSession)
 	}
-	if s != nil && !s.deadline.IsZero() && s.inTransaction() {
-		if c.Has("timeoutMS") {
-			return func() {}, argument("timeoutMS cannot be overridden in the callback of withTransaction")
-		}
-		c.timeout = true
-		var cancel context.CancelFunc
-		c.ctx, cancel = c.client.driver.options.until(ctx, s.deadline)
-		return cancel, nil
+	if s == nil || s.deadline.IsZero() || !s.inTransaction() {
+		return nil
 	}
-	return c.deadline(), nil
+	return s
 }
 
-// deadline starts the operation's time again from now.
-func (c *call) deadline() context.CancelFunc {
-	c.timeout = c.limit != nil
-	var cancel context.CancelFunc
-	c.ctx, cancel = c.client.driver.options.within(c.ctx, c.limit)
+// deadline begins the operation's time: what its limit allows, or what is left to
+// withTransaction.
+func (c *call) deadline() (cancel context.CancelFunc) {
+	if s := c.inCallback(); s != nil {
+		c.timeout = true
+		c.ctx, cancel = c.client.driver.options.until(c.ctx, s.deadline)
+	} else {
+		c.timeout = c.limit != nil
+		c.ctx, cancel = c.client.driver.options.within(c.ctx, c.limit)
+	}
 	return cancel
 }
 
@@ -219,12 +221,9 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(name), build: build,
 		preference: c.scope.preference, readConcern: c.scope.readConcern, takesReadConcern: true,
-		session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
+		session: c.session, timeout: c.timeout,
 	}
 }
-
-// unlimited reports whether timeoutMS is 0.
-func (c *call) unlimited() bool { return c.limit != nil && *c.limit == 0 }
 
 // writing makes a command that writes.
 func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
@@ -234,7 +233,7 @@ func (c *call) writing(name, operation string, build func(target) (bson.D, error
 	}
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
-		writeConcern: concern, session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
+		writeConcern: concern, session: c.session, timeout: c.timeout,
 	}
 }
 

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"context"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	//lint:ignore SA1019 the topology takes no other clock
@@ -48,7 +46,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if v, err := entity.LookupErr("uriOptions"); err == nil {
 		uriOptions, _ = v.DocumentOK()
 	}
-	s, rest, err := resolve(uri, uriOptions, defaultSettings(d.policy))
+	s, o, err := resolve(uri, uriOptions, d.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +61,8 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
 	}
-	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.sockets, c.handshakeOver)).
-		SetServerMonitor(serverMonitor(c.log, c.messages, c.sockets, c.heartbeat)).
+	o.SetPoolMonitor(c.poolMonitor()).
+		SetServerMonitor(c.serverMonitor()).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
 	if o := d.policy.Overload; o != nil {
@@ -127,20 +124,6 @@ func (c *client) close() {
 		// Without a deadline connections in use are closed at once.
 		c.sockets.Close(2*time.Millisecond, func() { _ = c.topology.Disconnect(context.Background()) })
 	})
-}
-
-// handshakeOver is called with each event of a pool. After a connection that
-// could not be made, the topology is done with its error: if the server is
-// Unknown now, then the monitor's stream ends, and whoever waits for the
-// handshake goes on.
-func (c *client) handshakeOver(e *event.PoolEvent) {
-	if e.Type == event.ConnectionClosed && e.Error != nil {
-		c.sockets.Release(e.Address, net.ErrClosed, c.unknown(e.Address))
-	}
-	if e.Type == event.ConnectionPoolClosed {
-		c.sockets.PoolClosed(e.Address)
-	}
-	c.sockets.event(e)
 }
 
 // unknown reports whether a server of the topology is Unknown.

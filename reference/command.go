@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -25,9 +24,6 @@ type command struct {
 	// write selects a writable server; otherwise preference counts.
 	write      bool
 	preference selection.Preference
-	// selectedBy is what the server was selected by, where that can be another
-	// preference.
-	selectedBy *selection.Preference
 	// primary reports whether a command that writes is none of the write commands:
 	// helpers around it pass read preference primary (Server Selection, "Use of
 	// read preferences with commands").
@@ -54,20 +50,18 @@ type command struct {
 	// closing is for endSessions, the client's last command: it has no session,
 	// and no server is checked for its error.
 	closing bool
-	// timeout is true if timeoutMS governs the operation; unlimited if it is 0.
-	timeout, unlimited bool
+	// timeout is true if timeoutMS governs the operation.
+	timeout bool
 
 	txnNumber        *int64 // assigned at the first attempt of a retryable write
 	startTransaction bool   // this command began the transaction
 }
 
-// target is what a command is built for.
+// target is what a command is built for: a server, and one of its connections.
 type target struct {
+	*server
 	wire      int32
-	kind      selection.ServerType
-	topology  selection.TopologyType
 	sessions  bool
-	batch     int // maxWriteBatchSize
 	remaining time.Duration
 	minRTT    time.Duration
 }
@@ -75,9 +69,6 @@ type target struct {
 // Wire versions of servers: a name is that of the release that brought the
 // version.
 const (
-	wire36 = 6
-	wire40 = 7
-	wire42 = 8
 	wire44 = 9
 	wire50 = 13
 	wire80 = 25
@@ -104,13 +95,9 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		return nil, err
 	}
 	body = slices.Clone(body)
-	has := func(key string) bool {
-		return slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key })
-	}
-	set := func(key string, value any) {
-		if i := slices.IndexFunc(body, func(e bson.E) bool { return e.Key == key }); i >= 0 {
-			body[i].Value = value
-		} else {
+	drop := func(key string) { body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == key }) }
+	add := func(key string, value any) { // unless the user has given it
+		if !slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key }) {
 			body = append(body, bson.E{Key: key, Value: value})
 		}
 	}
@@ -120,7 +107,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 
 	// rawData came with server 8.2 (CRUD).
 	if t.wire < wire82 && cmd.op.Name != "runCommand" {
-		body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == "rawData" })
+		drop("rawData")
 	}
 
 	// timeoutMS (Client Side Operations Timeout, "Command Execution").
@@ -129,12 +116,13 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		if rest < time.Millisecond {
 			return nil, errNoTime
 		}
-		set("maxTimeMS", rest.Milliseconds())
+		drop("maxTimeMS")
+		add("maxTimeMS", rest.Milliseconds())
 	}
 
 	none := cmd.silent()
 	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
-		body = append(body, bson.E{Key: "writeConcern", Value: cmd.writeConcern})
+		add("writeConcern", cmd.writeConcern)
 	}
 	if none && !s.implicit {
 		return nil, errors.New("unacknowledged writes cannot use an explicit session")
@@ -149,9 +137,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 
 	// Sessions and transactions.
 	if withSession {
-		if !has("lsid") {
-			body = append(body, bson.E{Key: "lsid", Value: s.lsid()})
-		}
+		add("lsid", s.lsid())
 		srv := s.acquired()
 		srv.lastUse = c.driver.options.Now()
 		switch {
@@ -159,66 +145,50 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 			if s.state == txnStarting {
 				cmd.startTransaction, s.state = true, txnInProgress
 			}
-			body = append(body, bson.E{Key: "txnNumber", Value: srv.txn})
+			add("txnNumber", srv.txn)
 			if cmd.startTransaction {
-				body = append(body, bson.E{Key: "startTransaction", Value: true})
+				add("startTransaction", true)
 			}
-			body = append(body, bson.E{Key: "autocommit", Value: false})
+			add("autocommit", false)
 		case cmd.op.RetryableWrite && c.settings.retryWrites && t.retryableWrites():
 			if cmd.txnNumber == nil {
 				srv.txn++
 				n := srv.txn
 				cmd.txnNumber = &n
 			}
-			body = append(body, bson.E{Key: "txnNumber", Value: *cmd.txnNumber})
+			add("txnNumber", *cmd.txnNumber)
 		}
 	}
 
-	if rc := c.readConcernFor(cmd, t, inTxn); len(rc) > 0 && !has("readConcern") {
-		body = append(body, bson.E{Key: "readConcern", Value: rc})
+	if rc := c.readConcernFor(cmd, t, inTxn); len(rc) > 0 {
+		add("readConcern", rc)
 	}
 
-	preference := cmd.preference
-	if cmd.selectedBy != nil {
-		preference = *cmd.selectedBy
-	}
-	if inTxn && s.options.preference != nil {
-		preference = *s.options.preference
-	}
+	preference := t.preference
 	if cmd.primary {
 		preference = selection.Preference{}
 	}
-	if (cmd.primary || !cmd.write) && !has("$readPreference") {
-		if p, ok := selection.Pass(t.topology, t.kind, preference); ok {
-			body = append(body, bson.E{Key: "$readPreference", Value: p.Document()})
-		}
+	if p, ok := selection.Pass(t.topology, t.kind, preference); ok && (cmd.primary || !cmd.write) {
+		add("$readPreference", p.Document())
 	}
 
 	// Gossiping (Driver Sessions, "Gossipping the cluster time").
-	if t.wire >= wire36 && t.kind != selection.Standalone && !has("$clusterTime") {
+	if t.kind != selection.Standalone {
 		if now := c.clusterTime(s); now != nil {
-			body = append(body, bson.E{Key: "$clusterTime", Value: now.Lookup("$clusterTime")})
+			add("$clusterTime", now.Lookup("$clusterTime"))
 		}
 	}
 	if c.api != nil {
-		body = append(body, bson.E{Key: "apiVersion", Value: string(c.api.ServerAPIVersion)})
+		add("apiVersion", string(c.api.ServerAPIVersion))
 		if c.api.Strict != nil {
-			body = append(body, bson.E{Key: "apiStrict", Value: *c.api.Strict})
+			add("apiStrict", *c.api.Strict)
 		}
 		if c.api.DeprecationErrors != nil {
-			body = append(body, bson.E{Key: "apiDeprecationErrors", Value: *c.api.DeprecationErrors})
+			add("apiDeprecationErrors", *c.api.DeprecationErrors)
 		}
 	}
-	body = append(body, bson.E{Key: "$db", Value: cmd.db})
+	add("$db", cmd.db)
 	return bson.Marshal(body)
-}
-
-// left is the time until the command's deadline.
-func (c *client) left(ctx context.Context, cmd *command) time.Duration {
-	if cmd.unlimited {
-		return forever
-	}
-	return c.driver.options.left(ctx)
 }
 
 // forever is more time than any deadline leaves.

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"slices"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -29,27 +30,18 @@ func (a *authenticators) of(o *options.ClientOptions) (mongo.Authenticator, erro
 	if c == nil {
 		return nil, nil
 	}
-	fresh := func() (mongo.Authenticator, error) {
-		return auth.CreateAuthenticator(c.AuthMechanism, topology.ConvertCreds(c), o.HTTPClient)
-	}
-	switch c.AuthMechanism {
-	case "", auth.SCRAMSHA1, auth.SCRAMSHA256:
-	default:
-		return fresh()
-	}
-	key := credential{c.AuthMechanism, c.AuthSource, c.Username, c.Password}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	key := credential{c.AuthMechanism, c.AuthSource, c.Username, c.Password}
 	if known := a.kept[key]; known != nil {
 		return known, nil
 	}
-	made, err := fresh()
-	if err != nil {
-		return nil, err
+	made, err := auth.CreateAuthenticator(c.AuthMechanism, topology.ConvertCreds(c), o.HTTPClient)
+	if err == nil && slices.Contains([]string{"", auth.SCRAMSHA1, auth.SCRAMSHA256}, c.AuthMechanism) {
+		if a.kept == nil {
+			a.kept = make(map[credential]mongo.Authenticator)
+		}
+		a.kept[key] = made
 	}
-	if a.kept == nil {
-		a.kept = make(map[credential]mongo.Authenticator)
-	}
-	a.kept[key] = made
-	return made, nil
+	return made, err
 }

@@ -1,8 +1,8 @@
 package reference
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -51,50 +51,33 @@ type cursorOptions struct {
 
 // openCursor makes a cursor of a reply. The implicit session goes with it.
 func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
-	doc, ok := r.doc.Lookup("cursor").DocumentOK()
-	if !ok {
-		return nil, r.lacks("cursor")
-	}
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
-	ns, _ := doc.Lookup("ns").StringValueOK()
+	ns, _ := r.doc.Lookup("cursor", "ns").StringValueOK()
 	k.db, k.coll, _ = strings.Cut(ns, ".")
-	k.id, _ = enginekit.Integer(doc.Lookup("id"))
-	if err := k.take(doc, "firstBatch"); err != nil {
-		return nil, err
-	}
 	if o.lifetime {
 		k.life, _ = deadlineOf(c.ctx)
 	}
-	c.kept = c.session.implicit
-	if k.id == 0 {
-		k.release()
+	if err := k.take(r, "firstBatch"); err != nil {
+		return nil, err
 	}
+	c.kept = c.session.implicit
 	return k, nil
 }
 
-// take reads a batch.
-func (k *cursor) take(doc bson.Raw, field string) *result.Error {
-	broken := func(format string, args ...any) *result.Error {
-		return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "reply", Server: k.address}
-	}
-	array, ok := doc.Lookup(field).ArrayOK()
-	if !ok {
-		return broken("the reply has no %s", field)
-	}
-	values, err := array.Values()
+// take reads a reply that has a batch.
+func (k *cursor) take(r reply, field string) *result.Error {
+	doc, _ := r.doc.Lookup("cursor").DocumentOK()
+	docs, err := enginekit.NewArguments(doc).Documents(field)
 	if err != nil {
-		return broken("%v", err)
+		return r.lacks("cursor with documents in " + field)
 	}
-	for _, v := range values {
-		d, ok := v.DocumentOK()
-		if !ok {
-			return broken("%s holds something that is not a document", field)
-		}
-		k.batch = append(k.batch, d)
-	}
-	k.returned += int64(len(values))
+	k.batch = append(k.batch, docs...)
+	k.returned += int64(len(docs))
 	if t, ok := doc.Lookup("postBatchResumeToken").DocumentOK(); ok {
 		k.token = t
+	}
+	if k.id, _ = enginekit.Integer(doc.Lookup("id")); k.id == 0 {
+		k.release()
 	}
 	return nil
 }
@@ -142,13 +125,6 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return k.client.driver.options.within(ctx, k.limit)
 }
 
-// limited gives a command of the cursor what it has to know of timeoutMS.
-func (cmd *command) limited(limit *time.Duration) *command {
-	cmd.timeout = limit != nil
-	cmd.unlimited = cmd.timeout && *limit == 0
-	return cmd
-}
-
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	o := k.options
 	build := func(t target) (bson.D, error) {
@@ -173,86 +149,65 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		return d, nil
 	}
 	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, noMaxTime: true} // it would be that of awaitData
-	r, err := k.client.execute(ctx, cmd.limited(k.limit), tr)
+		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.limit != nil, noMaxTime: true} // it would be that of awaitData
+	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {
 		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
 			k.id = 0 // it cannot be killed any more
 		}
 		return err
 	}
-	doc, ok := r.doc.Lookup("cursor").DocumentOK()
-	if !ok {
-		return r.lacks("cursor")
-	}
-	k.id, _ = enginekit.Integer(doc.Lookup("id"))
-	if err := k.take(doc, "nextBatch"); err != nil {
-		return err
-	}
-	if k.id == 0 {
-		k.release()
-	}
-	return nil
+	return k.take(r, "nextBatch")
 }
 
 // close implements iterator. Errors of killCursors are ignored.
 func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed {
-		return
+	k.end(ctx, limit, tr)
+}
+
+func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
+	if !k.closed {
+		k.closed, k.batch = true, nil
+		k.kill(ctx, cmp.Or(limit, k.limit), tr)
+		k.release()
 	}
-	k.closed = true
-	if limit == nil {
-		limit = k.limit
-	}
-	k.kill(ctx, limit, tr)
-	k.batch = nil
-	k.release()
 }
 
 func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	if k.id == 0 {
 		return
 	}
-	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true,
+	limited := limit != nil && *limit > 0
+	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true, timeout: limited,
 		session: k.session, address: k.address, conn: k.conn,
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
 	patience := 10 * time.Second // nobody waits for killCursors for ever
-	if limit != nil && *limit > 0 {
+	if limited {
 		patience = *limit
 	}
 	ctx, cancel := k.client.driver.options.within(ctx, &patience)
 	defer cancel()
-	_, _ = k.client.execute(ctx, cmd.limited(limit), tr)
+	_, _ = k.client.execute(ctx, cmd, tr)
 }
 
-// all iterates the rest, and closes the cursor if an error comes.
+// all iterates the rest. It closes the cursor if an error comes, and a tailable
+// one, which has no end, after one getMore.
 func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error) {
-	out := []bson.Raw{}
-	for {
-		k.mu.Lock()
-		out = append(out, k.batch...)
-		k.batch = nil
-		more := k.id != 0
-		var err *result.Error
-		if more {
-			bounded, cancel := k.bounded(ctx)
-			err = k.getMore(bounded, tr)
-			cancel()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for all := append([]bson.Raw{}, k.batch...); ; all = append(all, k.batch...) {
+		if k.batch = nil; k.id == 0 {
+			return all, nil
 		}
-		k.mu.Unlock()
-		if err != nil {
-			k.close(ctx, nil, tr)
-			return nil, err
-		}
-		if !more {
-			return out, nil
-		}
-		if k.options.tailable {
-			k.close(ctx, nil, tr)
-			return out, nil
+		bounded, cancel := k.bounded(ctx)
+		err := k.getMore(bounded, tr)
+		cancel()
+		if err != nil || k.options.tailable {
+			k.end(ctx, nil, tr)
+			return all, err
 		}
 	}
 }

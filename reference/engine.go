@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"github.com/unified-test-runner/utr/reference/selection"
 )
 
 // Options configure the engine. The zero value is the current state of the
@@ -18,9 +17,6 @@ import (
 type Options struct {
 	// Policy names the retry policy (retry.Policies); "" is the current one.
 	Policy string
-	// Selection is the state of the server selection rules; the zero value is
-	// the current one.
-	Selection selection.Revision
 	// Heartbeat is the heartbeatFrequencyMS of clients that do not set it.
 	// The specification's 10 s is far too long for tests: a mongos that a
 	// state change error made unknown would stay so until its next heartbeat.
@@ -62,9 +58,6 @@ func (o Options) backOff(ctx context.Context, d time.Duration) {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Selection.Name == "" {
-		o.Selection = selection.Current()
-	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 25 * time.Millisecond
 	}
@@ -85,14 +78,10 @@ func (o Options) withDefaults() Options {
 
 // sleep waits in real time.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err()
 }
 
 // New makes a reference engine. The error is an unknown policy, or an unknown

@@ -6,11 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
@@ -43,69 +41,6 @@ func TestOrderOfPoolEvents(t *testing.T) {
 			got = append(got, "interrupted")
 		}
 		testkit.Equal(t, row.reason, strings.Join(got, " "), row.want)
-	}
-}
-
-// A pool that is paused is not cleared again.
-func TestNews(t *testing.T) {
-	l := &messageLog{paused: map[string]bool{}, failed: map[string][]func(){}}
-	pool, other := d("serverHost", "a", "serverPort", int64(1)), d("serverHost", "a", "serverPort", int64(2))
-	service := append(d("serviceId", "s"), pool...)
-	const ready, cleared = "Connection pool ready", "Connection pool cleared"
-	for _, row := range []struct {
-		reason, message string
-		data            bson.D
-		news            bool
-	}{
-		{"ready", ready, pool, true},
-		{"cleared", cleared, pool, true},
-		{"cleared again", cleared, pool, false},
-		{"another pool", cleared, other, true},
-		{"another message", "Connection closed", pool, true},
-		{"a check-out that failed is told with its event", "Connection checkout failed", pool, false},
-		{"ready again", ready, pool, true},
-		{"so that it can be cleared", cleared, pool, true},
-		{"ready once more", ready, pool, true},
-		{"cleared for a service", cleared, service, true},
-		{"which does not pause it", cleared, service, true},
-	} {
-		testkit.Equal(t, row.reason, l.news(row.message, "debug", row.data), row.news)
-	}
-}
-
-// Events of the topology are told with the messages about them.
-func TestEventsWaitForTheirMessages(t *testing.T) {
-	of := func(port int64) []any { return []any{"topologyId", "t", "serverHost", "a", "serverPort", port} }
-	for _, row := range []struct {
-		reason, observed, text, address string
-		message                         string
-		data                            []any
-		before, after                   bool
-	}{
-		{"nothing is observed", "", heartbeatFailed, "a:1", "", nil, true, true},
-		{"messages of no such level are", "info", heartbeatFailed, "a:1", "", nil, true, true},
-		{"its message", "debug", heartbeatFailed, "a:1", heartbeatFailed, of(1), false, true},
-		{"that of another server", "debug", heartbeatFailed, "a:1", heartbeatFailed, of(2), false, false},
-		{"another message", "debug", heartbeatFailed, "a:1", heartbeatSucceeded, of(1), false, false},
-		{"that of a topology", "debug", topologyChanged, "", topologyChanged, []any{"topologyId", "t"}, false, true},
-	} {
-		var log *messageLog
-		if row.observed != "" {
-			var err error
-			log, err = newMessageLog(time.Now, raw(t, d("v", d("topology", row.observed))).Lookup("v"))
-			testkit.Check(t, err)
-		}
-		told := false
-		log.with(row.text, row.address, func() { told = true })
-		if told != row.before {
-			t.Errorf("%s: told at once: %t", row.reason, told)
-		}
-		if row.message != "" {
-			log.Info(1, row.message, row.data...)
-		}
-		if told != row.after {
-			t.Errorf("%s: told in the end: %t", row.reason, told)
-		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
 				err.Timeout = err.Timeout && cmd.timeout
 				errs[d.Attempt] = cmp.Or(errs[d.Attempt], err)
-				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
+				in = c.failed(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: chosen(srv)}
@@ -72,7 +72,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if f != nil {
 				f.err.Timeout = f.err.Timeout && cmd.timeout
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				in = c.failed(ctx, cmd, f.rules)
+				in = c.failed(ctx, f.rules)
 				if f.err.Kind == "timeout" { // less is left than an attempt takes
 					in.Left = 0
 				}
@@ -82,7 +82,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.BackOff:
 			// If the context ends meanwhile, the following selection says so.
 			c.driver.options.backOff(ctx, d.Delay)
-			in = retry.Input{Kind: retry.BackedOff, Left: c.left(ctx, cmd)}
+			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
 			return out, nil
 		default:
@@ -125,8 +125,8 @@ func chosen(s *server) retry.Chosen {
 	return out
 }
 
-func (c *client) failed(ctx context.Context, cmd *command, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.left(ctx, cmd), Jitter: c.driver.options.Random()}
+func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
+	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string) {
@@ -151,9 +151,6 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	}
 	w.quiet = cmd.hidden || w.pinned != "" // what is pinned is not selected
 	srv, err := c.selectServer(ctx, w)
-	if err == nil && w.stage {
-		cmd.selectedBy = &srv.preference
-	}
 	if err != nil {
 		cmd.labelTransaction(err)
 		cmd.unpin(err)
@@ -174,19 +171,18 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	if conn == nil {
 		var err error
 		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
-			f := c.classify(ctx, cmd, srv, ending{stage: checkingOut, err: err})
+			f := c.classify(cmd, srv, checkoutFailure(ctx, err, srv.address))
 			cmd.unpin(f.err)
 			return reply{}, f
 		}
 	}
 	defer func() { _ = conn.Close() }() // does nothing while it is pinned
 
-	desc := conn.Description()
-	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
-		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount), wire: wireOf(conn)}
+	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil,
+		remaining: c.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
 	body, err := c.assemble(cmd, t)
 	if err != nil {
-		return reply{}, c.classify(ctx, cmd, srv, ending{stage: building, err: err})
+		return reply{}, buildFailure(err, srv.address)
 	}
 	if s.inTransaction() && srv.topology == selection.Sharded {
 		s.pinned = srv.address
@@ -211,15 +207,13 @@ func wireOf(conn *mnet.Connection) int32 {
 // it server selection and check-out share serverSelectionTimeoutMS (Client Side
 // Operations Timeout, "Server Selection").
 func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet.Connection, error) {
+	end := func() {}
 	if cmd.timeout {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
-		defer cancel()
+		ctx, end = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
 	} else if w := c.settings.waitQueueTimeout; w > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w)
-		defer cancel()
+		ctx, end = context.WithTimeout(ctx, w)
 	}
+	defer end()
 	if srv.desc.TopologyVersion != nil {
 		c.sockets.awaitStream(srv.address)
 	}
@@ -259,16 +253,16 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		doc, err = receive(io1, conn)
 	}
 	if err != nil {
-		return reply{}, c.networkError(ctx, err, conn, srv, cmd, events)
+		return reply{}, c.networkError(err, srv, events)
 	}
 
 	c.learn(cmd, doc)
 	out := reply{doc: doc, address: srv.address, wire: wireOf(conn)}
-	f := c.classify(ctx, cmd, srv, ending{stage: replying, reply: doc})
+	f := c.classify(cmd, srv, replyError(doc, srv.address))
 	if f == nil || okOf(doc) {
 		events.succeeded(doc)
 	} else {
-		events.failed(f.err, doc)
+		events.failed(f.err)
 	}
 	if f != nil {
 		c.tell(cmd, srv, conn, doc)
@@ -304,20 +298,17 @@ func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 }
 
 func okOf(doc bson.Raw) bool {
-	v := doc.Lookup("ok")
-	if b, ok := v.BooleanOK(); ok {
-		return b
-	}
-	n, ok := enginekit.Integer(v)
-	return ok && n == 1
+	b, _ := doc.Lookup("ok").BooleanOK()
+	n, _ := enginekit.Integer(doc.Lookup("ok"))
+	return b || n == 1
 }
 
 // networkError closes the events and informs the topology.
-func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connection, srv *server,
-	cmd *command, events eventWriter) *failure {
-	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
+func (c *client) networkError(err error, srv *server, events eventWriter) *failure {
+	cmd, conn := events.cmd, events.conn
+	f := c.classify(cmd, srv, networkFailure(err, srv.address))
 	defer cmd.unpin(f.err)
-	events.failed(f.err, nil)
+	events.failed(f.err)
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
 	}
@@ -375,20 +366,21 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 	return later(c.clock.GetClusterTime(), s.clusterTime)
 }
 
+// unanswered reports whether no server has answered.
+func unanswered(err *result.Error) bool {
+	return err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
+}
+
 // labelTransaction adds the labels of the Transactions specification.
 func (cmd *command) labelTransaction(err *result.Error) {
-	s := cmd.session
 	switch {
 	case cmd.op.Name == "commitTransaction":
 		if unknownCommit(err) && !err.HasLabel(labelUnknownCommit) {
 			err.Labels = append(without(err.Labels, labelTransient), labelUnknownCommit)
 		}
-	case cmd.op.Name == "abortTransaction":
-	case s.inTransaction():
-		transient := err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
-		if transient && !err.HasLabel(labelTransient) {
-			err.Labels = append(err.Labels, labelTransient)
-		}
+	case cmd.op.EndsTransaction:
+	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(labelTransient):
+		err.Labels = append(err.Labels, labelTransient)
 	}
 }
 
@@ -408,12 +400,6 @@ func (cmd *command) unpin(err *result.Error) {
 // unknownCommit reports whether a commit's outcome is not known (Transactions,
 // "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
-	switch err.Kind {
-	case "network", "pool cleared", "server selection":
-		return true
-	}
-	if err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired {
-		return true
-	}
-	return len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
+	return unanswered(err) || err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired ||
+		len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
 }

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -32,55 +33,23 @@ type failure struct {
 	err   *result.Error
 }
 
-// ending is how an attempt ended: in which stage, and with which error or reply.
-type ending struct {
-	stage stage
-	err   error
-	reply bson.Raw
-}
-
-// stage is what an attempt does.
-type stage int
-
-const (
-	checkingOut stage = iota // gets a connection, which may include establishing it
-	building                 // writes the command
-	exchanging               // sends it and reads the reply
-	replying                 // has the reply
-)
-
-// classify says what the outcome of an attempt is, nil for a success: what the
-// rules see, and what the user receives, with the labels that drivers add. A reply
-// with ok 1 that has write errors is a failure, too.
-func (c *client) classify(ctx context.Context, cmd *command, srv *server, e ending) *failure {
-	var f *failure
-	switch e.stage {
-	case checkingOut:
-		f = checkoutFailure(e.err, srv.address)
-		if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
-			f.err.Timeout = true
-		}
-	case building:
-		return buildFailure(e.err, srv.address)
-	case exchanging:
-		f = networkFailure(e.err, srv.address)
-	case replying:
-		if f = replyError(e.reply, srv.address); f == nil {
-			return nil
-		}
+// classify completes what is known of a failed attempt: the labels that drivers
+// add, for the rules and for the user. A reply with ok 1 that has write errors is a
+// failure, too; nil is a success.
+func (c *client) classify(cmd *command, srv *server, f *failure) *failure {
+	if f == nil {
+		return nil
 	}
 	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
 		f.err.Labels = append(f.err.Labels, labelWrite)
 	}
 	cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
-	if e.stage == replying {
-		f.err.Timeout = cmd.timeout && f.outOfTime()
-		// A storage engine that cannot retry writes (Retryable Writes, "Executing
-		// Retryable Write Commands").
-		if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
-			f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
-		}
+	f.err.Timeout = f.err.Timeout || cmd.timeout && f.outOfTime()
+	// A storage engine that cannot retry writes (Retryable Writes, "Executing
+	// Retryable Write Commands").
+	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
 }
@@ -110,49 +79,40 @@ func unsupported(what string) *result.Error {
 }
 
 func isTimeout(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
-	var n net.Error
+	var n net.Error // a context's deadline is one
 	return errors.As(err, &n) && n.Timeout()
 }
 
 // checkoutFailure classifies an error of getting a connection, which includes
 // establishing and authenticating it.
-func checkoutFailure(err error, address string) *failure {
+func checkoutFailure(ctx context.Context, err error, address string) *failure {
+	f := &failure{rules: retry.Failure{Kind: retry.Checkout, Server: address},
+		err: &result.Error{Client: true, Kind: "connection check-out", Server: address}}
 	var cleared mongo.RetryablePoolError
 	var wait topology.WaitQueueTimeoutError
 	var conn topology.ConnectionError
-	var command mongo.Error
-	out := &failure{err: &result.Error{Message: err.Error(), Client: true, Server: address, Timeout: isTimeout(err)}}
-	found, answer := errors.As(err, &command), innermostCommand(err)
+	answer := innermostCommand(err) // to hello or to authentication
 	switch {
 	case errors.As(err, &cleared) && cleared.Retryable():
-		out.rules.Kind, out.err.Kind = retry.PoolCleared, "pool cleared"
+		f.rules.Kind, f.err.Kind = retry.PoolCleared, "pool cleared"
 	case errors.As(err, &wait), errors.Is(err, topology.ErrServerClosed), errors.Is(err, topology.ErrPoolClosed):
-		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
-	case answer != nil: // a reply of the server to hello or to authentication
-		c := answer
-		out.rules.Kind, out.rules.Handshake, out.rules.Code = retry.Server, true, c.Code
-		out.err.Kind, out.err.Client = "server", false
-		out.err.Code, out.err.HasCode, out.err.CodeName = c.Code, c.Code != 0, c.Name
-		out.err.Response = bson.Raw(c.Raw)
-		command, found = *c, true
+	case answer != nil:
+		f = serverFailure(*answer, bson.Raw(answer.Raw), address)
+		f.rules.Handshake = true
 	case errors.As(err, &conn):
-		out.rules.Kind, out.rules.Handshake, out.err.Kind = retry.Network, true, "network"
-	default:
-		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
+		f.rules.Kind, f.rules.Handshake, f.err.Kind = retry.Network, true, "network"
 	}
-	if found {
-		var outer mongo.Error // may carry labels that the driver added
-		_ = errors.As(err, &outer)
-		labels := append(slices.Clone(outer.Labels), without(command.Labels, outer.Labels...)...)
-		out.err.Labels = without(labels, labelTransient, "NetworkError")
-		out.rules.BaseBackoff = command.BaseBackoff
+	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
+	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
+	var outer mongo.Error // may have labels that the Go driver added
+	if errors.As(err, &outer) {
+		inner := cmp.Or(answer, &outer)
+		labels := slices.Concat(outer.Labels, without(inner.Labels, outer.Labels...))
+		f.err.Labels = without(labels, labelTransient, mongo.NetworkError)
+		f.rules.BaseBackoff = inner.BaseBackoff
 	}
-	out.rules.Labels = out.err.Labels
-	out.rules.Server = address
-	return out
+	f.rules.Labels = f.err.Labels
+	return f
 }
 
 // innermostCommand finds an error reply of the server inside an error of
@@ -212,18 +172,23 @@ func replyError(reply bson.Raw, address string) *failure {
 	var write mongo.WriteCommandError
 	switch {
 	case errors.As(err, &command):
-		return &failure{
-			rules: retry.Failure{Kind: retry.Server, Code: command.Code, Message: command.Message, Labels: command.Labels,
-				BaseBackoff: command.BaseBackoff, Server: address},
-			err: &result.Error{Message: command.Message, Kind: "server", Code: command.Code, HasCode: command.Code != 0,
-				CodeName: command.Name, Labels: slices.Clone(command.Labels), Response: reply, Server: address},
-		}
+		return serverFailure(command, reply, address)
 	case errors.As(err, &write):
 		return writeFailure(write, reply, address)
 	}
 	return &failure{
 		rules: retry.Failure{Kind: retry.Client, Server: address},
 		err:   &result.Error{Message: err.Error(), Client: true, Kind: "reply", Response: reply, Server: address},
+	}
+}
+
+// serverFailure is an error reply.
+func serverFailure(e mongo.Error, reply bson.Raw, address string) *failure {
+	return &failure{
+		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
+			BaseBackoff: e.BaseBackoff, Server: address},
+		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code, HasCode: e.Code != 0,
+			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: reply, Server: address},
 	}
 }
 

@@ -124,10 +124,7 @@ func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Erro
 func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
 	d := append(bson.D{{Key: "find", Value: c.part(part)}}, fields...)
 	docs, err := c.documentsOf(c.read("find", fixed(d)), cursorOptions{lifetime: true})
-	if err != nil {
-		return nil, err
-	}
-	if c.session.implicit { // the cursor has ended it
+	if err == nil && c.session.implicit { // the cursor has ended it
 		c.session, c.kept = c.client.newSession(true), false
 	}
 	return docs, err
@@ -140,36 +137,33 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 	}
 	file := files[0]
 	length, ok := enginekit.Integer(file.Lookup("length"))
-	if !ok {
-		return nil, fileError("the file has no length")
+	size, ok2 := enginekit.Integer(file.Lookup("chunkSize"))
+	if !ok || !ok2 || size <= 0 {
+		return nil, fileError("the file has no length, or no chunkSize")
 	}
-	size, ok := enginekit.Integer(file.Lookup("chunkSize"))
-	if !ok || size <= 0 {
-		return nil, fileError("the file has no chunkSize")
-	}
-	data := []byte{}
+	var chunks []bson.Raw
 	if length > 0 {
-		chunks, err := c.query("chunks", bson.D{{Key: "filter", Value: bson.D{{Key: "files_id", Value: file.Lookup("_id")}}},
-			{Key: "sort", Value: bson.D{{Key: "n", Value: int32(1)}}}})
-		if err != nil {
+		if chunks, err = c.query("chunks", bson.D{{Key: "filter", Value: bson.D{{Key: "files_id", Value: file.Lookup("_id")}}},
+			{Key: "sort", Value: bson.D{{Key: "n", Value: int32(1)}}}}); err != nil {
 			return nil, err
 		}
-		for i, chunk := range chunks {
-			n, _ := enginekit.Integer(chunk.Lookup("n"))
-			_, part, _ := chunk.Lookup("data").BinaryOK()
-			switch {
-			case int64(len(data)) >= length && len(part) > 0:
-				return nil, fileError("ExtraChunk: there are more chunks than the file's length needs")
-			case n != int64(i):
-				return nil, fileError("MissingChunk: a chunk is missing")
-			case int64(len(part)) != min(size, length-int64(len(data))):
-				return nil, fileError("ChunkIsWrongSize: a chunk has the wrong size")
-			}
-			data = append(data, part...)
+	}
+	data := []byte{}
+	for i, chunk := range chunks {
+		n, _ := enginekit.Integer(chunk.Lookup("n"))
+		_, part, _ := chunk.Lookup("data").BinaryOK()
+		switch {
+		case int64(len(data)) >= length && len(part) > 0:
+			return nil, fileError("ExtraChunk: there are more chunks than the file's length needs")
+		case n != int64(i):
+			return nil, fileError("MissingChunk: a chunk is missing")
+		case int64(len(part)) != min(size, length-int64(len(data))):
+			return nil, fileError("ChunkIsWrongSize: a chunk has the wrong size")
 		}
-		if int64(len(data)) < length {
-			return nil, fileError("MissingChunk: the last chunks are missing")
-		}
+		data = append(data, part...)
+	}
+	if int64(len(data)) < length {
+		return nil, fileError("MissingChunk: the last chunks are missing")
 	}
 	return bson.Binary{Data: data}, nil
 }
@@ -261,33 +255,31 @@ func (c *call) indexes() *result.Error {
 	if len(firstBatch(r)) > 0 {
 		return nil
 	}
-	for _, i := range []struct {
-		part, name string
-		key        bson.D
-	}{
-		{"files", "filename_1_uploadDate_1", byOne("filename", "uploadDate")},
-		{"chunks", "files_id_1_n_1", byOne("files_id", "n")},
-	} {
-		r, err := c.do(c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: c.part(i.part)}, {Key: "cursor", Value: bson.D{}}}))
-		if err != nil && err.Code != namespaceNotFound {
-			return err
-		}
-		if slices.ContainsFunc(firstBatch(r), func(index bson.RawValue) bool {
-			name, _ := lookupIn(index, "name")
-			text, _ := name.StringValueOK()
-			return text == i.name
-		}) {
-			continue
-		}
-		index := bson.D{{Key: "key", Value: i.key}, {Key: "name", Value: i.name}}
-		if i.part == "chunks" {
-			index = append(index, bson.E{Key: "unique", Value: true})
-		}
-		if err := c.perform(bson.D{{Key: "createIndexes", Value: c.part(i.part)}, {Key: "indexes", Value: bson.A{index}}}, 0); err != nil {
-			return err
-		}
+	if err := c.index("files", false, "filename", "uploadDate"); err != nil {
+		return err
 	}
-	return nil
+	return c.index("chunks", true, "files_id", "n")
+}
+
+// index creates an index of one of the bucket's collections, if it does not exist.
+func (c *call) index(part string, unique bool, fields ...string) *result.Error {
+	name := strings.Join(fields, "_1_") + "_1"
+	r, err := c.do(c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: c.part(part)}, {Key: "cursor", Value: bson.D{}}}))
+	if err != nil && err.Code != namespaceNotFound {
+		return err
+	}
+	if slices.ContainsFunc(firstBatch(r), func(index bson.RawValue) bool {
+		v, _ := lookupIn(index, "name")
+		text, _ := v.StringValueOK()
+		return text == name
+	}) {
+		return nil
+	}
+	index := bson.D{{Key: "key", Value: byOne(fields...)}, {Key: "name", Value: name}}
+	if unique {
+		index = append(index, bson.E{Key: "unique", Value: true})
+	}
+	return c.perform(bson.D{{Key: "createIndexes", Value: c.part(part)}, {Key: "indexes", Value: bson.A{index}}}, 0)
 }
 
 // firstBatch is what a reply with a cursor has.

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"slices"
 
@@ -18,59 +17,35 @@ import (
 // OP_QUERY, the field backpressure of the policy: a string, a bool, or none. The
 // topology sends that of today; any message without the field stays as it is.
 func withBackpressure(message []byte, value any) []byte {
-	const name = "backpressure"
-	at, ok := bodyOf(message)
-	if !ok {
+	const name, header = "backpressure", 16
+	_, _, _, opcode, _, ok := wiremessage.ReadHeader(message)
+	at := header + 4 + 1 // flags, and the kind of the section
+	//lint:ignore SA1019 the first message of a connection may be one
+	if opcode == wiremessage.OpQuery {
+		at = header + 4 + len("admin.$cmd\x00") + 4 + 4
+	} else if opcode != wiremessage.OpMsg {
+		return message
+	}
+	if !ok || len(message) < at {
 		return message
 	}
 	doc := bsoncore.Document(message[at:])
-	first, err := doc.IndexErr(0)
-	if err != nil || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, first.Key()) {
-		return message
-	}
-	if _, err := doc.LookupErr(name); err != nil {
-		return message
-	}
 	elements, err := doc.Elements()
-	if length, _, ok := bsoncore.ReadLength(doc); err != nil || !ok || int(length) != len(doc) || doc.Validate() != nil {
+	if length, _, ok := bsoncore.ReadLength(doc); !ok || int(length) != len(doc) || err != nil || len(elements) == 0 {
 		return message
 	}
-	out := slices.Clone(message[:at+4])
-	for _, e := range elements {
-		if e.Key() != name {
-			out = append(out, e...)
-		}
+	kept := slices.DeleteFunc(slices.Clone(elements), func(e bsoncore.Element) bool { return e.Key() == name })
+	if len(kept) == len(elements) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
+		return message
 	}
 	switch v := value.(type) {
 	case string:
-		out = bsoncore.AppendStringElement(out, name, v)
+		kept = append(kept, bsoncore.AppendStringElement(nil, name, v))
 	case bool:
-		out = bsoncore.AppendBooleanElement(out, name, v)
+		kept = append(kept, bsoncore.AppendBooleanElement(nil, name, v))
 	}
-	out = append(out, 0)
-	binary.LittleEndian.PutUint32(out[at:], uint32(len(out)-at))
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	return out
-}
-
-// bodyOf finds where the command of a message begins. False for messages that
-// a handshake never is: those with a checksum or a document sequence first.
-func bodyOf(message []byte) (int, bool) {
-	const header = 16
-	if len(message) < header+5 || int(binary.LittleEndian.Uint32(message)) != len(message) {
-		return 0, false
-	}
-	switch wiremessage.OpCode(binary.LittleEndian.Uint32(message[12:])) {
-	case wiremessage.OpMsg:
-		flags := wiremessage.MsgFlag(binary.LittleEndian.Uint32(message[header:]))
-		return header + 5, message[header+4] == 0 && flags&wiremessage.ChecksumPresent == 0
-	//lint:ignore SA1019 the first message of a connection may be one
-	case wiremessage.OpQuery:
-		end := slices.Index(message[header+4:], 0)
-		at := header + 4 + end + 1 + 8 // the name, numberToSkip, numberToReturn
-		return at, end >= 0 && at <= len(message)
-	}
-	return 0, false
+	out := bsoncore.BuildDocument(slices.Clone(message[:at]), slices.Concat(kept...))
+	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 
 // answered makes the pool tell a server that has answered hello with an error

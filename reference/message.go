@@ -33,7 +33,7 @@ func send(ctx context.Context, conn *mnet.Connection, wm []byte, compress bool) 
 	return conn.Write(ctx, wm)
 }
 
-// errMalformed is a reply that is no OP_MSG with one document.
+// errMalformed is a reply that is not an OP_MSG with one document.
 var errMalformed = errors.New("malformed reply")
 
 // receive reads a reply.
@@ -45,23 +45,22 @@ func receive(ctx context.Context, conn *mnet.Connection) (bson.Raw, error) {
 	return parse(wm)
 }
 
+// parse reads a reply: the body of an OP_MSG, which may be compressed and may have
+// a checksum.
 func parse(wm []byte) (bson.Raw, error) {
 	length, _, _, opcode, rem, ok := wiremessage.ReadHeader(wm)
 	if !ok || int(length) != len(wm) {
 		return nil, fmt.Errorf("%w: its length is wrong", errMalformed)
 	}
 	if opcode == wiremessage.OpCompressed {
-		var size int32
-		var compressor wiremessage.CompressorID
-		if opcode, rem, ok = wiremessage.ReadCompressedOriginalOpCode(rem); ok {
-			if size, rem, ok = wiremessage.ReadCompressedUncompressedSize(rem); ok {
-				compressor, rem, ok = wiremessage.ReadCompressedCompressorID(rem)
-			}
-		}
+		var packed mongo.CompressionOpts
+		opcode, rem, _ = wiremessage.ReadCompressedOriginalOpCode(rem)
+		packed.UncompressedSize, rem, _ = wiremessage.ReadCompressedUncompressedSize(rem)
+		packed.Compressor, rem, ok = wiremessage.ReadCompressedCompressorID(rem)
 		if !ok {
 			return nil, fmt.Errorf("%w: truncated OP_COMPRESSED", errMalformed)
 		}
-		plain, err := mongo.DecompressPayload(rem, mongo.CompressionOpts{Compressor: compressor, UncompressedSize: size})
+		plain, err := mongo.DecompressPayload(rem, packed)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errMalformed, err)
 		}
@@ -70,31 +69,17 @@ func parse(wm []byte) (bson.Raw, error) {
 	if opcode != wiremessage.OpMsg {
 		return nil, fmt.Errorf("%w: opcode %v", errMalformed, opcode)
 	}
-	flags, rem, ok := wiremessage.ReadMsgFlags(rem)
-	if checksum := len(rem) - 4; ok && flags&wiremessage.ChecksumPresent != 0 {
-		if ok = checksum >= 0; ok {
-			rem = rem[:checksum]
-		}
+	flags, rem, _ := wiremessage.ReadMsgFlags(rem)
+	kind, rem, _ := wiremessage.ReadMsgSectionType(rem)
+	body, rem, ok := wiremessage.ReadMsgSectionSingleDocument(rem)
+	checksum := 0
+	if flags&wiremessage.ChecksumPresent != 0 {
+		checksum = 4
 	}
-	var bodies []bsoncore.Document
-	for ok && len(rem) > 0 {
-		var kind wiremessage.SectionType
-		kind, rem, ok = wiremessage.ReadMsgSectionType(rem)
-		switch {
-		case ok && kind == wiremessage.SingleDocument:
-			var body bsoncore.Document
-			body, rem, ok = wiremessage.ReadMsgSectionSingleDocument(rem)
-			bodies = append(bodies, body)
-		case ok && kind == wiremessage.DocumentSequence:
-			_, _, rem, ok = wiremessage.ReadMsgSectionDocumentSequence(rem)
-		default:
-			ok = false
-		}
+	if !ok || kind != wiremessage.SingleDocument || len(rem) != checksum {
+		return nil, fmt.Errorf("%w: it is not one document", errMalformed)
 	}
-	if !ok || len(bodies) != 1 {
-		return nil, fmt.Errorf("%w: its sections are not one document and whole sequences", errMalformed)
-	}
-	raw := bson.Raw(bodies[0])
+	raw := bson.Raw(body)
 	if err := raw.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -32,23 +34,21 @@ func severities() []string {
 	return []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
 }
 
-// messageLog holds the structured log messages of one client. Messages about
-// topologies and connections are the Go driver's own; those about commands and
-// server selection are written where the engine does it. Documents are never
-// truncated. A nil log observes nothing.
+// messageLog holds the structured log messages of one client. Those about
+// topologies are the Go driver's own; the others are written where the engine
+// does what they are about, or hears of it. Documents are never truncated. A nil
+// log observes nothing.
 type messageLog struct {
 	now func() time.Time
 	// least is the place in severities of the least severe level observed, by
 	// component.
 	least map[string]int
-	// pool are the options of connection pools that were given.
-	pool bson.D
+	// options are those of connection pools that were given.
+	options bson.D
 
 	mu       sync.Mutex
 	messages []result.LogMessage
-	paused   map[string]bool     // pools, by host and port
-	events   map[string][]func() // that wait for their message, by its text and place
-	failed   map[string][]func() // messages of failed check-outs that wait for their event, by pool
+	owed     int // messages that the Go driver is about to write, after their events
 }
 
 // newMessageLog reads observeLogMessages; without any the log is nil.
@@ -56,30 +56,19 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if v.Type == 0 {
 		return nil, nil
 	}
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, fmt.Errorf("observeLogMessages is not a document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, fmt.Errorf("observeLogMessages: %w", err)
-	}
-	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]func(){},
-		events: map[string][]func(){}}
-	for _, e := range elements {
-		level, _ := e.Value().StringValueOK()
-		place := slices.Index(severities(), level)
-		if place < 0 {
-			return nil, fmt.Errorf("observeLogMessages.%s: there is no level %v", e.Key(), e.Value())
-		}
-		switch e.Key() {
-		case componentCommand, componentTopology, componentSelection, componentConnection:
-			l.least[e.Key()] = place
-		default:
-			return nil, fmt.Errorf("observeLogMessages: there is no component %q", e.Key())
+	l := &messageLog{now: now, least: map[string]int{}}
+	components := enginekit.Fields{}
+	for _, name := range []string{componentCommand, componentTopology, componentSelection, componentConnection} {
+		components[name] = func(v bson.RawValue) error {
+			level, _ := v.StringValueOK()
+			l.least[name] = slices.Index(severities(), level)
+			if l.least[name] < 0 {
+				return fmt.Errorf("there is no level %v", v)
+			}
+			return nil
 		}
 	}
-	return l, nil
+	return l, components.Read("observeLogMessages", v, notValid)
 }
 
 func (l *messageLog) observes(component, level string) bool {
@@ -105,13 +94,29 @@ func (l *messageLog) add(component, level string, data bson.D, redacted *bool) {
 		Level: level, Component: component, Data: raw, FailureRedacted: redacted})
 }
 
+// all gives the messages. Whoever has seen an event of the topology may expect
+// the message that follows it at once.
 func (l *messageLog) all() []result.LogMessage {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for end := time.Now().Add(noticing); l.owed > 0 && time.Now().Before(end); {
+		l.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		l.mu.Lock()
+	}
 	return slices.Clone(l.messages)
+}
+
+// owe notes that an event of the topology is told, whose message follows.
+func (l *messageLog) owe() {
+	if l.observes(componentTopology, "debug") {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.owed++
+	}
 }
 
 // Logs returns the log messages of a client.
@@ -123,183 +128,101 @@ func (t *test) Logs(_ context.Context, id string) ([]result.LogMessage, error) {
 	return c.(*client).messages.all(), nil
 }
 
-// attach has the Go driver write its messages here.
+// attach has the Go driver write its messages about topologies here.
 func (l *messageLog) attach(o *options.ClientOptions, s settings) {
 	if l == nil {
 		return
 	}
-	logger := options.Logger().SetSink(l)
-	for component, at := range map[string]options.LogComponent{
-		componentTopology: options.LogComponentTopology, componentConnection: options.LogComponentConnection} {
-		if l.observes(component, "debug") {
-			logger.SetComponentLevel(at, options.LogLevelDebug)
-		} else if l.observes(component, "info") {
-			logger.SetComponentLevel(at, options.LogLevelInfo)
-		}
+	if l.observes(componentTopology, "info") {
+		o.SetLoggerOptions(options.Logger().SetSink(l).SetComponentLevel(options.LogComponentTopology, options.LogLevelDebug))
 	}
-	o.SetLoggerOptions(logger)
 	if o.MaxConnIdleTime != nil {
-		l.pool = append(l.pool, bson.E{Key: "maxIdleTimeMS", Value: o.MaxConnIdleTime.Milliseconds()})
+		l.options = append(l.options, bson.E{Key: "maxIdleTimeMS", Value: o.MaxConnIdleTime.Milliseconds()})
 	}
 	for _, option := range []struct {
 		name  string
 		value *uint64
 	}{{"minPoolSize", o.MinPoolSize}, {"maxPoolSize", o.MaxPoolSize}, {"maxConnecting", o.MaxConnecting}} {
 		if option.value != nil {
-			l.pool = append(l.pool, bson.E{Key: option.name, Value: int64(*option.value)})
+			l.options = append(l.options, bson.E{Key: option.name, Value: int64(*option.value)})
 		}
 	}
 	if s.waitQueueTimeout > 0 {
-		l.pool = append(l.pool, bson.E{Key: "waitQueueTimeoutMS", Value: s.waitQueueTimeout.Milliseconds()})
+		l.options = append(l.options, bson.E{Key: "waitQueueTimeoutMS", Value: s.waitQueueTimeout.Milliseconds()})
 	}
 }
 
-// Info implements options.LogSink: what the Go driver says of topologies and
-// connections. Only the former have a topologyId.
+// Info implements options.LogSink: what the Go driver says of topologies.
 func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 	data := bson.D{{Key: "message", Value: text}}
-	created := text == "Connection pool created"
-	component := componentConnection
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		key, _ := keysAndValues[i].(string)
-		switch key {
-		case "message":
-			continue
-		case "topologyId":
-			component = componentTopology
-		case "maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting":
-			if created {
-				continue // there with its default, too
-			}
+		if key := fmt.Sprint(keysAndValues[i]); key != "message" {
+			data = append(data, bson.E{Key: key, Value: keysAndValues[i+1]})
 		}
-		if value, ok := logged(keysAndValues[i+1]); ok {
-			data = append(data, bson.E{Key: key, Value: value})
-		}
-	}
-	if created {
-		data = append(data, l.pool...)
 	}
 	name := "debug"
 	if level == 0 {
 		name = "info"
 	}
-	if !l.news(text, name, data) {
-		return
-	}
-	l.add(component, name, data, nil)
-	if component == componentTopology {
-		l.next(l.events, eventKey(text, hostAndPort(data)))
-	}
-}
-
-// next does what has waited longest in a queue.
-func (l *messageLog) next(queues map[string][]func(), key string) {
-	tell := func() {}
-	l.mu.Lock()
-	if waiting := queues[key]; len(waiting) > 0 {
-		tell, queues[key] = waiting[0], waiting[1:]
-	}
-	l.mu.Unlock()
-	tell()
-}
-
-// The messages that follow an event of the topology at once. Whoever has seen
-// the event may expect the message.
-const (
-	heartbeatSucceeded = "Server heartbeat succeeded"
-	heartbeatFailed    = "Server heartbeat failed"
-	topologyChanged    = "Topology description changed"
-)
-
-// with reports an event when the message about it is written, and now if there
-// will be none. A message of the topology as a whole has no address.
-func (l *messageLog) with(text, address string, tell func()) {
-	if !l.observes(componentTopology, "debug") {
-		tell()
-		return
-	}
-	key := eventKey(text, address)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events[key] = append(l.events[key], tell)
-}
-
-func eventKey(text, address string) string {
-	if text == topologyChanged {
-		address = ""
-	}
-	return text + " " + address
-}
-
-// hostAndPort is the address that a message names.
-func hostAndPort(data bson.D) string {
-	var host, port any
-	for _, e := range data {
-		switch e.Key {
-		case "serverHost":
-			host = e.Value
-		case "serverPort":
-			port = e.Value
-		}
-	}
-	return net.JoinHostPort(fmt.Sprint(host), fmt.Sprint(port))
-}
-
-// checkOutFailed writes the message of a check-out whose event has come: the Go
-// driver writes it first.
-func (l *messageLog) checkOutFailed(address string) {
-	if l != nil {
-		l.next(l.failed, address)
-	}
-}
-
-// news reports whether a message is to be written now. The Go driver says that a
-// pool was cleared even if it was paused before; pools behind load balancers are
-// cleared for a service, and never paused. That a check-out failed is written by
-// checkOutFailed.
-func (l *messageLog) news(text, level string, data bson.D) bool {
-	service := slices.ContainsFunc(data, func(e bson.E) bool { return e.Key == "serviceId" })
-	pool := hostAndPort(data)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.add(componentTopology, name, data, nil)
 	switch text {
-	case "Connection checkout failed":
-		l.failed[pool] = append(l.failed[pool], func() { l.add(componentConnection, level, data, nil) })
-		return false
-	case "Connection pool ready":
-		l.paused[pool] = false
-	case "Connection pool cleared":
-		again := l.paused[pool]
-		l.paused[pool] = !service
-		return !again
+	case "Topology description changed", "Server heartbeat succeeded", "Server heartbeat failed":
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.owed--
 	}
-	return true
 }
 
 // Error implements options.LogSink. The specifications have no such message.
 func (l *messageLog) Error(error, string, ...any) {}
 
-// logged gives a value as messages carry it; false leaves it out (Logging,
-// "Omitting Null Values from Log Messages").
-func logged(v any) (any, bool) {
-	switch v := v.(type) {
-	case nil:
-		return nil, false
-	case *bson.ObjectID:
-		if v == nil {
-			return nil, false
-		}
-		return v.Hex(), true
-	case bson.ObjectID:
-		return v.Hex(), true
-	case string, bool, int32, int64, float64:
-		return v, true
-	case int:
-		return int64(v), true
-	case uint64:
-		return int64(v), true
+// pool writes the message about an event of a pool (Connection Monitoring and
+// Pooling, "Connection Pool Logging").
+func (l *messageLog) pool(e *event.PoolEvent) {
+	if !l.observes(componentConnection, "debug") {
+		return
 	}
-	return fmt.Sprint(v), true
+	text := map[string]string{
+		event.ConnectionPoolCreated:     "Connection pool created",
+		event.ConnectionPoolReady:       "Connection pool ready",
+		event.ConnectionPoolCleared:     "Connection pool cleared",
+		event.ConnectionPoolClosed:      "Connection pool closed",
+		event.ConnectionCreated:         "Connection created",
+		event.ConnectionReady:           "Connection ready",
+		event.ConnectionClosed:          "Connection closed",
+		event.ConnectionCheckOutStarted: "Connection checkout started",
+		event.ConnectionCheckOutFailed:  "Connection checkout failed",
+		event.ConnectionCheckedOut:      "Connection checked out",
+		event.ConnectionCheckedIn:       "Connection checked in",
+	}[e.Type]
+	data := append(bson.D{{Key: "message", Value: text}}, place(e.Address)...)
+	add := func(key string, value any) { data = append(data, bson.E{Key: key, Value: value}) }
+	switch e.Type {
+	case event.ConnectionPoolCreated:
+		data = append(data, l.options...)
+	case event.ConnectionReady, event.ConnectionCheckOutFailed, event.ConnectionCheckedOut:
+		add("durationMS", e.Duration.Milliseconds())
+	}
+	if e.ConnectionID != 0 {
+		add("driverConnectionId", e.ConnectionID)
+	}
+	if e.ServiceID != nil {
+		add("serviceId", e.ServiceID.Hex())
+	}
+	if e.Type == event.ConnectionClosed || e.Type == event.ConnectionCheckOutFailed {
+		add("reason", map[string]string{
+			event.ReasonStale:             "Connection became stale because the pool was cleared",
+			event.ReasonIdle:              "Connection has been available but unused for longer than the configured max idle time",
+			event.ReasonError:             "An error occurred while using the connection",
+			event.ReasonPoolClosed:        "Connection pool was closed",
+			event.ReasonTimedOut:          "Wait queue timeout elapsed without a connection becoming available",
+			event.ReasonConnectionErrored: "An error occurred while trying to establish a new connection",
+		}[e.Reason])
+		if e.Error != nil {
+			add("error", e.Error.Error())
+		}
+	}
+	l.add(componentConnection, "debug", data, nil)
 }
 
 // place gives the fields that name a server.
@@ -312,63 +235,18 @@ func place(address string) bson.D {
 	return bson.D{{Key: "serverHost", Value: host}, {Key: "serverPort", Value: n}}
 }
 
-// say writes a message about the command (Command Logging and Monitoring, "Log
-// Messages").
-func (w eventWriter) say(message string, redacted *bool, more func() bson.D) {
-	if w.cmd.hidden || !w.c.messages.observes(componentCommand, "debug") {
+// saySelection writes a message about one selection of a server (Server
+// Selection, "Logging").
+func (c *client) saySelection(w want, level, message string, more bson.D) {
+	if w.quiet || !c.messages.observes(componentSelection, level) {
 		return
 	}
-	data := append(bson.D{
+	c.messages.add(componentSelection, level, append(bson.D{
 		{Key: "message", Value: message},
-		{Key: "commandName", Value: w.cmd.name},
-		{Key: "databaseName", Value: w.cmd.db},
-		{Key: "requestId", Value: w.id},
-		{Key: "operationId", Value: w.operation},
-		{Key: "driverConnectionId", Value: w.conn.DriverConnectionID()},
-	}, place(w.address)...)
-	if id := w.conn.ServerConnectionID(); id != nil {
-		data = append(data, bson.E{Key: "serverConnectionId", Value: *id})
-	}
-	if w.service != nil {
-		data = append(data, bson.E{Key: "serviceId", Value: w.service.Hex()})
-	}
-	w.c.messages.add(componentCommand, "debug", append(data, more()...), redacted)
-}
-
-// json writes a document into a message; that of a sensitive command is left
-// empty.
-func (w eventWriter) json(key string, doc bson.Raw) bson.E {
-	text := []byte("{}")
-	if !w.secret {
-		var err error
-		if text, err = bson.MarshalExtJSON(doc, false, false); err != nil {
-			text = []byte(doc.String())
-		}
-	}
-	return bson.E{Key: key, Value: string(text)}
-}
-
-func (w eventWriter) lasted(d time.Duration) bson.E {
-	return bson.E{Key: "durationMS", Value: float64(d) / float64(time.Millisecond)}
-}
-
-// selecting writes messages about one selection of a server (Server Selection,
-// "Logging").
-type selecting struct {
-	c *client
-	w want
-}
-
-func (s selecting) say(level, message string, more bson.D) {
-	if s.w.quiet || !s.c.messages.observes(componentSelection, level) {
-		return
-	}
-	s.c.messages.add(componentSelection, level, append(bson.D{
-		{Key: "message", Value: message},
-		{Key: "selector", Value: selectorText(s.w)},
-		{Key: "operationId", Value: s.w.operationID},
-		{Key: "operation", Value: s.w.operation},
-		{Key: "topologyDescription", Value: s.c.topology.Description().String()},
+		{Key: "selector", Value: selectorText(w)},
+		{Key: "operationId", Value: w.operationID},
+		{Key: "operation", Value: w.operation},
+		{Key: "topologyDescription", Value: c.topology.Description().String()},
 	}, more...), nil)
 }
 

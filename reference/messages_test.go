@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -125,23 +124,5 @@ func TestObserveLogMessages(t *testing.T) {
 	none.add(componentCommand, "error", nil, nil)
 	if len(none.all()) != 0 || none.observes(componentCommand, "emergency") {
 		t.Error("a log that observes nothing has messages")
-	}
-}
-
-func TestLoggedValues(t *testing.T) {
-	id := bson.NewObjectID()
-	var absent *bson.ObjectID
-	for _, c := range []struct {
-		why      string
-		in, want any
-	}{
-		{"null is left out", nil, nil}, {"so is a pointer to nothing", absent, nil},
-		{"identifiers are text", &id, id.Hex()}, {"by value, too", id, id.Hex()},
-		{"unsigned numbers are numbers", uint64(3), int64(3)}, {"so are plain ones", 4, int64(4)},
-		{"text stays", "x", "x"}, {"anything else becomes text", errors.New("e"), "e"},
-	} {
-		if got, ok := logged(c.in); got != c.want || ok != (c.want != nil) {
-			t.Errorf("%s: %v, %v", c.why, got, ok)
-		}
 	}
 }

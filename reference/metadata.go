@@ -41,13 +41,12 @@ func (m *metadata) append(info options.DriverInfo) error {
 		return nil
 	}
 	m.appended = append(m.appended, info)
-	joined := &options.DriverInfo{}
+	joined := options.DriverInfo{}
 	for _, i := range m.appended {
-		joined.Name = joinMetadata(joined.Name, i.Name)
-		joined.Version = joinMetadata(joined.Version, i.Version)
-		joined.Platform = joinMetadata(joined.Platform, i.Platform)
+		joined = options.DriverInfo{Name: joinMetadata(joined.Name, i.Name),
+			Version: joinMetadata(joined.Version, i.Version), Platform: joinMetadata(joined.Platform, i.Platform)}
 	}
-	m.current.Store(joined)
+	m.current.Store(&joined)
 	return nil
 }
 

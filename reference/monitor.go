@@ -2,8 +2,8 @@ package reference
 
 import (
 	"errors"
+	"net"
 	"reflect"
-	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -11,28 +11,36 @@ import (
 )
 
 // poolMonitor writes CMAP events to the log, in the order that use gives them,
-// and has hear called with them. The log messages of a failed check-out wait with
-// its event.
-func poolMonitor(log *enginekit.EventLog, messages *messageLog, use *inUse, sockets *sockets, hear func(*event.PoolEvent)) *event.PoolMonitor {
-	write := enginekit.PoolWriter(log)
+// with the messages about them.
+func (c *client) poolMonitor() *event.PoolMonitor {
+	write := enginekit.PoolWriter(c.log)
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
 		if e.Type == event.ConnectionCheckOutFailed {
-			sockets.handled(e.Address, e.Error)
-			messages.checkOutFailed(e.Address)
+			c.sockets.handled(e.Address, e.Error)
 		}
-		for _, told := range use.order(e) {
+		for _, told := range c.inUse.order(e) {
 			write(told)
+			c.messages.pool(told)
 		}
-		hear(e) // when it is written, for a retry follows
+		// A retry may follow what is done now.
+		switch {
+		case e.Type == event.ConnectionClosed && e.Error != nil:
+			// After a connection that could not be made, the topology is done with
+			// its error: if the server is Unknown now, the monitor's stream ends,
+			// and whoever waits for the handshake goes on.
+			c.sockets.Release(e.Address, net.ErrClosed, c.unknown(e.Address))
+		case e.Type == event.ConnectionPoolClosed:
+			c.sockets.PoolClosed(e.Address)
+		}
+		c.sockets.event(e)
 	}}
 }
 
 // serverMonitor writes SDAM events to the log. What a monitor says because its
 // check was cancelled is left out: the server was marked Unknown before, and
-// another error makes no news. The monitor rests before its next check, for an
-// interval at most.
-func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *sockets, interval time.Duration) *event.ServerMonitor {
-	write := enginekit.ServerMonitor(log)
+// another error makes no news. The monitor rests before its next check.
+func (c *client) serverMonitor() *event.ServerMonitor {
+	write, sockets, messages := enginekit.ServerMonitor(c.log), c.sockets, c.messages
 	told := *write
 	told.ServerDescriptionChanged = func(e *event.ServerDescriptionChangedEvent) {
 		if e.NewDescription.Kind != description.UnknownStr {
@@ -43,29 +51,28 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 		}
 	}
 	told.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
+		messages.owe()
 		if !sockets.cancelled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
-			messages.with(topologyChanged, "", func() { write.TopologyDescriptionChanged(e) })
+			write.TopologyDescriptionChanged(e)
 		}
 	}
 	told.ServerHeartbeatStarted = func(e *event.ServerHeartbeatStartedEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)
 		if sockets.checks(address) {
-			sockets.rest(address, interval)
+			sockets.rest(address, c.heartbeat)
 			write.ServerHeartbeatStarted(e)
 		}
 	}
 	told.ServerHeartbeatSucceeded = func(e *event.ServerHeartbeatSucceededEvent) {
-		address := enginekit.AddressOf(e.ConnectionID)
-		sockets.recovered(address)
-		messages.with(heartbeatSucceeded, address, func() { write.ServerHeartbeatSucceeded(e) })
+		messages.owe()
+		sockets.recovered(enginekit.AddressOf(e.ConnectionID))
+		write.ServerHeartbeatSucceeded(e)
 	}
 	told.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {
+		messages.owe()
 		if !errors.As(e.Failure, new(repeated)) {
-			address := enginekit.AddressOf(e.ConnectionID)
-			messages.with(heartbeatFailed, address, func() {
-				write.ServerHeartbeatFailed(e)
-				sockets.missed(address)
-			})
+			write.ServerHeartbeatFailed(e)
+			sockets.missed(enginekit.AddressOf(e.ConnectionID))
 		}
 	}
 	return &told

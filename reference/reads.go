@@ -296,35 +296,29 @@ func listDatabases(c *call) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	databases := r.doc.Lookup("databases")
 	if c.Row.name != "listDatabaseNames" {
-		return databases, nil
+		return r.doc.Lookup("databases"), nil
 	}
-	array, ok := databases.ArrayOK()
-	if !ok {
+	docs, err := enginekit.NewArguments(r.doc).Documents("databases")
+	if err != nil {
 		return nil, r.lacks("databases")
 	}
-	return namesOf(array)
-}
-
-// namesOf gives the names of an array of documents.
-func namesOf(array bson.RawArray) (bson.A, *result.Error) {
-	values, err := array.Values()
-	if err != nil {
-		return nil, argument(err.Error())
-	}
-	out := bson.A{}
-	for _, v := range values {
-		name, _ := lookupIn(v, "name")
-		out = append(out, name)
-	}
-	return out, nil
+	return fieldOf(docs, "name"), nil
 }
 
 func listCollections(c *call) (*command, cursorOptions, *result.Error) {
+	return c.listing(c.listed(bson.D{{Key: "listCollections", Value: int32(1)}}))
+}
+
+func listIndexes(c *call) (*command, cursorOptions, *result.Error) {
+	return c.listing(c.options(bson.D{{Key: "listIndexes", Value: c.coll}}))
+}
+
+// listing makes a command that enumerates by a cursor.
+func (c *call) listing(d bson.D) (*command, cursorOptions, *result.Error) {
 	o, err := c.cursorOptions()
-	d := bson.D{{Key: "listCollections", Value: int32(1)}, {Key: "cursor", Value: c.batchOption()}}
-	cmd := c.enumerate("listCollections", c.listed(d))
+	d = slices.Insert(d, 1, bson.E{Key: "cursor", Value: c.batchOption()})
+	cmd := c.enumerate(d[0].Key, d)
 	cmd.noMaxTime = !o.lifetime
 	return cmd, o, err
 }
@@ -342,14 +336,6 @@ func fieldOf(docs []bson.Raw, field string) bson.A {
 		out = append(out, d.Lookup(field))
 	}
 	return out
-}
-
-func listIndexes(c *call) (*command, cursorOptions, *result.Error) {
-	o, err := c.cursorOptions()
-	d := bson.D{{Key: "listIndexes", Value: c.coll}, {Key: "cursor", Value: c.batchOption()}}
-	cmd := c.enumerate("listIndexes", c.options(d))
-	cmd.noMaxTime = !o.lifetime
-	return cmd, o, err
 }
 
 func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {

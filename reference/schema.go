@@ -90,15 +90,15 @@ func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	array, ok := r.Lookup("indexesCreated").ArrayOK()
-	if !ok {
+	created, err := enginekit.NewArguments(r).Documents("indexesCreated")
+	if err != nil {
 		return enginekit.Nothing{}, nil
 	}
-	names, err := namesOf(array)
+	names := fieldOf(created, "name")
 	if one && len(names) > 0 {
 		return names[0], nil
 	}
-	return names, err
+	return names, nil
 }
 
 // perform runs a command whose reply says nothing more. An error with the code

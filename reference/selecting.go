@@ -78,17 +78,17 @@ type want struct {
 // selectServer waits until a suitable server is there, and wakes on every
 // change of the topology. The error is a *result.Error.
 func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
-	log := selecting{c, w}
-	log.say("debug", "Server selection started", nil)
+	say := func(level, message string, more bson.D) { c.saySelection(w, level, message, more) }
+	say("debug", "Server selection started", nil)
 	srv, err := c.awaitServer(ctx, w, func(remaining time.Duration) {
-		log.say("info", "Waiting for suitable server to become available",
+		say("info", "Waiting for suitable server to become available",
 			bson.D{{Key: "remainingTimeMS", Value: remaining.Milliseconds()}})
 	})
 	if err != nil {
-		log.say("debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
+		say("debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
 		return nil, err
 	}
-	log.say("debug", "Server selection succeeded", place(srv.address))
+	say("debug", "Server selection succeeded", place(srv.address))
 	return srv, nil
 }
 
@@ -205,8 +205,7 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			}
 		}
 	} else {
-		o := selection.Options{LocalThreshold: c.settings.localThreshold,
-			HeartbeatFrequency: c.heartbeat, Revision: c.driver.options.Selection}
+		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.heartbeat}
 		if w.write {
 			o.Operation = selection.Write
 		}

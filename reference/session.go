@@ -63,12 +63,15 @@ func (p *sessionPool) release(s *serverSession, now time.Time, timeoutMinutes *i
 	}
 }
 
-func (p *sessionPool) drain() []*serverSession {
+// drain empties the pool. It gives the ids.
+func (p *sessionPool) drain() (ids bson.A) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := p.idle
+	for _, s := range p.idle {
+		ids = append(ids, s.id)
+	}
 	p.idle = nil
-	return all
+	return ids
 }
 
 // expiring reports whether less than a minute of the session's life is left.
@@ -247,14 +250,11 @@ func later(a, b bson.Raw) bson.Raw {
 
 // clusterTimeOf reads {$clusterTime: …} out of a reply, nil if there is none.
 func clusterTimeOf(reply bson.Raw) bson.Raw {
-	v, err := reply.LookupErr("$clusterTime")
-	if err != nil {
+	v, ok := reply.Lookup("$clusterTime").DocumentOK()
+	if !ok {
 		return nil
 	}
-	out, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}})
-	if err != nil {
-		return nil
-	}
+	out, _ := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}}) // a document of a reply that is valid
 	return out
 }
 

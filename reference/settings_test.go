@@ -14,47 +14,52 @@ import (
 
 func TestResolve(t *testing.T) {
 	const host = "mongodb://a:1/"
+	hosts := func(_ settings, o *options.ClientOptions) any { return o.Hosts }
 	for _, row := range []struct {
-		reason, uri, options, rest string
-		of                         func(settings) any
-		want                       any // of the settings; a text of the error if of is nil
+		reason, uri, options string
+		of                   func(settings, *options.ClientOptions) any
+		want                 any // a text of the error if of is nil
 	}{
-		{"reads are retried", "mongodb://a:1", "", host, func(s settings) any { return s.retryReads }, true},
-		{"so are writes", host, "", host, func(s settings) any { return s.retryWrites }, true},
-		{"timeoutMS is not set", host, "", host, func(s settings) any { return s.timeout == nil }, true},
-		{"the default of serverSelectionTimeoutMS", host, "", host, func(s settings) any { return s.serverSelectionTimeout }, 30 * time.Second},
-		{"uriOptions override, whatever the case", host + "?RETRYREADS=true", `{"retryReads":false}`, host,
-			func(s settings) any { return s.retryReads }, false},
-		{"a write concern, too", host + "?w=1", `{"w":"majority"}`, host, func(s settings) any { return s.writeConcern }, d("w", "majority")},
+		{"reads are retried", "mongodb://a:1", "", func(s settings, _ *options.ClientOptions) any { return s.retryReads }, true},
+		{"so are writes", host, "", func(s settings, _ *options.ClientOptions) any { return s.retryWrites }, true},
+		{"timeoutMS is not set", host, "", func(s settings, _ *options.ClientOptions) any { return s.timeout == nil }, true},
+		{"the default of serverSelectionTimeoutMS", host, "", func(s settings, _ *options.ClientOptions) any { return s.serverSelectionTimeout }, 30 * time.Second},
+		{"uriOptions override, whatever the case", host + "?RETRYREADS=true", `{"retryReads":false}`,
+			func(s settings, _ *options.ClientOptions) any { return s.retryReads }, false},
+		{"a write concern, too", host + "?w=1", `{"w":"majority"}`, func(s settings, _ *options.ClientOptions) any { return s.writeConcern }, d("w", "majority")},
 		{"options of the connection stay", "mongodb://u:p%40@a:1,b:2/db?replicaSet=rs", `{"appname":"x y","maxPoolSize":3}`,
-			"mongodb://u:p%40@a:1,b:2/db?replicaSet=rs&appname=x+y&maxPoolSize=3", func(settings) any { return nil }, nil},
-		{"a direct connection has one host and no set", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
-			"mongodb://u:p@a:1/?directConnection=true", func(settings) any { return nil }, nil},
-		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, host + "?tls=false", func(settings) any { return nil }, nil},
-		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`, host,
-			func(s settings) any { return s.readPreference.TagSets }, []map[string]string{{"dc": "ny", "rack": "1"}, {}}},
-		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", host, func(s settings) any { return *s.timeout }, time.Duration(0)},
-		{"a short heartbeat is taken", host, `{"heartbeatFrequencyMS":50}`, host, func(s settings) any { return s.heartbeat }, 50 * time.Millisecond},
-		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, host, func(s settings) any { return *s.maxAdaptiveRetries }, 0},
-		{"more of them", host + "?maxAdaptiveRetries=5", "", host, func(s settings) any { return *s.maxAdaptiveRetries }, 5},
-		{"retargeting", host + "?enableOverloadRetargeting=true", "", host, func(s settings) any { return s.overloadRetargeting }, true},
-		{"half a millisecond", host, `{"timeoutMS":1.5}`, "", nil, "not a whole number"},
-		{"half a retry", host, `{"maxAdaptiveRetries":1.5}`, "", nil, "not a whole number"},
-		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", "", nil, "not a number of retries"},
-		{"retries in words", host + "?maxAdaptiveRetries=two", "", "", nil, "not a number of retries"},
-		{"an empty number of retries", host + "?maxAdaptiveRetries=", "", "", nil, "not a number of retries"},
-		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", "", nil, "neither true nor false"},
-		{"a negative time", host + "?timeoutMS=-1", "", "", nil, "timeoutms"},
-		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", "", nil, "primary"},
-		{"secrets stay out of errors", "mongodb://u:" + testkit.Secret + "@a:1/?retryReads=maybe", "", "", nil, "neither true nor false"},
+			func(_ settings, o *options.ClientOptions) any {
+				return []any{o.Hosts, *o.ReplicaSet, *o.AppName, o.Auth.Password}
+			},
+			[]any{[]string{"a:1", "b:2"}, "rs", "x y", "p@"}},
+		{"a direct connection has one host", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`, hosts, []string{"a:1"}},
+		{"and no set", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
+			func(_ settings, o *options.ClientOptions) any { return []bool{*o.Direct, o.ReplicaSet == nil} }, []bool{true, true}},
+		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, func(_ settings, o *options.ClientOptions) any { return o.TLSConfig == nil }, true},
+		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`,
+			func(s settings, _ *options.ClientOptions) any { return s.readPreference.TagSets }, []map[string]string{{"dc": "ny", "rack": "1"}, {}}},
+		{"-1 is no maximum", host, `{"readPreference":"secondary","maxStalenessSeconds":-1}`,
+			func(s settings, _ *options.ClientOptions) any { return s.readPreference.MaxStalenessSeconds == nil }, true},
+		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", func(s settings, _ *options.ClientOptions) any { return *s.timeout }, time.Duration(0)},
+		{"a short heartbeat is taken", host, `{"heartbeatFrequencyMS":50}`, func(s settings, _ *options.ClientOptions) any { return s.heartbeat }, 50 * time.Millisecond},
+		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 0},
+		{"more of them", host + "?maxAdaptiveRetries=5", "", func(s settings, _ *options.ClientOptions) any { return *s.maxAdaptiveRetries }, 5},
+		{"retargeting", host + "?enableOverloadRetargeting=true", "", func(s settings, _ *options.ClientOptions) any { return s.overloadRetargeting }, true},
+		{"what the Go driver does not know", host + "?waitQueueTimeoutMS=5", "", func(s settings, _ *options.ClientOptions) any { return s.waitQueueTimeout }, 5 * time.Millisecond},
+		{"a negative time of these", host + "?wtimeoutMS=-1", "", nil, "not a number of milliseconds"},
+		{"half a millisecond", host, `{"timeoutMS":1.5}`, nil, "not a whole number"},
+		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", nil, "maxAdaptiveRetries"},
+		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", nil, "enableOverloadRetargeting"},
+		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", nil, "primary"},
+		{"secrets stay out of errors", "mongodb://u:" + testkit.Secret + "@a:1/?retryReads=maybe", "", nil, `"maybe"`},
 	} {
-		s, rest, err := resolve(row.uri, raw(t, append(d(), parsed(t, row.options)...)), defaultSettings(&retry.Policy{}))
+		s, o, err := resolve(row.uri, raw(t, append(d(), parsed(t, row.options)...)), &retry.Policy{})
 		if row.of == nil {
 			testkit.Fails(t, err, row.want.(string))
 			continue
 		}
 		testkit.Check(t, err)
-		testkit.Equal(t, row.reason, []any{rest, row.of(s)}, []any{row.rest, row.want})
+		testkit.Equal(t, row.reason, row.of(s, o), row.want)
 	}
 }
 

@@ -25,22 +25,38 @@ type sockets struct {
 	backpressure any         // the value of that field in handshakes, nil without
 
 	// Changed in Update.
-	known     map[string]bool      // addresses whose server was not Unknown once
-	cancels   map[string]bool      // addresses whose check was cancelled, until one has succeeded; true: the monitor has noticed
-	due       map[string]bool      // addresses whose monitor is to rest
-	late      map[string]*late     // checks that timed out, by address
-	rechecked map[string]time.Time // when servers were, or will be, checked at once
-	watches   map[*watch]bool
-	seekers   int // operations that wait for a server
-	sought    int // how often the first of them has begun to wait
+	servers map[string]*watched // by address: see at
+	seekers int                 // operations that wait for a server
+	sought  int                 // how often the first of them has begun to wait
+}
+
+// watched is what is known of one server.
+type watched struct {
+	known     bool      // it was not Unknown once
+	cancelled bool      // its check was cancelled, and none has succeeded since
+	noticed   bool      // and the monitor has noticed
+	due       bool      // the monitor is to rest
+	late      error     // of a check that timed out; repeated, if the next one has failed for it
+	rechecked time.Time // when it was, or will be, checked at once
+
+	checkOuts int             // under way
+	failed    map[string]bool // why connections were closed since the first of these began: texts, which are all that distinguishes them
+	over      bool            // the pool was closed, or closed what it had: nothing more is reported
+}
+
+// at finds what is known of a server. It is to be called in Update or Await.
+func (s *sockets) at(address string) *watched {
+	if s.servers[address] == nil {
+		s.servers[address] = &watched{failed: map[string]bool{}}
+	}
+	return s.servers[address]
 }
 
 // noticing bounds the wait for what a monitor, or the topology, does at once.
 const noticing = 500 * time.Millisecond
 
 func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
-	s := &sockets{dial: dial, known: map[string]bool{}, cancels: map[string]bool{}, due: map[string]bool{}, late: map[string]*late{},
-		rechecked: map[string]time.Time{}, watches: map[*watch]bool{}}
+	s := &sockets{dial: dial, servers: map[string]*watched{}}
 	s.Sockets = enginekit.NewSockets(s.connect, noticing)
 	s.Sent = func(message []byte) []byte { return withBackpressure(message, s.backpressure) }
 	s.Cancelled = s.cancel
@@ -141,8 +157,8 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	s.Hold(address)
 	if s.Release(address, net.ErrClosed, handling()) {
 		s.Await(context.Background(), noticing, func() bool {
-			noticed, is := s.cancels[address]
-			return noticed || !is
+			w := s.at(address)
+			return w.noticed || !w.cancelled
 		})
 	}
 }
@@ -154,7 +170,7 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 func (s *sockets) discovered(ctx context.Context, address string) error {
 	known := false
 	over := func() bool {
-		known = s.known[address] || !s.patient
+		known = s.at(address).known || !s.patient
 		return known || s.IsShut()
 	}
 	switch {
@@ -167,11 +183,7 @@ func (s *sockets) discovered(ctx context.Context, address string) error {
 }
 
 // discover notes that a server is known.
-func (s *sockets) discover(address string) {
-	if !s.Await(context.Background(), 0, func() bool { return s.known[address] }) {
-		s.Update(func() { s.known[address] = true })
-	}
-}
+func (s *sockets) discover(address string) { s.Update(func() { s.at(address).known = true }) }
 
 // outlive has a monitor whose client is being closed wait until its pool is: the
 // topology cancels the check first, for which the monitor would clear the pool.
@@ -183,8 +195,9 @@ func (s *sockets) outlive(address string) {
 // connection. The monitor then rests, unless that was for an immediate check.
 func (s *sockets) cancel(address string, cause error) {
 	s.Update(func() {
-		s.cancels[address] = false
-		s.due[address] = s.due[address] || !errors.As(cause, new(checkNow))
+		w := s.at(address)
+		w.cancelled, w.noticed = true, false
+		w.due = w.due || !errors.As(cause, new(checkNow))
 	})
 }
 
@@ -193,26 +206,22 @@ func (s *sockets) cancel(address string, cause error) {
 // failure.
 func (s *sockets) cancelled(address string) (is bool) {
 	s.Update(func() {
-		for a, l := range s.late {
-			is = is || l.repeated && (address == "" || address == a)
+		for a, w := range s.servers {
+			is = is || (address == "" || address == a) && (w.cancelled || errors.As(w.late, new(repeated)))
 		}
-		_, cancelled := s.cancels[address]
-		is = is || cancelled || address == "" && len(s.cancels) > 0
 	})
 	return is
 }
 
 // missed notes that a check of a server has failed.
 func (s *sockets) missed(address string) {
-	s.Update(func() {
-		if _, is := s.cancels[address]; is {
-			s.cancels[address] = true
-		}
-	})
+	s.Update(func() { s.at(address).noticed = true })
 }
 
 // recovered notes that a check of a server has succeeded.
-func (s *sockets) recovered(address string) { s.Update(func() { delete(s.cancels, address) }) }
+func (s *sockets) recovered(address string) {
+	s.Update(func() { s.at(address).cancelled = false })
+}
 
 // rest has a monitor whose check was cancelled wait for the next heartbeat, or
 // for an operation that needs a server (Server Monitoring, "Clients using the
@@ -220,8 +229,9 @@ func (s *sockets) recovered(address string) { s.Update(func() { delete(s.cancels
 func (s *sockets) rest(address string, interval time.Duration) {
 	due, sought := false, 0
 	s.Update(func() {
-		due, sought = s.due[address] && s.seekers == 0, s.sought
-		delete(s.due, address)
+		w := s.at(address)
+		due, sought = w.due && s.seekers == 0, s.sought
+		w.due = false
 	})
 	if due {
 		s.Await(context.Background(), interval, func() bool { return s.sought != sought || s.IsShut() })
@@ -245,25 +255,19 @@ func (s *sockets) seek() (found func()) {
 // that check fails as well. So the dialer fails the second check, at once, with
 // the error of the first.
 
-// late is a check that timed out.
-type late struct {
-	err      error
-	repeated bool // the second check has failed for it
-}
-
 // timedOut notes the error of a monitor's read, if it is a time-out.
 func (s *sockets) timedOut(address string, err error) {
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() && !errors.As(err, new(checkNow)) {
-		s.Update(func() { s.late[address] = &late{err: err} })
+	if isTimeout(err) && !errors.As(err, new(checkNow)) {
+		s.Update(func() { s.at(address).late = err })
 	}
 }
 
 // again returns the error for which a monitor must not connect yet, once.
 func (s *sockets) again(address string) (err error) {
 	s.Update(func() {
-		if l := s.late[address]; l != nil && !l.repeated {
-			l.repeated, err = true, repeated{l.err}
+		if w := s.at(address); w.late != nil && !errors.As(w.late, new(repeated)) {
+			w.late = repeated{w.late}
+			err = w.late
 		}
 	})
 	return err
@@ -273,9 +277,9 @@ func (s *sockets) again(address string) (err error) {
 // only repeats the failure of the last.
 func (s *sockets) checks(address string) (is bool) {
 	s.Update(func() {
-		if l := s.late[address]; l == nil || l.repeated {
-			delete(s.late, address)
-			is = true
+		w := s.at(address)
+		if is = w.late == nil || errors.As(w.late, new(repeated)); is {
+			w.late = nil
 		}
 	})
 	return is
@@ -318,12 +322,10 @@ func (s *sockets) recheck(address string, interval time.Duration, unknown func()
 // whether it is the caller's to make: false means that one is waiting already.
 func (s *sockets) appoint(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
 	s.Update(func() {
-		last, before := s.rechecked[address]
-		if ours = !before || !last.After(now); ours {
-			if before {
-				wait = max(0, last.Add(interval).Sub(now))
-			}
-			s.rechecked[address] = now.Add(wait)
+		w := s.at(address)
+		if ours = !w.rechecked.After(now); ours {
+			wait = max(0, w.rechecked.Add(interval).Sub(now))
+			w.rechecked = now.Add(wait)
 		}
 	})
 	return wait, ours
@@ -336,42 +338,35 @@ func (checkNow) Error() string   { return "the check was ended for an immediate 
 func (checkNow) Timeout() bool   { return true }
 func (checkNow) Temporary() bool { return true }
 
-// watch notes the connections to a server that were closed since it began. The
-// topology hands the error of a handshake out first; then it marks the server
-// Unknown, clears the pool and cancels the monitor's check; and last it reports
-// that the connection is closed. A retry that begins earlier selects a server
-// that is about to be Unknown, and fails because its pool is cleared: one failure
-// would count as two attempts.
-type watch struct {
-	address string
-	failed  map[string]bool // texts of the errors, which are all that distinguishes connections
-	over    bool            // the pool was closed, or closed what it had: nothing more is reported
-}
-
-// watch begins before a connection is asked for, until end is called.
+// watch notes which connections to a server are closed, and why, from before a
+// connection is asked for until end is called. The topology hands the error of a
+// handshake out first; then it marks the server Unknown, clears the pool and
+// cancels the monitor's check; and last it reports that the connection is closed.
+// A retry that begins earlier selects a server that is about to be Unknown, and
+// fails because its pool is cleared: one failure would count as two attempts.
 func (s *sockets) watch(address string) (end func()) {
-	w := &watch{address: address, failed: map[string]bool{}}
-	s.Update(func() { s.watches[w] = true })
-	return func() { s.Update(func() { delete(s.watches, w) }) }
+	s.Update(func() {
+		w := s.at(address)
+		if w.checkOuts++; w.checkOuts == 1 {
+			w.failed, w.over = map[string]bool{}, false
+		}
+	})
+	return func() { s.Update(func() { s.at(address).checkOuts-- }) }
 }
 
 // event notes what a pool reports.
 func (s *sockets) event(e *event.PoolEvent) {
-	over := e.Type == event.ConnectionPoolClosed ||
-		e.Type == event.ConnectionClosed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
-	if !over && (e.Type != event.ConnectionClosed || e.Error == nil) {
-		return
-	}
-	s.Update(func() {
-		for w := range s.watches {
-			if w.address == e.Address {
-				w.over = w.over || over
-				if e.Error != nil {
-					w.failed[e.Error.Error()] = true
-				}
+	closed := e.Type == event.ConnectionClosed
+	over := e.Type == event.ConnectionPoolClosed || closed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
+	if over || closed && e.Error != nil {
+		s.Update(func() {
+			w := s.at(e.Address)
+			w.over = w.over || over
+			if e.Error != nil {
+				w.failed[e.Error.Error()] = true
 			}
-		}
-	})
+		})
+	}
 }
 
 // handling bounds the wait for what the topology does without waiting for
@@ -385,20 +380,10 @@ const handling = 5 * time.Second
 // text, either will do: the pool was cleared for it, and errors of older
 // connections have no effect then.
 func (s *sockets) handled(address string, err error) {
-	if err == nil || !checkoutFailure(err, address).rules.Handshake {
-		return
+	if err != nil && checkoutFailure(context.Background(), err, address).rules.Handshake {
+		s.Await(context.Background(), handling, func() bool {
+			w := s.at(address)
+			return w.checkOuts == 0 || w.over || w.failed[err.Error()]
+		})
 	}
-	text := err.Error()
-	s.Await(context.Background(), handling, func() bool {
-		watched := false
-		for w := range s.watches {
-			if w.address == address {
-				watched = true
-				if w.over || w.failed[text] {
-					return true
-				}
-			}
-		}
-		return !watched
-	})
 }

@@ -23,7 +23,7 @@ type changeStream struct {
 	after    bson.Raw // startAfter, until the first document
 	received bool
 	closed   bool
-	broken   *result.Error // a resume that failed under timeoutMS: resume on the next call
+	broken   bool // it ran out of time under timeoutMS: resume on the next call
 }
 
 func openStream(c *call) (any, *result.Error) {
@@ -99,7 +99,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 		return err
 	}
 	s.cursor, s.wire = k, r.wire
-	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil && r.wire >= wire40 {
+	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil {
 		s.at = timestampOf(r.doc, "operationTime")
 	}
 	if len(k.batch) == 0 && k.token != nil {
@@ -119,39 +119,34 @@ func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw
 	}
 	ctx, cancel := s.call.client.driver.options.within(ctx, s.call.limit)
 	defer cancel()
-	if s.broken != nil {
+	if s.broken {
 		if err := s.resume(ctx, tr); err != nil {
 			return nil, err
 		}
 	}
 	for {
 		doc, err := s.cursor.next(ctx, false, tr)
-		if err != nil {
-			if err.Timeout && s.call.timeout {
-				s.broken = err
-				return nil, err
+		switch {
+		case doc != nil:
+			return s.deliver(ctx, doc, tr)
+		case err == nil:
+			if t := s.cursor.token; t != nil {
+				s.token = t
 			}
-			if !s.resumable(err) {
-				return nil, err
-			}
-			if err := s.resume(ctx, tr); err != nil {
-				if err.Timeout && s.call.timeout {
-					s.broken = err
-				}
-				return nil, err
-			}
-			if !wait && len(s.cursor.batch) == 0 {
+			if !wait || s.cursor.id == 0 {
 				return nil, nil
 			}
 			continue
+		case err.Timeout && s.call.timeout:
+			s.broken = true
+			return nil, err
+		case !s.resumable(err):
+			return nil, err
 		}
-		if doc != nil {
-			return s.deliver(ctx, doc, tr)
+		if err := s.resume(ctx, tr); err != nil {
+			return nil, err
 		}
-		if t := s.cursor.token; t != nil {
-			s.token = t
-		}
-		if !wait || s.cursor.id == 0 {
+		if !wait && len(s.cursor.batch) == 0 {
 			return nil, nil
 		}
 	}
@@ -176,23 +171,20 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 
 // resume opens the stream again where it was.
 func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
-	s.broken = nil
 	s.cursor.close(ctx, nil, tr)
-	return s.open(ctx, tr, true)
+	err := s.open(ctx, tr, true)
+	s.broken = err != nil && err.Timeout && s.call.timeout
+	return err
 }
 
 // resumable follows "Resumable Error".
 func (s *changeStream) resumable(err *result.Error) bool {
-	if err.Kind == "argument" {
+	switch {
+	case err.Kind == "argument":
 		return false
-	}
-	if err.Client {
+	case err.Client, err.Code == cursorNotFound:
 		return true
-	}
-	if err.Code == cursorNotFound {
-		return true
-	}
-	if s.wire >= wire44 {
+	case s.wire >= wire44:
 		return err.HasLabel(labelResumable)
 	}
 	switch err.Code {

@@ -3,10 +3,12 @@ package reference
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -41,25 +43,15 @@ func clientRows() []row {
 // (Driver Sessions, "endSessions"). It begins only where a server is known.
 func (c *client) endSessions() {
 	const most = 10_000 // ids in one command
-	idle := c.sessions.drain()
-	for len(idle) > 0 {
-		n := min(len(idle), most)
-		ids := bson.A{}
-		for _, s := range idle[:n] {
-			ids = append(ids, s.id)
-		}
-		idle = idle[n:]
-		w := want{write: false}
-		w.preference.Mode = "primaryPreferred"
-		srv, err := c.suitable(c.topology.Description(), w)
+	primary := selection.Preference{Mode: selection.PrimaryPreferred}
+	for ids := range slices.Chunk(c.sessions.drain(), most) {
+		srv, err := c.suitable(c.topology.Description(), want{preference: primary})
 		if err != nil || srv == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"),
+		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"), preference: primary, closing: true,
 			session: c.newSession(true), build: fixed(bson.D{{Key: "endSessions", Value: ids}})}
-		cmd.preference.Mode = "primaryPreferred"
-		cmd.closing = true
 		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {
@@ -76,9 +68,8 @@ func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var seen int64
 	ready := map[string]uint64{}
-	for {
+	for seen := int64(0); !c.populated(ready); {
 		events, err := c.log.After(ctx, seen, limit)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("pools did not reach minPoolSize %d within %v: %v", c.minPool, limit, ready)
@@ -89,32 +80,24 @@ func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 			case result.ConnectionReady:
 				ready[e.Address]++
 			case result.ConnectionClosed:
-				if ready[e.Address] > 0 {
-					ready[e.Address]--
-				}
+				ready[e.Address] -= min(1, ready[e.Address])
 			}
 		}
-		if c.populated(ready) {
-			c.log.Reset()
-			return nil
-		}
 	}
+	c.log.Reset()
+	return nil
 }
 
+// populated reports whether all servers are known, and those that bear data have
+// so many connections.
 func (c *client) populated(ready map[string]uint64) bool {
 	t := c.describe()
-	if t.Type == "Unknown" || t.Type == "ReplicaSetNoPrimary" {
-		return false
-	}
-	for _, s := range t.Servers {
-		switch s.Type {
-		case "Standalone", "RSPrimary", "RSSecondary", "Mongos", "LoadBalancer":
-			if ready[s.Address] < c.minPool {
-				return false
+	return len(t.Servers) > 0 && t.Type != selection.Unknown && t.Type != selection.ReplicaSetNoPrimary &&
+		!slices.ContainsFunc(t.Servers, func(s selection.Server) bool {
+			switch s.Type {
+			case selection.Standalone, selection.RSPrimary, selection.RSSecondary, selection.Mongos, selection.LoadBalancer:
+				return ready[s.Address] < c.minPool
 			}
-		case "Unknown":
-			return false
-		}
-	}
-	return len(t.Servers) > 0
+			return s.Type == selection.UnknownServer
+		})
 }

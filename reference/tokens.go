@@ -25,9 +25,6 @@ func newTokenBucket(p *retry.Policy) *tokenBucket {
 // next asks the retry core. No other operation comes between the look into
 // the bucket and what the decision leaves in it.
 func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.Decision) {
-	if s.Policy.Bucket() == nil {
-		return retry.Next(s, in)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in.Tokens = b.tokens

@@ -199,13 +199,13 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 }
 
 // quietHint refuses a hint with an unacknowledged write that the server would
-// refuse without saying so (CRUD, "hint" of the write models): updates since
-// 4.2, deletes and findAndModify since 4.4 have it.
+// refuse without saying so (CRUD, "hint" of the write models): deletes and
+// findAndModify have it since 4.4.
 func quietHint(cmd *command, t target, hint bool) error {
 	if !hint || !cmd.silent() {
 		return nil
 	}
-	if cmd.name == "update" && t.wire >= wire42 || t.wire >= wire44 {
+	if cmd.name == "update" || t.wire >= wire44 {
 		return nil
 	}
 	return argument("the server is too old for hint with an unacknowledged write concern")

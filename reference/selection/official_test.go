@@ -1,7 +1,6 @@
 package selection_test
 
 import (
-	"errors"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -95,7 +94,7 @@ func testOfficial(t *testing.T, path string) {
 	testkit.Check(t, err)
 	var f official
 	testkit.Check(t, yaml.Unmarshal(text, &f))
-	topology, o := selection.Topology{Type: selection.TopologyType(f.Topology.Type), Servers: serversOf(f.Topology.Servers)}, selection.Defaults()
+	topology, o := selection.Topology{Type: selection.TopologyType(f.Topology.Type), Servers: serversOf(f.Topology.Servers)}, defaults
 	if f.HeartbeatMS != 0 {
 		o.HeartbeatFrequency = ms(f.HeartbeatMS)
 	}
@@ -111,8 +110,8 @@ func testOfficial(t *testing.T, path string) {
 		p.Mode = selection.Mode(strings.ToLower(m[:1]) + m[1:])
 	}
 	suitable, err := selection.Suitable(topology, p, addresses(serversOf(f.Deprioritized)), o)
-	if bad := new(selection.InvalidError); errors.As(err, &bad) != f.Error || err != nil && !f.Error {
-		t.Fatalf("error %v, want an InvalidError: %t", err, f.Error)
+	if (err != nil) != f.Error {
+		t.Fatalf("error %v, want one: %t", err, f.Error)
 	}
 	testkit.Equal(t, "suitable", sorted(suitable), sorted(serversOf(f.Suitable)))
 	testkit.Equal(t, "in the window", sorted(selection.InWindow(suitable, o.LocalThreshold)), sorted(serversOf(f.Window)))

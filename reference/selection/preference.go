@@ -39,27 +39,19 @@ type Preference struct {
 const (
 	// DefaultLocalThreshold is the default of localThresholdMS.
 	DefaultLocalThreshold = 15 * time.Millisecond
-	// DefaultHeartbeatFrequency is the default of heartbeatFrequencyMS for
-	// clients that monitor in the background.
-	DefaultHeartbeatFrequency = 10 * time.Second
-	// SmallestMaxStaleness is the least maxStalenessSeconds that a replica
+	// smallestMaxStaleness is the least maxStalenessSeconds that a replica
 	// set accepts (Max Staleness, "smallestMaxStalenessSeconds").
-	SmallestMaxStaleness = 90 * time.Second
-	// IdleWritePeriod is how often an idle primary writes a no-op, which
+	smallestMaxStaleness = 90 * time.Second
+	// idleWritePeriod is how often an idle primary writes a no-op, which
 	// bounds how fresh a secondary can look (Max Staleness,
 	// "idleWritePeriodMS").
-	IdleWritePeriod = 10 * time.Second
+	idleWritePeriod = 10 * time.Second
 )
 
-// InvalidError says that a read preference can never be served, whatever the
-// servers do: the operation has to fail at once, instead of waiting.
-type InvalidError struct{ Reason string }
-
-// Error names the reason.
-func (e *InvalidError) Error() string { return "read preference is not valid: " + e.Reason }
-
+// invalid is the error of a read preference that can never be served, whatever
+// the servers do: the operation has to fail at once, instead of waiting.
 func invalid(format string, args ...any) error {
-	return &InvalidError{Reason: fmt.Sprintf(format, args...)}
+	return fmt.Errorf("read preference is not valid: "+format, args...)
 }
 
 func (p Preference) mode() Mode {
@@ -84,7 +76,7 @@ func (p Preference) hasTags() bool {
 }
 
 // Validate reports what is wrong with the preference on its own, before any
-// topology is known, as an *InvalidError.
+// topology is known.
 func (p Preference) Validate() error {
 	switch p.mode() {
 	case PrimaryPreferred, Secondary, SecondaryPreferred, Nearest:
@@ -112,13 +104,13 @@ func (p Preference) validateStaleness(topology TopologyType, heartbeat time.Dura
 	if !ok || (topology != ReplicaSetWithPrimary && topology != ReplicaSetNoPrimary) {
 		return nil
 	}
-	if most < SmallestMaxStaleness {
+	if most < smallestMaxStaleness {
 		return invalid("maxStalenessSeconds is %d, and the least that a replica set accepts is %d",
-			*p.MaxStalenessSeconds, SmallestMaxStaleness/time.Second)
+			*p.MaxStalenessSeconds, smallestMaxStaleness/time.Second)
 	}
-	if most < heartbeat+IdleWritePeriod {
+	if most < heartbeat+idleWritePeriod {
 		return invalid("maxStalenessSeconds is %d, less than heartbeatFrequencyMS %d and idleWritePeriodMS %d together",
-			*p.MaxStalenessSeconds, heartbeat.Milliseconds(), IdleWritePeriod.Milliseconds())
+			*p.MaxStalenessSeconds, heartbeat.Milliseconds(), idleWritePeriod.Milliseconds())
 	}
 	return nil
 }

@@ -15,28 +15,17 @@ const (
 	Write
 )
 
-// Options are the settings of the client and the kind of operation. Start
-// from Defaults: a zero LocalThreshold is a window without width.
+// Options are the settings of the client and the kind of operation.
 type Options struct {
 	Operation          Operation
-	LocalThreshold     time.Duration // localThresholdMS
+	LocalThreshold     time.Duration // localThresholdMS; 0 is a window without width
 	HeartbeatFrequency time.Duration // heartbeatFrequencyMS
-	Revision           Revision
-}
-
-// Defaults are the options of a read on a client without settings.
-func Defaults() Options {
-	return Options{
-		LocalThreshold:     DefaultLocalThreshold,
-		HeartbeatFrequency: DefaultHeartbeatFrequency,
-		Revision:           Current(),
-	}
 }
 
 // Select gives the servers that the operation may be sent to: the suitable
-// ones within the latency window, in the order of the topology. None is no
-// error: the caller waits for the topology to change. An error is always an
-// *InvalidError, and waiting would not mend it.
+// ones within the latency window, in the order of the topology. None is not an
+// error: the caller waits for the topology to change. An error says that the
+// preference is not valid, so that waiting would not help.
 func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
 	suitable, err := Suitable(t, p, deprioritized, o)
 	if err != nil {
@@ -47,13 +36,11 @@ func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Serv
 
 // Suitable gives the suitable servers before the latency window is applied
 // (Server Selection, "Multi-threaded or asynchronous server selection", step
-// 3). The preference of a write is ignored.
+// 3). The preference of a write is ignored. Deprioritized servers are used if no
+// other is suitable.
 func Suitable(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
 	if o.Operation == Write {
 		p = Preference{}
-	}
-	if !o.Revision.MaxStaleness {
-		p.MaxStalenessSeconds = nil
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -61,15 +48,11 @@ func Suitable(t Topology, p Preference, deprioritized []string, o Options) ([]Se
 	if err := p.validateStaleness(t.Type, o.HeartbeatFrequency); err != nil {
 		return nil, err
 	}
-	if o.Revision.DirectPrimary && o.Operation == Read && t.Type == Single && p.mode() == Primary &&
-		slices.ContainsFunc(t.Servers, ofType(RSSecondary)) {
-		return nil, invalid("mode primary cannot read from a secondary over a direct connection")
-	}
 
 	s := selector{topology: t, preference: p, options: o}
 	preferred := keep(t.Servers, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
 	found := s.suitable(preferred)
-	if len(found) == 0 && len(preferred) < len(t.Servers) && o.Revision.Reuse {
+	if len(found) == 0 && len(preferred) < len(t.Servers) {
 		found = s.suitable(t.Servers)
 	}
 	return found, nil

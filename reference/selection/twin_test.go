@@ -132,7 +132,7 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 			p.MaxStalenessSeconds = &seconds
 		}
 	}
-	o := selection.Defaults()
+	o := defaults
 	o.Operation = selection.Operation(r.IntN(2))
 	return t, p, deprioritized, o
 }
