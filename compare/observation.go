@@ -38,8 +38,11 @@ type clientLog struct {
 	servers    []string // those that received commands
 }
 
-// observe reduces a verdict that kept its events.
+// observe reduces a verdict that kept its events; nil is one that is not there.
 func observe(v *result.Verdict) observation {
+	if v == nil {
+		return observation{}
+	}
 	o := observation{Status: v.Status}
 	switch {
 	case v.Status == result.Skipped || v.Status == result.Broken || v.Status == result.KnownFailing:
