@@ -30,7 +30,7 @@ func start(t *testing.T) *live {
 	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	e := New(Options{})
+	e := New()
 	t.Cleanup(func() { _ = e.Close() })
 	test, err := e.Begin(t.Context())
 	testkit.Check(t, err)
