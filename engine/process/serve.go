@@ -92,7 +92,10 @@ func (s *server) serve(ctx context.Context, id int64, method string, params json
 // answer carries out a call and returns its result.
 func (s *server) answer(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
 	serve, known := map[string]func() (any, error){
-		callHello: func() (any, error) { return s.hello(ctx) },
+		callHello: func() (any, error) {
+			d, err := s.engine.Describe(ctx)
+			return helloResult{Protocol, d.Name, d.Version, d.SchemaVersion, d.Operations, d.Features}, err
+		},
 		callBegin: func() (any, error) {
 			var err error
 			s.test, err = s.engine.Begin(ctx)
@@ -101,34 +104,24 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 			s.mu.Unlock()
 			return nothing{}, err
 		},
-		callOpen: func() (any, error) {
-			return with(params, func(p openParams) (any, error) {
-				return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI, ClusterTime: bson.Raw(p.ClusterTime)}))
-			})
-		},
-		callDo: func() (any, error) {
-			return with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) })
-		},
-		callEvents: func() (any, error) {
-			return with(params, func(p eventsParams) (any, error) {
-				events, err := s.test.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
-				return eventsResult{mapped(events, eventOf)}, err
-			})
-		},
-		callLogs: func() (any, error) {
-			return with(params, func(p logsParams) (any, error) {
-				reader, ok := s.test.(engine.LogReader)
-				if !ok {
-					return nil, &rpcError{codeUnknownMethod, "the engine has no log messages"}
-				}
-				messages, err := reader.Logs(ctx, p.Client)
-				return logsResult{mapped(messages, logMessageOf)}, err
-			})
-		},
-		callClose: func() (any, error) {
-			return with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) })
-		},
-		callEnd: func() (any, error) { return nothing{}, s.test.End(ctx) },
+		callOpen: with(params, func(p openParams) (any, error) {
+			return raise(s.test.Open(ctx, engine.Entity{Kind: p.Kind, ID: p.ID, Options: bson.Raw(p.Options), URI: p.URI, ClusterTime: bson.Raw(p.ClusterTime)}))
+		}),
+		callDo: with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) }),
+		callEvents: with(params, func(p eventsParams) (any, error) {
+			events, err := s.test.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
+			return eventsResult{mapped(events, eventOf)}, err
+		}),
+		callLogs: with(params, func(p logsParams) (any, error) {
+			reader, ok := s.test.(engine.LogReader)
+			if !ok {
+				return nil, &rpcError{codeUnknownMethod, "the engine has no log messages"}
+			}
+			messages, err := reader.Logs(ctx, p.Client)
+			return logsResult{mapped(messages, logMessageOf)}, err
+		}),
+		callClose: with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) }),
+		callEnd:   func() (any, error) { return nothing{}, s.test.End(ctx) },
 	}[method]
 	if !known {
 		return nil, &rpcError{codeUnknownMethod, "unknown call " + method}
@@ -139,13 +132,15 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 	return serve()
 }
 
-// with decodes parameters.
-func with[P any](params json.RawMessage, serve func(P) (any, error)) (any, error) {
-	var p P
-	if err := decode(params, &p); err != nil {
-		return nil, &rpcError{codeBadParams, err.Error()}
+// with makes a function that decodes parameters first.
+func with[P any](params json.RawMessage, serve func(P) (any, error)) func() (any, error) {
+	return func() (any, error) {
+		var p P
+		if err := decode(params, &p); err != nil {
+			return nil, &rpcError{codeBadParams, err.Error()}
+		}
+		return serve(p)
 	}
-	return serve(p)
 }
 
 // raise is the result of a call that may end with an error of the driver.
@@ -164,11 +159,6 @@ func mapped[A, B any](list []A, convert func(A) B) []B {
 		out[i] = convert(a)
 	}
 	return out
-}
-
-func (s *server) hello(ctx context.Context) (any, error) {
-	d, err := s.engine.Describe(ctx)
-	return helloResult{Protocol, d.Name, d.Version, d.SchemaVersion, d.Operations, d.Features}, err
 }
 
 func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
