@@ -21,7 +21,7 @@ type Engine interface {
 	// Begin opens an empty set of entities for one test. Several tests may be
 	// open at once; they share nothing.
 	Begin(ctx context.Context) (Test, error)
-	// Close ends the engine. All tests are ended before.
+	// Close ends the engine. The caller has ended all tests before.
 	Close() error
 }
 

@@ -26,7 +26,10 @@ func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) er
 	c.fail(err)
 	<-c.written
 	if errors.Is(err, errClosed) {
-		return nil
+		err = nil
+	}
+	if s.test != nil {
+		err = errors.Join(err, s.test.End(context.WithoutCancel(ctx)))
 	}
 	return err
 }
@@ -34,7 +37,7 @@ func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) er
 // server carries out the calls of a conversation.
 type server struct {
 	engine engine.Engine
-	test   engine.Test
+	test   engine.Test // nil if none is open
 	c      *conversation
 	calls  sync.WaitGroup
 
@@ -121,7 +124,11 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 			return logsResult{mapped(messages, logMessageOf)}, err
 		}),
 		callClose: with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) }),
-		callEnd:   func() (any, error) { return nothing{}, s.test.End(ctx) },
+		callEnd: func() (any, error) {
+			ended := s.test
+			s.test = nil
+			return nothing{}, ended.End(ctx)
+		},
 	}[method]
 	if !known {
 		return nil, &rpcError{codeUnknownMethod, "unknown call " + method}
