@@ -70,7 +70,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 // stay so: the driver does not interrupt an awaitable hello to look at once.
 const heartbeat = 500 * time.Millisecond
 
-// ending is how long telling a server of ended sessions may take.
+// ending is how long it may take to tell a server that sessions have ended.
 const ending = 2 * time.Second
 
 // close disconnects. It does not wait for a server that is silent.

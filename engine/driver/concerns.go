@@ -25,7 +25,7 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 		return nil, err
 	}
 	var o []readpref.Option
-	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 is none at all
+	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means that there is none
 		o = append(o, readpref.WithMaxStaleness(time.Duration(*p.MaxStalenessSeconds)*time.Second))
 	}
 	if p.TagSets != nil {

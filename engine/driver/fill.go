@@ -17,8 +17,8 @@ import (
 )
 
 // The driver's options are structs whose fields are named as the format names
-// its arguments, but for these. A name stands for the first field that the
-// struct has.
+// its arguments, except these. A name means the first of its fields that the struct
+// has.
 var fieldNames = map[string][]string{
 	"2dsphereIndexVersion":  {"SphereVersion"},
 	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},

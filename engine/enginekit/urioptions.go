@@ -81,8 +81,8 @@ func SameOption(a, b string) bool {
 }
 
 // OptionValues writes a value of uriOptions as in a connection string, without
-// escapes. An array is an option that stands several times (readPreferenceTags),
-// but for compressors, which are one list.
+// escapes. An array is an option that is repeated (readPreferenceTags), except
+// compressors, which are one list.
 func OptionValues(name string, v bson.RawValue) ([]string, error) {
 	values, err := optionValues(v)
 	if err == nil && SameOption(name, "compressors") {
@@ -120,11 +120,11 @@ func optionValues(v bson.RawValue) ([]string, error) {
 		for _, e := range elements {
 			values, err := optionValues(e.Value())
 			if err != nil || len(values) != 1 {
-				return nil, fmt.Errorf("property %s is no plain value", e.Key())
+				return nil, fmt.Errorf("property %s is not a plain value", e.Key())
 			}
 			properties = append(properties, e.Key()+":"+values[0])
 		}
 		return []string{strings.Join(properties, ",")}, err
 	}
-	return nil, fmt.Errorf("a value of type %v is no option", v.Type)
+	return nil, fmt.Errorf("a value of type %v is not an option", v.Type)
 }

@@ -22,13 +22,13 @@ func Behaviours() []Behaviour {
 		{"refuses unknown operations and arguments", "they must become skips with the capability named, before anything is sent", refusesOperations},
 		{"numbers one log of all events", "the order between command, CMAP and SDAM events is what some suites are about", ordersEvents},
 		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
-		{"keeps the runner's own commands out of the log", "a fail point is no part of a test, and has to be turned off where it was set", hidesFailPoints},
-		{"reports a session's id", "$$sessionLsid is matched against it", tellsLSID},
-		{"reports the topology", "pools are awaited, and primaries looked for, by it", tellsTopology},
-		{"takes a caller's deadline for no timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
+		{"keeps the runner's own commands out of the log", "a fail point is not part of a test, and must be turned off where it was set", hidesFailPoints},
+		{"reports a session's id", "$$sessionLsid is matched against it", reportsLSID},
+		{"reports the topology", "the runner waits for pools and looks for primaries by it", reportsTopology},
+		{"does not take a caller's deadline for timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
 		{"cancels an operation", "a test that hangs must end, and leave no connection behind", cancels},
 		{"does operations at once", "threads of a test, and tests beside each other", worksAtOnce},
-		{"keeps tests apart", "the set-up of one test stands beside the end of another", keepsApart},
+		{"keeps tests apart", "the set-up of one test can overlap with the end of another", keepsApart},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
 		{"ends what it gave up", "a server executes what it was sent, whether or not somebody waits: one test's command would meet the next one's fail points", endsGivenUp},
@@ -40,7 +40,7 @@ func describes(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
 	k.failIf(d.Name == "" || d.SchemaVersion == "", "it has no name, or no schema version: %q, %q", d.Name, d.SchemaVersion)
-	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some stand twice")
+	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some are listed twice")
 	for _, o := range d.Operations {
 		if kind, name, ok := strings.Cut(o, "."); !ok || kind == "" || name == "" {
 			k.fail("%q is not kind.name", o)
@@ -58,7 +58,7 @@ func refusesEntities(k *bench) {
 		{"session", `{"client": "client", "sessionOptions": {"colour": "red"}}`},
 	} {
 		err := k.entity(row.kind, "refused", row.options)
-		k.failIf(!unsupported(err), "%s with %v: got %v, want a lack that is named", row.kind, row.options, err)
+		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is missing", row.kind, row.options, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func refusesOperations(k *bench) {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
 		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "colour": "red"}`)
-		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want a lack that is named", row.name, row.arguments, out.Err)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is missing", row.name, row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
 	k.failIf(len(sent) > 0, "%d commands were sent all the same", len(sent))
@@ -172,33 +172,33 @@ func hidesFailPoints(k *bench) {
 	}
 }
 
-func tellsLSID(k *bench) {
+func reportsLSID(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
-	// What was sent without the session is not told to have been sent with it.
+	// What was sent without the session must not be reported as sent with it.
 	k.must("collection", "countDocuments", all)
-	told := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`)
 	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
-	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(told) {
-		k.fail("it reports %v, which an operation without the session sent before", told)
+	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(reported) {
+		k.fail("it reports %v, which an operation without the session sent before", reported)
 	}
-	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(told) {
-		k.fail("it reports %v and sends %v", told, lsid)
+	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(reported) {
+		k.fail("it reports %v and sends %v", reported, lsid)
 	}
 }
 
-func tellsTopology(k *bench) {
+func reportsTopology(k *bench) {
 	k.fill(1)
 	v := k.must("client", engine.OpTopology, `{}`)
-	var told struct {
+	var reported struct {
 		Type    string
 		Servers []struct{ Address, Type string }
 	}
 	doc, _ := v.DocumentOK()
-	k.check(bson.Unmarshal(doc, &told))
-	k.failIf(told.Type == "" || told.Type == "Unknown" || len(told.Servers) == 0, "got %v", v)
-	for _, s := range told.Servers {
+	k.check(bson.Unmarshal(doc, &reported))
+	k.failIf(reported.Type == "" || reported.Type == "Unknown" || len(reported.Servers) == 0, "got %v", v)
+	for _, s := range reported.Servers {
 		k.failIf(s.Address == "" || s.Type == "", "a server has no address or no type: %v", v)
 	}
 }
@@ -282,7 +282,7 @@ func keepsApart(k *bench) {
 func endsSessions(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
 	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
-	told := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`)
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
@@ -295,14 +295,14 @@ func endsSessions(k *bench) {
 		values, _ := ended.Values()
 		n := 0
 		for _, v := range values {
-			if v.Equal(told) {
+			if v.Equal(reported) {
 				n++
 			}
 		}
 		k.failIf(n != 1, "the session is ended %d times: %v", n, ended)
 		return
 	}
-	k.fail("the server is not told that the session has ended")
+	k.fail("the server does not learn that the session has ended")
 }
 
 func endsWrites(k *bench) {

@@ -147,7 +147,7 @@ func faults() []faultRow {
 				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
 			}
 		})},
-		{"the caller's deadline is sent", "takes a caller's deadline for no timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+		{"the caller's deadline is sent", "does not take a caller's deadline for timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
 			if op.Name == "find" {
 				var d bson.D
 				_ = bson.Unmarshal(op.Arguments, &d)

@@ -205,7 +205,7 @@ func (k *bench) now() int64 {
 	return log[len(log)-1].Sequence
 }
 
-// unsupported reports whether an error names a lack of the engine.
+// unsupported reports whether an error names something that the engine does not support.
 func unsupported(err error) bool {
 	var e *result.Error
 	return errors.As(err, &e) && e != nil && e.Unsupported != ""
