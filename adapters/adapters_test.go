@@ -3,7 +3,6 @@
 package adapters
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -20,11 +19,10 @@ import (
 var adapters = []struct {
 	name    string // also of its list of known failures
 	command func(t *testing.T) []string
-	lacks   []string // behaviours that its driver cannot have, each with the reason
 }{
 	{"pymongo", func(t *testing.T) []string {
 		return []string{testkit.Python(t, "pymongo", "gridfs"), "pymongo/adapter.py"}
-	}, nil},
+	}},
 }
 
 func start(t *testing.T, command []string) *process.Engine {
@@ -44,12 +42,7 @@ func TestBehaviours(t *testing.T) {
 			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 			testkit.Check(t, err)
 			t.Cleanup(func() { _ = d.Close() })
-			for _, b := range enginetest.Behaviours() {
-				err := b.Check(t.Context(), e, d.URI())
-				if lacks := slices.Contains(a.lacks, b.Name); (err != nil) != lacks {
-					t.Errorf("%s: fails with %v, must fail: %v\nwhy: %s", b.Name, err, lacks, b.Reason)
-				}
-			}
+			enginetest.Test(t, e, d.URI())
 		})
 	}
 }

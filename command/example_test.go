@@ -9,6 +9,6 @@ import (
 // A program that is utr with one more engine: utr run --engine mine retryable-reads.
 func Example() {
 	command.Main(command.Engine{Name: "mine", New: func() (engine.Engine, error) {
-		return driver.New(driver.Options{}), nil // or an engine of your own
+		return driver.New(), nil // or an engine of your own
 	}})
 }

@@ -73,7 +73,7 @@ func compared(t *testing.T, s Schedule, left, right Side) Pair {
 // The suite of each deviation is what its schedule gives; the reference passes
 // it, the driver does not, and the table explains why.
 func TestDeviationSuites(t *testing.T) {
-	left, right := referenceSide(t, ""), newSide(t, "driver", driver.New(driver.Options{}))
+	left, right := referenceSide(t, ""), newSide(t, "driver", driver.New())
 	for _, d := range Deviations() {
 		if d.Suite == "" {
 			continue

@@ -70,9 +70,9 @@ func Deviations() []Deviation {
 		{
 			ID: "D7", Engine: goDriver, Title: "gives getMore no share of a client's timeoutMS",
 			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
-			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
+			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
 			schedule: func(s Schedule, d []Difference) bool {
-				return s.Operation == "getMore" && s.Options.TimeoutMS > 0 && s.has(func(f Fault) bool { return f.BlockMS > s.Options.TimeoutMS })
+				return s.Operation == "getMore" && s.timed() && s.has(func(f Fault) bool { return f.BlockMS > someTimeMS })
 			},
 		},
 		{
@@ -93,7 +93,7 @@ func Deviations() []Deviation {
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
-				return s.Options.TimeoutMS > 0 && (longer(l, r) || s.Operation == "bulkWriteAnyhow") && s.has(func(f Fault) bool {
+				return s.timed() && (longer(l, r) || s.Operation == "bulkWriteAnyhow") && s.has(func(f Fault) bool {
 					return f.Close || f.LoseReply || slices.Contains(stateChangeCodes, f.Code) || slices.Contains(stateChangeCodes, f.WriteConcernError)
 				})
 			},
@@ -123,10 +123,10 @@ func Deviations() []Deviation {
 			ID: "D12", Engine: goDriver, Title: "after an overload error, counts other errors against other limits than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
-			example: Schedule{Operation: "find", Topology: plainest, Options: Options{MaxAdaptiveRetries: pointer(3)}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
+			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				return s.has(func(f Fault) bool { return f.labelled("SystemOverloadedError") && f.labelled("RetryableError") }) &&
-					(s.Options.MaxAdaptiveRetries != nil || s.Options.TimeoutMS > 0)
+					(s.Options["maxAdaptiveRetries"] != nil || s.timed())
 			},
 		},
 		{
@@ -202,6 +202,8 @@ func Deviations() []Deviation {
 
 func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
 
+func (s Schedule) timed() bool { return s.Options["timeoutMS"] != nil }
+
 func (s Schedule) has(what func(Fault) bool) bool { return slices.ContainsFunc(s.Faults, what) }
 
 // elsewhere says that a second attempt goes to another server.
@@ -255,5 +257,3 @@ func only(d []Difference, aspect string) bool {
 func overloaded() Fault {
 	return Fault{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}, Backoff: 1}
 }
-
-func pointer(n int) *int { return &n }

@@ -20,12 +20,12 @@ type Difference struct {
 
 // differ lists what differs between two observations, in the order in which
 // it happened; where the order is chance, the verdict alone.
-func differ(left, right observation) []Difference {
+func differ(left, right observation, chance bool) []Difference {
 	var out []Difference
 	if left.Status != right.Status {
 		out = append(out, Difference{"verdict", "", verdict(left), verdict(right)})
 	}
-	if left.concurrent || right.concurrent {
+	if chance {
 		return out
 	}
 	for i := range max(len(left.Operations), len(right.Operations)) {

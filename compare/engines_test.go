@@ -84,7 +84,7 @@ func TestFindsAndShrinks(t *testing.T) {
 
 // A deadline within a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
-	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
+	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
 	suite, err := specs.FromValue("callback", suite("callback", s.test("deadline", nil)))
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)

@@ -17,50 +17,61 @@ type folder struct {
 	objects  []bson.ObjectID
 }
 
-// A decisive field is one that matters to retries. Drivers may write all others
-// as they like; suites judge them.
-type decisive struct {
-	name string
-	show func(f *folder, v bson.RawValue, command bson.Raw) string
-}
-
-var decisives = []decisive{
-	{"lsid", (*folder).session},
-	{"txnNumber", (*folder).transaction},
-	{"startTransaction", func(*folder, bson.RawValue, bson.Raw) string { return "starts transaction" }},
-	{"autocommit", func(*folder, bson.RawValue, bson.Raw) string { return "in transaction" }},
-	{"writeConcern", func(_ *folder, v bson.RawValue, _ bson.Raw) string {
-		if w, err := v.Document().LookupErr("w"); err == nil {
-			return "w " + (&folder{}).value(w)
-		}
-		return ""
-	}},
-	{"readConcern", func(_ *folder, v bson.RawValue, _ bson.Raw) string {
-		if level, ok := v.Document().Lookup("level").StringValueOK(); ok {
-			return level
-		}
-		return ""
-	}},
-	{"recoveryToken", func(*folder, bson.RawValue, bson.Raw) string { return "recovery token" }},
-	{"documents", statements}, {"updates", statements}, {"deletes", statements}, {"ops", statements},
-}
+// decisive are the fields of commands that matter to retries, in the order in which
+// they are shown. Drivers may write all others as they like; suites judge them.
+var decisive = []string{"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "readConcern", "recoveryToken",
+	"documents", "updates", "deletes", "ops"}
 
 // command lists the decisive fields, each after a comma.
 func (f *folder) command(command bson.Raw) string {
 	var out strings.Builder
-	for _, d := range decisives {
-		v, err := command.LookupErr(d.name)
-		if err != nil || v.Type != bson.TypeEmbeddedDocument && (d.name == "writeConcern" || d.name == "readConcern") {
+	for _, field := range decisive {
+		v, err := command.LookupErr(field)
+		if err != nil {
 			continue
 		}
-		if text := d.show(f, v, command); text != "" {
+		if text := f.decisive(field, v, command); text != "" {
 			out.WriteString(", " + text)
 		}
 	}
 	return out.String()
 }
 
-func (f *folder) sessionIndex(v bson.RawValue) int {
+func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) string {
+	doc, _ := v.DocumentOK()
+	switch field {
+	case "lsid":
+		return fmt.Sprintf("session %d", f.session(v)+1)
+	case "txnNumber":
+		return f.transaction(v, command)
+	case "startTransaction":
+		return "starts transaction"
+	case "autocommit":
+		return "in transaction"
+	case "writeConcern":
+		if w := doc.Lookup("w"); w.Type != 0 {
+			return "w " + f.value(w)
+		}
+		return ""
+	case "readConcern":
+		level, _ := doc.Lookup("level").StringValueOK()
+		return level
+	case "recoveryToken":
+		return "recovery token"
+	}
+	list, _ := v.ArrayOK()
+	values, err := list.Values()
+	switch {
+	case v.Type != bson.TypeArray || err != nil:
+		return ""
+	case len(values) == 1:
+		return "1 statement"
+	}
+	return fmt.Sprintf("%d statements", len(values))
+}
+
+// session is the index of a session, by its first appearance.
+func (f *folder) session(v bson.RawValue) int {
 	i := slices.IndexFunc(f.sessions, func(s []byte) bool { return bytes.Equal(s, v.Value) })
 	if i < 0 {
 		i = len(f.sessions)
@@ -69,17 +80,13 @@ func (f *folder) sessionIndex(v bson.RawValue) int {
 	return i
 }
 
-func (f *folder) session(v bson.RawValue, _ bson.Raw) string {
-	return fmt.Sprintf("session %d", f.sessionIndex(v)+1)
-}
-
 // transaction counts the transaction numbers of a session from 1.
 func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	n, ok := v.AsInt64OK()
 	if !ok {
 		return "txnNumber that is not a number"
 	}
-	i := f.sessionIndex(command.Lookup("lsid"))
+	i := f.session(command.Lookup("lsid"))
 	if f.txn == nil {
 		f.txn = map[int]int64{}
 	}
@@ -89,21 +96,6 @@ func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 		f.txn[i] = n
 	}
 	return fmt.Sprintf("transaction %d", n-first+1)
-}
-
-func statements(_ *folder, v bson.RawValue, _ bson.Raw) string {
-	list, ok := v.ArrayOK()
-	if !ok {
-		return ""
-	}
-	values, err := list.Values()
-	if err != nil {
-		return ""
-	}
-	if len(values) == 1 {
-		return "1 statement"
-	}
-	return fmt.Sprintf("%d statements", len(values))
 }
 
 // value renders a value: numbers by their value, keys in order of their names,
@@ -131,33 +123,28 @@ func (f *folder) value(v bson.RawValue) string {
 	case bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
 		return v.Type.String()
 	case bson.TypeArray:
-		values, err := v.Array().Values()
-		if err != nil {
-			return "broken array"
-		}
-		out := make([]string, len(values))
-		for i, e := range values {
-			out[i] = f.value(e)
-		}
-		return "[" + strings.Join(out, ", ") + "]"
+		return f.list(v.Array(), false)
 	case bson.TypeEmbeddedDocument:
 		return f.document(v.Document())
 	}
 	return v.String()
 }
 
-// unordered renders a list whose order has no meaning: names, indexes.
-func (f *folder) unordered(list bson.RawArray) string {
+// list renders an array. The order has no meaning in lists of names and indexes.
+func (f *folder) list(list bson.RawArray, anyOrder bool) string {
 	values, err := list.Values()
 	if err != nil {
 		return "broken array"
 	}
-	var out []string
-	for _, v := range values {
-		out = append(out, f.value(v))
+	out, before := make([]string, len(values)), ""
+	for i, v := range values {
+		out[i] = f.value(v)
 	}
-	slices.Sort(out)
-	return "in any order [" + strings.Join(out, ", ") + "]"
+	if anyOrder {
+		slices.Sort(out)
+		before = "in any order "
+	}
+	return before + "[" + strings.Join(out, ", ") + "]"
 }
 
 // volatile are fields of replies that depend on time and place, and fields that

@@ -62,12 +62,26 @@ const (
 	blockedMS  = 900
 )
 
+// clientOptions are the options that some schedules have, with their values.
+var clientOptions = []struct {
+	name   string
+	one    int // of so many schedules has it
+	values []any
+}{
+	{"retryReads", 12, []any{false}},
+	{"retryWrites", 12, []any{false}},
+	{"enableOverloadRetargeting", 12, []any{true}},
+	{"readPreference", 12, []any{"secondaryPreferred"}},
+	{"maxAdaptiveRetries", 10, []any{0, 1, 2, 3}},
+	{"timeoutMS", 10, []any{someTimeMS}},
+}
+
 // Generator makes random schedules. The same seed makes the same ones.
 type Generator struct {
 	random     *rand.Rand
 	topologies []string
 	names      []string // of operations
-	total      int      // of the weights
+	faults     []func(*rand.Rand) Fault
 }
 
 // NewGenerator starts a sequence of schedules for deployments of these
@@ -79,7 +93,7 @@ func NewGenerator(seed int64, topologies ...string) *Generator {
 		names:      slices.Sorted(maps.Keys(operations)),
 	}
 	for _, k := range kindsOfFaults {
-		g.total += k.weight
+		g.faults = append(g.faults, slices.Repeat([]func(*rand.Rand) Fault{k.make}, k.weight)...)
 	}
 	return g
 }
@@ -87,49 +101,27 @@ func NewGenerator(seed int64, topologies ...string) *Generator {
 // Next makes the next schedule.
 func (g *Generator) Next() Schedule {
 	r := g.random
-	s := Schedule{Operation: pick(r, g.names)}
-	for len(g.topologies) > 0 && s.Topology == "" {
-		t := pick(r, g.topologies)
-		if operations[s.Operation].replicated && t == "single" {
-			if len(g.topologies) > 1 {
-				continue
-			}
+	s := Schedule{Operation: pick(r, g.names), Options: Options{}}
+	if len(g.topologies) > 0 {
+		if s.Topology = pick(r, g.topologies); s.Topology == "single" && operations[s.Operation].replicated {
 			s.Operation = "insertOne"
 		}
-		s.Topology = t
 	}
-	one := func(in int) bool { return r.IntN(in) == 0 }
-	s.Options.RetryReadsOff = one(12)
-	s.Options.RetryWritesOff = one(12)
-	s.Options.Retargeting = one(12)
-	s.Options.SecondaryPreferred = one(12)
-	if one(10) {
-		n := r.IntN(4)
-		s.Options.MaxAdaptiveRetries = &n
-	}
-	if one(10) {
-		s.Options.TimeoutMS = someTimeMS
+	for _, o := range clientOptions {
+		if r.IntN(o.one) == 0 {
+			s.Options[o.name] = pick(r, o.values)
+		}
 	}
 	for range 1 + r.IntN(4) {
-		f := g.fault()
+		f := pick(r, g.faults)(r)
 		// No server reports a write concern error of a read.
 		for f.WriteConcernError != 0 && !operations[s.Operation].write {
-			f = g.fault()
+			f = pick(r, g.faults)(r)
 		}
 		s.Faults = append(s.Faults, f)
 	}
-	if s.Options.TimeoutMS > 0 && one(5) {
+	if s.timed() && r.IntN(5) == 0 {
 		s.Faults[len(s.Faults)-1] = Fault{BlockMS: blockedMS}
 	}
 	return s
-}
-
-func (g *Generator) fault() Fault {
-	n := g.random.IntN(g.total)
-	for _, k := range kindsOfFaults {
-		if n -= k.weight; n < 0 {
-			return k.make(g.random)
-		}
-	}
-	panic("unreachable: the weights add up to the total")
 }

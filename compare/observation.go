@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,14 +29,20 @@ type observation struct {
 	mongoses int
 }
 
-// clientLog are the lines of one client's log, a line for each event.
+// clientLog is what one client showed.
 type clientLog struct {
 	Client string
-	Lines  []string
+	Lines  []string // one for each event that is compared
+
+	concurrent bool     // commands overlapped
+	servers    []string // those that received commands
 }
 
-// observe reduces a verdict that kept its events.
+// observe reduces a verdict that kept its events; nil is one that is not there.
 func observe(v *result.Verdict) observation {
+	if v == nil {
+		return observation{}
+	}
 	o := observation{Status: v.Status}
 	switch {
 	case v.Status == result.Skipped || v.Status == result.Broken || v.Status == result.KnownFailing:
@@ -50,34 +57,14 @@ func observe(v *result.Verdict) observation {
 	}
 	sharded := strings.HasPrefix(v.Test.Deployment, "sharded")
 	for _, c := range v.Clients {
-		o.Clients = append(o.Clients, clientLog{Client: c.Client, Lines: clientLines(c.Events, sharded)})
-		concurrent, servers := traffic(c.Events)
-		o.concurrent = o.concurrent || concurrent
+		log := logOf(c, sharded)
+		o.Clients = append(o.Clients, log)
+		o.concurrent = o.concurrent || log.concurrent
 		if sharded {
-			o.mongoses = max(o.mongoses, servers)
+			o.mongoses = max(o.mongoses, len(log.servers))
 		}
 	}
 	return o
-}
-
-// traffic reports whether commands overlapped, and how many servers received them.
-func traffic(events []result.Event) (concurrent bool, servers int) {
-	pending := 0
-	var seen []string
-	for _, e := range events {
-		switch e.Type {
-		case result.CommandStarted:
-			if pending++; pending > 1 {
-				concurrent = true
-			}
-			if !slices.Contains(seen, e.Address) {
-				seen = append(seen, e.Address)
-			}
-		case result.CommandSucceeded, result.CommandFailed:
-			pending--
-		}
-	}
-	return concurrent, len(seen)
 }
 
 // comparedLabels are the error labels that specifications give a meaning.
@@ -95,12 +82,13 @@ func outcome(log result.OperationLog, values *folder) string {
 		return "returned" // the format suppresses its errors
 	}
 	if o.Err == nil {
-		if o.Value.Type == 0 {
+		list, isList := o.Value.ArrayOK()
+		switch {
+		case o.Value.Type == 0:
 			return "returned"
-		}
-		if list, ok := o.Value.ArrayOK(); ok && strings.HasPrefix(log.Name, "listIndex") {
-			return "returned " + values.unordered(list)
-		} else if ok && strings.HasPrefix(log.Name, "list") {
+		case isList && strings.HasPrefix(log.Name, "listIndex"):
+			return "returned " + values.list(list, true)
+		case isList && strings.HasPrefix(log.Name, "list"):
 			return "returned a list" // other tests have left their collections
 		}
 		return "returned " + values.value(o.Value)
@@ -126,12 +114,7 @@ func outcome(log result.OperationLog, values *folder) string {
 			add("%s", label)
 		}
 	}
-	var indexes []int
-	for i := range e.WriteErrors {
-		indexes = append(indexes, i)
-	}
-	slices.Sort(indexes)
-	for _, i := range indexes {
+	for _, i := range slices.Sorted(maps.Keys(e.WriteErrors)) {
 		code, _ := e.WriteErrors[i].Lookup("code").AsInt64OK()
 		add("write error %d: code %d", i, code)
 	}
@@ -144,63 +127,66 @@ func outcome(log result.OperationLog, values *folder) string {
 	return "raised " + strings.Join(facts, ", ")
 }
 
-// clientLines renders the events that are compared. With servers, the line of a
+// logOf renders the events that are compared. On a sharded cluster, the line of a
 // second attempt says whether it goes to the server of the first: it is chance which
 // mongos an operation selects first, and which one it selects when all are
 // deprioritized. A pool is cleared after the command that caused it has ended, since
 // no specification orders the two.
-func clientLines(events []result.Event, servers bool) []string {
-	var lines []string
+func logOf(c result.ClientLog, sharded bool) clientLog {
+	out := clientLog{Client: c.Client}
+	say := func(format string, args ...any) { out.Lines = append(out.Lines, fmt.Sprintf(format, args...)) }
 	f := &folder{}
-	var last *result.Event
-	failures := 0 // in a row, of the same command
-	cleared := 0  // pools, while a command was pending
-	pending := 0  // commands without an answer
-	end := func(format string, args ...any) {
-		lines = append(lines, fmt.Sprintf(format, args...))
-		for ; cleared > 0; cleared-- {
-			lines = append(lines, "  pool cleared")
-		}
-		pending--
-	}
-	for i, e := range events {
+	var last result.Event // that started a command
+	failures := 0         // in a row, of the same command
+	cleared := 0          // pools, while a command was pending
+	pending := 0          // commands without an answer
+	for _, e := range c.Events {
 		if e.Command != nil && e.Command.CommandName == "killCursors" {
 			continue // each driver chooses when it kills cursors
 		}
 		switch e.Type {
 		case result.CommandStarted:
-			at := ""
-			if last != nil && last.Command.CommandName != e.Command.CommandName {
+			if last.Command != nil && last.Command.CommandName != e.Command.CommandName {
 				failures = 0
 			}
-			if servers && failures == 1 {
+			at := ""
+			if sharded && failures == 1 {
 				at = " at another server"
 				if last.Address == e.Address {
 					at = " at the same server"
 				}
 			}
-			last = &events[i]
+			last = e
 			pending++
-			lines = append(lines, fmt.Sprintf("send %s on %s%s%s", e.Command.CommandName, e.Command.DatabaseName, at, f.command(e.Command.Command)))
-		case result.CommandSucceeded:
-			if strings.Contains(replied(e.Command.Reply), "write concern error") {
-				failures++
-			} else {
-				failures = 0
+			out.concurrent = out.concurrent || pending > 1
+			if !slices.Contains(out.servers, e.Address) {
+				out.servers = append(out.servers, e.Address)
 			}
-			end("  %s succeeded%s", e.Command.CommandName, replied(e.Command.Reply))
-		case result.CommandFailed:
+			say("send %s on %s%s%s", e.Command.CommandName, e.Command.DatabaseName, at, f.command(e.Command.Command))
+		case result.CommandSucceeded, result.CommandFailed:
+			pending--
 			failures++
-			end("  %s failed%s", e.Command.CommandName, failed(e.Command.Failure))
+			if e.Type == result.CommandFailed {
+				say("  %s failed%s", e.Command.CommandName, failed(e.Command.Failure))
+			} else {
+				errors := replied(e.Command.Reply)
+				if !strings.Contains(errors, "write concern error") {
+					failures = 0
+				}
+				say("  %s succeeded%s", e.Command.CommandName, errors)
+			}
+			for ; cleared > 0; cleared-- {
+				say("  pool cleared")
+			}
 		case result.PoolCleared:
 			if pending > 0 {
 				cleared++
 			} else {
-				lines = append(lines, "  pool cleared")
+				say("  pool cleared")
 			}
 		}
 	}
-	return lines
+	return out
 }
 
 // replied describes errors inside a successful reply.

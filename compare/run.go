@@ -23,9 +23,8 @@ type Side struct {
 
 // Pair is what both engines did in one test on one deployment.
 type Pair struct {
-	Test        result.TestID
-	Position    source.Position
-	Left, Right observation
+	Test     result.TestID
+	Position source.Position
 	// NotCompared is why an engine did not run the test, "" if both did.
 	NotCompared string
 	Differences []Difference
@@ -113,50 +112,45 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 }
 
 // pairs matches the verdicts of both sides. A test that only one side has is a
-// pair with an empty observation, which differs from any other.
-// threads reports whether a test runs operations at the same time.
+// pair with an empty observation, which differs from any other. everywhere says that
+// faults strike whichever server an attempt goes to; threads reports whether a test
+// runs operations at the same time.
 func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
+	pair := func(left, right *result.Verdict) Pair {
+		one := cmp.Or(left, right)
+		p := Pair{Test: one.Test, Position: one.Position, verdict: left, engines: engines}
+		l, r := observe(left), observe(right)
+		for _, o := range []observation{l, r} {
+			switch o.Status {
+			case result.Skipped:
+				p.NotCompared = cmp.Or(p.NotCompared, o.Reason)
+			case result.KnownFailing:
+				p.Known = cmp.Or(p.Known, o.Reason)
+			}
+		}
+		if p.NotCompared != "" || p.Known != "" {
+			return p
+		}
+		chance := l.concurrent || r.concurrent || threads(one.Test) ||
+			!everywhere && max(l.mongoses, r.mongoses) > 1 // which mongos has the fault
+		if p.Differences = differ(l, r, chance); len(p.Differences) > 0 {
+			p.Deviation = ofTest(engines, one.Test, p.Differences)
+		}
+		return p
+	}
 	others := map[result.TestID]*result.Verdict{}
 	for _, v := range right {
 		others[v.Test] = v
 	}
 	var out []Pair
 	for _, v := range left {
-		p := Pair{engines: engines, Test: v.Test, Position: v.Position, Left: observe(v), verdict: v}
-		p.Left.concurrent = p.Left.concurrent || threads(v.Test)
-		if other := others[v.Test]; other != nil {
-			p.Right = observe(other)
-			delete(others, v.Test)
-		}
-		out = append(out, p.decide(everywhere))
+		out = append(out, pair(v, others[v.Test]))
+		delete(others, v.Test)
 	}
 	for _, v := range right {
 		if others[v.Test] != nil {
-			out = append(out, Pair{engines: engines, Test: v.Test, Position: v.Position, Right: observe(v)}.decide(everywhere))
+			out = append(out, pair(nil, v))
 		}
 	}
 	return out
-}
-
-// decide compares the two sides. everywhere says that faults strike whichever
-// server an attempt goes to.
-func (p Pair) decide(everywhere bool) Pair {
-	for _, o := range []observation{p.Left, p.Right} {
-		switch o.Status {
-		case result.Skipped:
-			p.NotCompared = cmp.Or(p.NotCompared, o.Reason)
-		case result.KnownFailing:
-			p.Known = cmp.Or(p.Known, o.Reason)
-		}
-	}
-	if p.NotCompared != "" || p.Known != "" {
-		return p
-	}
-	if !everywhere && max(p.Left.mongoses, p.Right.mongoses) > 1 {
-		p.Left.concurrent = true // which mongos has the fault is chance as well
-	}
-	if p.Differences = differ(p.Left, p.Right); len(p.Differences) > 0 {
-		p.Deviation = ofTest(p.engines, p.Test, p.Differences)
-	}
-	return p
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,14 +19,8 @@ type Schedule struct {
 	Faults    []Fault // of the first attempt, the second, …
 }
 
-// Options are the URI options of the client. The zero value sets none.
-type Options struct {
-	RetryReadsOff, RetryWritesOff bool
-	TimeoutMS                     int  // 0: none
-	MaxAdaptiveRetries            *int // nil: the default
-	Retargeting                   bool // enableOverloadRetargeting
-	SecondaryPreferred            bool
-}
+// Options are the URI options of the client.
+type Options map[string]any
 
 // Fault is what happens to one attempt. The zero Fault lets it pass.
 type Fault struct {
@@ -62,9 +57,6 @@ func (f Fault) parts() []faultPart {
 	}, func(p faultPart) bool { return !p.present })
 }
 
-// None reports whether the fault lets the attempt pass.
-func (f Fault) None() bool { return len(f.parts()) == 0 }
-
 // value is the fault as an element of failCommandSequence.
 func (f Fault) value() *source.Value {
 	out := doc()
@@ -85,18 +77,11 @@ func (f Fault) String() string {
 
 // value is the options as uriOptions.
 func (o Options) value() *source.Value {
-	var retries any
-	if o.MaxAdaptiveRetries != nil {
-		retries = *o.MaxAdaptiveRetries
+	out := doc()
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		out = join(out, doc(name, o[name]))
 	}
-	return doc(
-		"retryReads", when(o.RetryReadsOff, false),
-		"retryWrites", when(o.RetryWritesOff, false),
-		"timeoutMS", when(o.TimeoutMS > 0, o.TimeoutMS),
-		"maxAdaptiveRetries", retries,
-		"enableOverloadRetargeting", when(o.Retargeting, true),
-		"readPreference", when(o.SecondaryPreferred, "secondaryPreferred"),
-	)
+	return out
 }
 
 // String gives the schedule on one line. Different schedules give different lines.
@@ -105,10 +90,13 @@ func (s Schedule) String() string {
 	if s.Topology != "" {
 		words += " on " + s.Topology
 	}
-	if o := s.Options.value(); len(o.Fields) > 0 {
-		words += " with " + strings.Trim(oneLine(o), "{}")
+	var options, faults []string
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
+		options = append(options, fmt.Sprintf("%s: %v", name, s.Options[name]))
 	}
-	var faults []string
+	if len(options) > 0 {
+		words += " with " + strings.Join(options, ", ")
+	}
 	for _, f := range s.Faults {
 		faults = append(faults, f.String())
 	}

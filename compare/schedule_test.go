@@ -23,8 +23,8 @@ func TestGenerator(t *testing.T) {
 		same, others = same && again.Next().String() == s.String(), others || other.Next().String() != s.String()
 		seen[s.Operation]++
 		seen[s.Topology]++
-		for _, f := range s.Options.value().Fields {
-			seen[oneLine(doc(f.Key, f.Value))]++
+		for name, v := range s.Options {
+			seen[fmt.Sprintf("{%s: %v}", name, v)]++
 		}
 		for _, f := range s.Faults {
 			for _, word := range strings.Fields(f.String()) {
@@ -39,7 +39,7 @@ func TestGenerator(t *testing.T) {
 		}
 	}
 	for name, op := range operations { // standalones have no transactions
-		if op.replicated != strings.Contains(oneLine(list(append(op.before, op.operations...)...)), "Transaction") {
+		if op.replicated != strings.Contains(printed(node(list(append(op.before, op.operations...)...))), "Transaction") {
 			t.Errorf("%s: replicated is %t", name, op.replicated)
 		}
 	}
@@ -66,12 +66,12 @@ func TestGenerator(t *testing.T) {
 
 // size falls with each step of shrinking, so that it ends.
 func size(s Schedule) int {
-	n := 1000*len(s.Faults) + len(s.Options.value().Fields)
+	n := 1000*len(s.Faults) + len(s.Options)
 	if s.Topology != "" && s.Topology != plainest {
 		n += 500
 	}
 	for _, f := range s.Faults {
-		if !f.None() {
+		if f.String() != "passes" {
 			n += 100 + len(f.String())
 		}
 	}
@@ -93,7 +93,7 @@ func TestSmaller(t *testing.T) {
 			t.Fatalf("%s became %s", before, s)
 		}
 	}
-	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 || !left[0].Faults[0].None() {
+	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 || left[0].Faults[0].String() != "passes" {
 		t.Errorf("a single fault leads to %v", left)
 	}
 }

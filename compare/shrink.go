@@ -1,6 +1,9 @@
 package compare
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // plainest is the topology that is easiest to reason about.
 const plainest = "replicaset"
@@ -25,15 +28,11 @@ func smaller(s Schedule) []Schedule {
 	if s.Topology != "" && s.Topology != plainest {
 		add(func(c *Schedule) { c.Topology = plainest })
 	}
-	for _, option := range []func(*Options){
-		func(o *Options) { o.RetryReadsOff = false },
-		func(o *Options) { o.RetryWritesOff = false },
-		func(o *Options) { o.TimeoutMS = 0 },
-		func(o *Options) { o.MaxAdaptiveRetries = nil },
-		func(o *Options) { o.Retargeting = false },
-		func(o *Options) { o.SecondaryPreferred = false },
-	} {
-		add(func(c *Schedule) { option(&c.Options) })
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
+		add(func(c *Schedule) {
+			c.Options = maps.Clone(c.Options)
+			delete(c.Options, name)
+		})
 	}
 	for i := range s.Faults {
 		add(func(c *Schedule) { c.Faults[i] = Fault{} })

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,12 +124,6 @@ or the format cannot express them.
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", d.ID, d.Title, d.Section, verdict, suite)
 	}
-	var engines []string
-	for _, d := range Deviations() {
-		if d.Engine != anyEngine && !slices.Contains(engines, d.Engine) {
-			engines = append(engines, d.Engine)
-		}
-	}
-	fmt.Fprintf(&b, "\nSeen in %s.\n", strings.Join(engines, ", "))
+	fmt.Fprintf(&b, "\nSeen in %s.\n", goDriver)
 	return b.String()
 }

@@ -3,7 +3,6 @@ package compare
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"github.com/unified-test-runner/utr/source"
 	"gopkg.in/yaml.v3"
@@ -68,13 +67,6 @@ func join(docs ...*source.Value) *source.Value {
 
 // lineWidth is how long a value may be to stand on one line of a file.
 const lineWidth = 130
-
-// oneLine prints a value as YAML on one line.
-func oneLine(v *source.Value) string {
-	n := node(v)
-	n.Style = yaml.FlowStyle
-	return strings.TrimSpace(printed(n))
-}
 
 // printed is the text of a YAML node.
 func printed(n *yaml.Node) string {

@@ -21,7 +21,7 @@ type Engine interface {
 	// Begin opens an empty set of entities for one test. Several tests may be
 	// open at once; they share nothing.
 	Begin(ctx context.Context) (Test, error)
-	// Close ends the engine. All tests are ended before.
+	// Close ends the engine. The caller has ended all tests before.
 	Close() error
 }
 
@@ -60,7 +60,7 @@ type Test interface {
 	// after, in order. If there are none it waits up to wait for one.
 	Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error)
 	// Close closes one entity: ends the session, kills the cursor, closes the
-	// client. Closing twice is no error. The events of a closed client can
+	// client. Closing twice is not an error. The events of a closed client can
 	// still be read.
 	Close(ctx context.Context, id string) error
 	// End closes all that is still open, cursors before sessions before

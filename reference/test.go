@@ -22,7 +22,7 @@ type test struct {
 func newTest(d *driver) *test {
 	t := &test{driver: d}
 	t.Test = enginekit.Test{ClientFields: []string{"observeLogMessages"}, Unsupported: unsupported,
-		Make: t.make, CloseEntity: closeEntity, Ended: func() { d.Forget(t) }}
+		Make: t.make, CloseEntity: closeEntity}
 	return t
 }
 

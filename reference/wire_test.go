@@ -184,7 +184,7 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 			testkit.Check(t, err)
 			ours := p.perform(own, uri, v, ops)
 			clean()
-			theirs := official.New(official.Options{Client: func(o *options.ClientOptions) { o.SetDialer(q) }})
+			theirs := official.New(func(o *options.ClientOptions) { o.SetDialer(q) })
 			found = append(found, compare(dep.name+"/"+v.name, ours, q.perform(theirs, uri, v, ops))...)
 		}
 		_ = cleaner.End(t.Context())

@@ -80,8 +80,8 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	return end, nil
 }
 
-// timeoutMS reads the argument. The driver knows it as a context's deadline:
-// that there is none cannot be said of one operation.
+// timeoutMS reads the argument. The driver takes it as the deadline of a context, so
+// that one operation cannot switch off the time limit of its client.
 func (c *call) timeoutMS() (*time.Duration, error) {
 	if !c.Has("timeoutMS") {
 		return nil, nil
@@ -131,7 +131,7 @@ func (c *call) ctxDeadline() (time.Time, bool) {
 }
 
 // partial is a result that counts though the operation failed: that of a bulk
-// write. A nil value is none.
+// write. The value is nil if there is none.
 type partial struct{ value any }
 
 // owned is an entity, which belongs to a client or is one.

@@ -32,7 +32,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{log: enginekit.NewEventLog(d.options.Now), sockets: newSockets()}
+	c := &client{log: enginekit.NewEventLog(time.Now), sockets: newSockets()}
 	write := enginekit.PoolWriter(c.log)
 	o := options.Client().ApplyURI(uri).
 		SetMonitor(commandMonitor(c.log)).
@@ -48,7 +48,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		o.SetServerMonitoringMode(monitoring)
 	}
 	if o.HeartbeatInterval == nil {
-		o.SetHeartbeatInterval(d.options.Heartbeat)
+		o.SetHeartbeatInterval(heartbeat)
 	}
 	if v := entity.Lookup("serverApi"); v.Type != 0 {
 		api, err := enginekit.ServerAPI(v, lacking)
@@ -57,15 +57,20 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		}
 		o.SetServerAPIOptions(api)
 	}
-	if d.options.Client != nil {
-		d.options.Client(o)
+	for _, change := range d.change {
+		change(o)
 	}
 	c.timeout = o.Timeout
 	c.Client, err = mongo.Connect(o)
 	return c, err
 }
 
-// ending is how long telling a server of ended sessions may take.
+// heartbeat is the heartbeatFrequencyMS of clients that do not set it, the least that
+// the driver takes. Its own 10 s is how long a server that an error has made Unknown may
+// stay so: the driver does not interrupt an awaitable hello to look at once.
+const heartbeat = 500 * time.Millisecond
+
+// ending is how long it may take to tell a server that sessions have ended.
 const ending = 2 * time.Second
 
 // close disconnects. It does not wait for a server that is silent.

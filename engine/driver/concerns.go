@@ -1,71 +1,35 @@
 package driver
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/tag"
 )
 
-// Common options (Unified Test Format, "Common Options").
-
-func readConcernOf(v bson.RawValue) (*readconcern.ReadConcern, error) {
-	var c readconcern.ReadConcern
-	return &c, enginekit.Fields{"level": enginekit.Set(&c.Level, bson.RawValue.StringValueOK)}.Read("readConcern", v, lacking)
-}
-
-// writeConcernOf: the driver has no wtimeout.
-func writeConcernOf(v bson.RawValue) (*writeconcern.WriteConcern, error) {
-	var c writeconcern.WriteConcern
-	return &c, enginekit.Fields{
-		"journal": enginekit.Point(&c.Journal, bson.RawValue.BooleanOK),
-		"w": enginekit.Set(&c.W, func(v bson.RawValue) (any, bool) {
-			if n, ok := whole[int](v); ok {
-				return n, true
-			}
-			return v.StringValueOK()
-		}),
-	}.Read("writeConcern", v, lacking)
-}
-
+// preferenceOf reads a read preference, of which the driver shows no fields.
 func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
-	mode := readpref.PrimaryMode
-	var o []readpref.Option
-	err := enginekit.Fields{
-		"mode": func(v bson.RawValue) (err error) {
-			name, ok := v.StringValueOK()
-			if !ok {
-				return enginekit.ErrType
-			}
-			mode, err = readpref.ModeFromString(name)
-			return err
-		},
-		"maxStalenessSeconds": func(v bson.RawValue) error {
-			n, ok := enginekit.Integer(v)
-			if !ok {
-				return enginekit.ErrType
-			}
-			if n >= 0 { // -1 is none at all
-				o = append(o, readpref.WithMaxStaleness(time.Duration(n)*time.Second))
-			}
-			return nil
-		},
-		"tagSets": func(v bson.RawValue) error {
-			var maps []map[string]string
-			if err := v.Unmarshal(&maps); err != nil {
-				return err
-			}
-			o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(maps)...))
-			return nil
-		},
-	}.Read("readPreference", v, lacking)
+	var p struct {
+		Mode                string
+		MaxStalenessSeconds *int64
+		TagSets             []map[string]string
+	}
+	if err := fillDocument(&p, "readPreference", v); err != nil {
+		return nil, err
+	}
+	mode, err := readpref.ModeFromString(cmp.Or(p.Mode, "primary"))
 	if err != nil {
 		return nil, err
+	}
+	var o []readpref.Option
+	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means that there is none
+		o = append(o, readpref.WithMaxStaleness(time.Duration(*p.MaxStalenessSeconds)*time.Second))
+	}
+	if p.TagSets != nil {
+		o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(p.TagSets)...))
 	}
 	return readpref.New(mode, o...)
 }

@@ -2,40 +2,20 @@ package driver
 
 import (
 	"runtime/debug"
-	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// Options configure the engine. The zero value is what runs use.
-type Options struct {
-	// Heartbeat is the heartbeatFrequencyMS of clients that do not set it; 0
-	// means 500 ms, the least that the driver takes. Its own 10 s is how long a
-	// server that an error has made Unknown may stay so: the driver does not
-	// interrupt an awaitable hello to look at once.
-	Heartbeat time.Duration
-	// Client changes the options of each client before it connects, after
-	// everything else. Nil changes nothing. It is called concurrently.
-	Client func(*options.ClientOptions)
-	// Now is the clock of events; nil is time.Now.
-	Now func() time.Time
-}
-
-// New makes the engine.
-func New(o Options) engine.Engine {
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 500 * time.Millisecond
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	d := &driver{options: o, table: enginekit.NewTable(rows())}
+// New makes the engine. The functions change the options of each client before it
+// connects, after everything else. They are called concurrently.
+func New(change ...func(*options.ClientOptions)) engine.Engine {
+	d := &driver{table: enginekit.NewTable(rows()), change: change}
 	d.NewTest = func() engine.Test { return newTest(d) }
 	d.Description = engine.Description{
 		Name:          "driver",
-		Version:       Version(),
+		Version:       version(),
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
 		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
@@ -46,16 +26,16 @@ func New(o Options) engine.Engine {
 // driver is the engine: what its tests share.
 type driver struct {
 	enginekit.Engine
-	options Options
-	table   enginekit.Table[row]
+	table  enginekit.Table[row]
+	change []func(*options.ClientOptions)
 }
 
 // modulePath is the driver's.
 const modulePath = "go.mongodb.org/mongo-driver/v2"
 
-// Version is that of the driver that this binary is built with, without the
+// version is that of the driver that this binary is built with, without the
 // leading v; "unknown" if the binary does not tell (as in tests).
-func Version() string {
+func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			if m.Path == modulePath {

@@ -117,7 +117,7 @@ func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.Wr
 }
 
 // clientBulkError has what the driver keeps of a client bulk write: its
-// top-level error has no labels. The driver's message tells the errors of
+// top-level error has no labels. The driver's message has the errors of
 // single writes, too, in which errorContains must find nothing
 // ("clientBulkWrite").
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {

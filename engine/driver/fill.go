@@ -17,8 +17,8 @@ import (
 )
 
 // The driver's options are structs whose fields are named as the format names
-// its arguments, but for these. A name stands for the first field that the
-// struct has.
+// its arguments, except these. A name means the first of its fields that the struct
+// has.
 var fieldNames = map[string][]string{
 	"2dsphereIndexVersion":  {"SphereVersion"},
 	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},
@@ -117,10 +117,17 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 			s, ok := v.StringValueOK()
 			return options.FullDocument(s), ok
 		})(v)
+	case *[]map[string]string:
+		err = v.Unmarshal(p)
 	case **readconcern.ReadConcern:
-		*p, err = readConcernOf(v)
-	case **writeconcern.WriteConcern:
-		*p, err = writeConcernOf(v)
+		*p = &readconcern.ReadConcern{}
+		err = fillDocument(*p, "readConcern", v)
+	case **writeconcern.WriteConcern: // of which the driver has no wtimeout
+		*p = &writeconcern.WriteConcern{}
+		err = fillDocument(*p, "writeConcern", v)
+		if n, ok := (*p).W.(int32); ok {
+			(*p).W = int(n) // the only type of numbers that the driver takes here
+		}
 	case **readpref.ReadPref:
 		*p, err = preferenceOf(v)
 	default:

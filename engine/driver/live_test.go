@@ -30,10 +30,9 @@ func start(t *testing.T) *live {
 	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	e := New(Options{})
-	t.Cleanup(func() { _ = e.Close() })
-	test, err := e.Begin(t.Context())
+	test, err := New().Begin(t.Context())
 	testkit.Check(t, err)
+	t.Cleanup(func() { _ = test.End(context.Background()) })
 	l := &live{t, test, d.URI()}
 	l.open("client", "client", `{}`)
 	l.open("database", "database", `{"client": "client", "databaseName": "db"}`)

@@ -18,7 +18,7 @@ type test struct {
 
 func newTest(d *driver) *test {
 	t := &test{driver: d}
-	t.Test = enginekit.Test{Unsupported: unsupported, Make: t.make, CloseEntity: closeEntity, Ended: func() { d.Forget(t) }}
+	t.Test = enginekit.Test{Unsupported: unsupported, Make: t.make, CloseEntity: closeEntity}
 	return t
 }
 

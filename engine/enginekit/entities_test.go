@@ -1,15 +1,12 @@
 package enginekit
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -75,32 +72,4 @@ func TestEndOfEntities(t *testing.T) {
 			testkit.Equal(t, "closed are", []any{time.Since(began), closed}, []any{time.Second, want})
 		}
 	})
-}
-
-// ending is a test that leaves its engine when it ends, as tests do.
-type ending struct {
-	engine.Test
-	of    *Engine
-	ended int
-}
-
-func (e *ending) End(context.Context) error {
-	e.ended++
-	e.of.Forget(e)
-	return errors.New("of no interest")
-}
-
-func TestEngineEndsItsTests(t *testing.T) {
-	var e Engine
-	e.NewTest = func() engine.Test { return &ending{of: &e} }
-	testkit.Check(t, e.Close())
-	a, err := e.Begin(t.Context())
-	testkit.Check(t, err)
-	b, err := e.Begin(t.Context())
-	testkit.Check(t, err)
-	_ = a.End(t.Context())
-	for range 2 {
-		testkit.Check(t, e.Close())
-	}
-	testkit.Equal(t, "each is ended once", []int{a.(*ending).ended, b.(*ending).ended}, []int{1, 1})
 }

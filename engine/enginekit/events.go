@@ -8,7 +8,8 @@ import (
 )
 
 // AddressOf takes the address out of the driver's name of a connection,
-// "host:port[-7]". Before there is a connection the name is no such thing: "".
+// "host:port[-7]". Before there is a connection, the name has another form, and the
+// address is "".
 func AddressOf(connection string) string {
 	address, _, found := strings.Cut(connection, "[-")
 	if !found {

@@ -149,7 +149,7 @@ func (k *Socket) Write(message []byte) (int, error) {
 func (k *Socket) Read(b []byte) (int, error) {
 	s := k.owner
 	open := false
-	s.change(k, func() {
+	s.Update(func() {
 		if open = k.use(); !open {
 			return
 		}
@@ -169,7 +169,7 @@ func (k *Socket) Read(b []byte) (int, error) {
 		}
 	}
 	var cause error
-	s.change(k, func() {
+	s.Update(func() {
 		k.reading = false
 		k.owed = k.owed && n == 0
 		if cause = k.cause; cause == nil && (k.closed || err == nil && k.streams && s.shut && k.held > 0) {
@@ -193,20 +193,6 @@ func (k *Socket) passes() bool {
 	}
 	k.reading = k.held > 0 && !k.closed && !k.owner.shut
 	return !k.reading
-}
-
-// change changes a socket, and wakes those who wait if its server's stream is
-// concerned.
-func (s *Sockets) change(k *Socket, change func()) {
-	s.mu.Lock()
-	asked := k.asked
-	if !asked {
-		change()
-	}
-	s.mu.Unlock()
-	if asked {
-		s.Update(change)
-	}
 }
 
 // SetDeadline sets no deadline of a socket that was closed: leave has its own.

@@ -29,8 +29,6 @@ type Test struct {
 	Make func(ctx context.Context, e engine.Entity, parent any) (any, error)
 	// CloseEntity closes an entity if it has an end. It may be called twice.
 	CloseEntity func(ctx context.Context, entity any)
-	// Ended is called at the end.
-	Ended func()
 }
 
 // Client is a client entity.
@@ -123,7 +121,6 @@ func (t *Test) Close(ctx context.Context, id string) error {
 // End closes cursors before sessions before clients.
 func (t *Test) End(ctx context.Context) error {
 	t.Entities.End(func(e any) { t.CloseEntity(ctx, e) })
-	t.Ended()
 	return nil
 }
 

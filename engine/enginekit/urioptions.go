@@ -45,7 +45,7 @@ func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 	}
 	for _, e := range elements {
 		u.Options = slices.DeleteFunc(u.Options, func(o Option) bool { return SameOption(o.Name, e.Key()) })
-		values, err := OptionValues(e.Key(), e.Value())
+		values, err := optionValues(e.Key(), e.Value())
 		if err != nil {
 			return u, fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
 		}
@@ -80,18 +80,10 @@ func SameOption(a, b string) bool {
 	return name(a) == name(b)
 }
 
-// OptionValues writes a value of uriOptions as in a connection string, without
-// escapes. An array is an option that stands several times (readPreferenceTags),
-// but for compressors, which are one list.
-func OptionValues(name string, v bson.RawValue) ([]string, error) {
-	values, err := optionValues(v)
-	if err == nil && SameOption(name, "compressors") {
-		values = []string{strings.Join(values, ",")}
-	}
-	return values, err
-}
-
-func optionValues(v bson.RawValue) ([]string, error) {
+// optionValues writes a value of uriOptions as in a connection string, without
+// escapes. An array is an option that is repeated (readPreferenceTags), except
+// compressors, which are one list.
+func optionValues(name string, v bson.RawValue) ([]string, error) {
 	switch v.Type {
 	case bson.TypeString:
 		return []string{v.StringValue()}, nil
@@ -107,24 +99,27 @@ func optionValues(v bson.RawValue) ([]string, error) {
 		items, err := v.Array().Values()
 		var all []string
 		for _, i := range items {
-			values, err := optionValues(i)
+			values, err := optionValues(name, i)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, values...)
+		}
+		if SameOption(name, "compressors") {
+			all = []string{strings.Join(all, ",")}
 		}
 		return all, err
 	case bson.TypeEmbeddedDocument:
 		elements, err := v.Document().Elements()
 		var properties []string
 		for _, e := range elements {
-			values, err := optionValues(e.Value())
+			values, err := optionValues(e.Key(), e.Value())
 			if err != nil || len(values) != 1 {
-				return nil, fmt.Errorf("property %s is no plain value", e.Key())
+				return nil, fmt.Errorf("property %s is not a plain value", e.Key())
 			}
 			properties = append(properties, e.Key()+":"+values[0])
 		}
 		return []string{strings.Join(properties, ",")}, err
 	}
-	return nil, fmt.Errorf("a value of type %v is no option", v.Type)
+	return nil, fmt.Errorf("a value of type %v is not an option", v.Type)
 }

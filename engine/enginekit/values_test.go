@@ -37,7 +37,7 @@ func TestTranscript(t *testing.T) {
 		},
 		"same": func(_ *testing.T, a []string) (string, error) { return fmt.Sprint(SameOption(a[0], a[1])), nil },
 		"option": func(t *testing.T, a []string) (string, error) {
-			got, err := OptionValues(a[0], written(t, a[1]))
+			got, err := optionValues(a[0], written(t, a[1]))
 			return fmt.Sprintf("%q", got), err
 		},
 		"address": func(_ *testing.T, a []string) (string, error) { return fmt.Sprintf("%q", AddressOf(a[0])), nil },

@@ -20,18 +20,15 @@ func Behaviours() []Behaviour {
 		{"refuses unknown kinds and options of entities", "an option that is dropped would make a test pass or fail for another reason", refusesEntities},
 		{"refuses names that are taken or not there", "the format demands an error, and the runner has only asked by name", refusesNames},
 		{"refuses unknown operations and arguments", "they must become skips with the capability named, before anything is sent", refusesOperations},
-		{"gives outcomes in the format's shapes", "matchers know shapes, not drivers", givesShapes},
-		{"gives the facts of errors", "expectError looks at each of them", givesErrors},
 		{"numbers one log of all events", "the order between command, CMAP and SDAM events is what some suites are about", ordersEvents},
 		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
-		{"keeps the runner's own commands out of the log", "a fail point is no part of a test, and has to be turned off where it was set", hidesFailPoints},
-		{"reports a session's id", "$$sessionLsid is matched against it", tellsLSID},
-		{"reports the topology", "pools are awaited, and primaries looked for, by it", tellsTopology},
-		{"takes a caller's deadline for no timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
+		{"keeps the runner's own commands out of the log", "a fail point is not part of a test, and must be turned off where it was set", hidesFailPoints},
+		{"reports a session's id", "$$sessionLsid is matched against it", reportsLSID},
+		{"reports the topology", "the runner waits for pools and looks for primaries by it", reportsTopology},
+		{"does not take a caller's deadline for timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
 		{"cancels an operation", "a test that hangs must end, and leave no connection behind", cancels},
 		{"does operations at once", "threads of a test, and tests beside each other", worksAtOnce},
-		{"keeps tests apart", "the set-up of one test stands beside the end of another", keepsApart},
-		{"kills a cursor that is closed", "cursors must not outlive a test", killsCursors},
+		{"keeps tests apart", "the set-up of one test can overlap with the end of another", keepsApart},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
 		{"ends what it gave up", "a server executes what it was sent, whether or not somebody waits: one test's command would meet the next one's fail points", endsGivenUp},
@@ -43,7 +40,7 @@ func describes(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
 	k.failIf(d.Name == "" || d.SchemaVersion == "", "it has no name, or no schema version: %q, %q", d.Name, d.SchemaVersion)
-	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some stand twice")
+	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some are listed twice")
 	for _, o := range d.Operations {
 		if kind, name, ok := strings.Cut(o, "."); !ok || kind == "" || name == "" {
 			k.fail("%q is not kind.name", o)
@@ -61,7 +58,7 @@ func refusesEntities(k *bench) {
 		{"session", `{"client": "client", "sessionOptions": {"colour": "red"}}`},
 	} {
 		err := k.entity(row.kind, "refused", row.options)
-		k.failIf(!unsupported(err), "%s with %v: got %v, want a lack that is named", row.kind, row.options, err)
+		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is missing", row.kind, row.options, err)
 	}
 }
 
@@ -94,73 +91,10 @@ func refusesOperations(k *bench) {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
 		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "colour": "red"}`)
-		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want a lack that is named", row.name, row.arguments, out.Err)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is missing", row.name, row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
 	k.failIf(len(sent) > 0, "%d commands were sent all the same", len(sent))
-}
-
-func givesShapes(k *bench) {
-	k.fill(3)
-	for _, row := range []struct{ object, name, arguments, field, want string }{
-		{"collection", "find", `{"filter": {}, "batchSize": 1}`, "", `[{"_id":1},{"_id":2},{"_id":3}]`},
-		{"collection", "find", `{"filter": {"_id": 9}}`, "", `[]`},
-		{"collection", "findOne", `{"filter": {"_id": 1}}`, "", `{"_id":1}`},
-		{"collection", "findOne", `{"filter": {"_id": 9}}`, "", `null`},
-		{"collection", "aggregate", `{"pipeline": []}`, "", `[{"_id":1},{"_id":2},{"_id":3}]`},
-		{"collection", "distinct", `{"filter": {}, "fieldName": "_id"}`, "", `[1,2,3]`},
-		{"collection", "countDocuments", `{"filter": {}}`, "", `3`},
-		{"collection", "insertOne", `{"document": {"_id": 4}}`, "insertedId", `4`},
-		{"collection", "insertMany", `{"documents": [{"_id": 5}]}`, "insertedIds", `{"0":5}`},
-		{"collection", "updateOne", `{"filter": {"_id": 6}, "update": {"$set": {"x": 1}}, "upsert": true}`, "upsertedId", `6`},
-		{"collection", "deleteOne", `{"filter": {"_id": 6}}`, "deletedCount", `1`},
-		{"collection", "findOneAndDelete", `{"filter": {"_id": 9}}`, "", `null`},
-		{"collection", "bulkWrite", `{"requests": [{"deleteOne": {"filter": {"_id": 5}}}]}`, "deletedCount", `1`},
-		{"database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`, "ok", `1.0`},
-		{"database", "dropCollection", `{"collection": "nothing"}`, "", ``},
-	} {
-		got := k.must(row.object, row.name, row.arguments)
-		if row.field != "" {
-			doc, _ := got.DocumentOK()
-			got = doc.Lookup(row.field)
-		}
-		text := written(got)
-		k.failIf(text != row.want, "%s: got %s %s, want %s", row.name, row.field, text, row.want)
-	}
-}
-
-// written shows a value as relaxed Extended JSON, none as nothing.
-func written(v bson.RawValue) string {
-	if v.Type == 0 {
-		return ""
-	}
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
-}
-
-func givesErrors(k *bench) {
-	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "errorCode": 11601, "errorLabels": ["SomeLabel"]}`)
-	out := k.do("collection", "find", all)
-	e := out.Err
-	switch {
-	case e == nil:
-		k.fail("a command that fails has no error")
-	case e.Client || e.Timeout || !e.HasCode || e.Code != 11601 || e.CodeName != "Interrupted" || !e.HasLabel("SomeLabel") || e.Message == "":
-		k.fail("the facts of an error reply: got %+v", *e)
-	case e.Response.Lookup("code").Type == 0:
-		k.fail("the reply is not there")
-	case out.Server == "":
-		k.fail("the outcome names no server")
-	}
-	k.fill(1)
-	out = k.do("collection", "insertMany", `{"documents": [{"_id": 2}, {"_id": 1}]}`)
-	k.failIf(out.Err == nil || out.Err.Client || out.Err.Code != 11000 || len(out.Err.WriteErrors[1]) == 0, "the facts of a write error: got %+v", out.Err)
-	k.failPoint(`{"times": 2}`, `{"failCommands": ["find"], "closeConnection": true}`)
-	out = k.do("collection", "find", all)
-	k.failIf(out.Err == nil || !out.Err.Client || out.Err.HasCode || out.Err.Response != nil, "the facts of a network error: got %+v", out.Err)
 }
 
 // ordersEvents: a command whose connection is closed under it.
@@ -231,40 +165,40 @@ func waitsForEvents(k *bench) {
 
 func hidesFailPoints(k *bench) {
 	out := k.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
-	k.accept(out)
+	k.failIf(out.Err != nil, "%v", out.Err)
 	k.failIf(out.Server == "", "the outcome does not name the server where the fail point is")
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {
 		k.fail("%s of %s is in the log", seen[0].Type, seen[0].Command.CommandName)
 	}
 }
 
-func tellsLSID(k *bench) {
+func reportsLSID(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
-	// What was sent without the session is not told to have been sent with it.
+	// What was sent without the session must not be reported as sent with it.
 	k.must("collection", "countDocuments", all)
-	told := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`)
 	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
-	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(told) {
-		k.fail("it reports %v, which an operation without the session sent before", told)
+	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(reported) {
+		k.fail("it reports %v, which an operation without the session sent before", reported)
 	}
-	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(told) {
-		k.fail("it reports %v and sends %v", told, lsid)
+	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(reported) {
+		k.fail("it reports %v and sends %v", reported, lsid)
 	}
 }
 
-func tellsTopology(k *bench) {
+func reportsTopology(k *bench) {
 	k.fill(1)
 	v := k.must("client", engine.OpTopology, `{}`)
-	var told struct {
+	var reported struct {
 		Type    string
 		Servers []struct{ Address, Type string }
 	}
 	doc, _ := v.DocumentOK()
-	k.check(bson.Unmarshal(doc, &told))
-	k.failIf(told.Type == "" || told.Type == "Unknown" || len(told.Servers) == 0, "got %v", v)
-	for _, s := range told.Servers {
+	k.check(bson.Unmarshal(doc, &reported))
+	k.failIf(reported.Type == "" || reported.Type == "Unknown" || len(reported.Servers) == 0, "got %v", v)
+	for _, s := range reported.Servers {
 		k.failIf(s.Address == "" || s.Type == "", "a server has no address or no type: %v", v)
 	}
 }
@@ -272,7 +206,8 @@ func tellsTopology(k *bench) {
 func ignoresDeadline(k *bench) {
 	ctx, cancel := context.WithTimeout(k.ctx, limit/2)
 	defer cancel()
-	k.accept(k.doIn(ctx, "collection", "find", all))
+	out := k.doIn(ctx, "collection", "find", all)
+	k.failIf(out.Err != nil, "%v", out.Err)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) == 0, "no command was sent")
 	if v := sent[0].Command.Command.Lookup("maxTimeMS"); v.Type != 0 {
@@ -333,33 +268,22 @@ func worksAtOnce(k *bench) {
 func keepsApart(k *bench) {
 	t, err := k.engine.Begin(k.ctx)
 	k.check(err)
-	other := &bench{ctx: k.ctx, engine: k.engine, test: t, uri: k.uri}
+	other := k.with(t)
 	err = other.open()
-	k.failIf(err != nil, "the same names in another test: %w", err)
+	k.failIf(err != nil, "the same names in another test: %v", err)
 	other.fill(1)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) > 0, "%d commands of another test in the log", len(sent))
 	k.check(t.End(k.ctx))
-	k.failIf(other.do("collection", "find", all).Err == nil, "a test that has ended goes on")
+	out := other.do("collection", "find", all)
+	k.failIf(out.Err == nil && out.Broken == nil, "a test that has ended goes on")
 	k.must("collection", "find", all)
-}
-
-func killsCursors(k *bench) {
-	k.fill(5)
-	k.accept(k.saveIn(k.ctx, "collection", "createFindCursor", `{"filter": {}, "batchSize": 2}`, "cursor"))
-	first := k.must("cursor", "iterateUntilDocumentOrError", `{}`)
-	k.failIf(first.Type != bson.TypeEmbeddedDocument, "the first document: %v", first)
-	for range 2 {
-		k.check(k.test.Close(k.ctx, "cursor"))
-	}
-	killed := k.sent(0, "killCursors")
-	k.failIf(killed != 1, "%d times killCursors, want one", killed)
 }
 
 func endsSessions(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
 	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
-	told := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`)
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
@@ -372,14 +296,14 @@ func endsSessions(k *bench) {
 		values, _ := ended.Values()
 		n := 0
 		for _, v := range values {
-			if v.Equal(told) {
+			if v.Equal(reported) {
 				n++
 			}
 		}
 		k.failIf(n != 1, "the session is ended %d times: %v", n, ended)
 		return
 	}
-	k.fail("the server is not told that the session has ended")
+	k.fail("the server does not learn that the session has ended")
 }
 
 func endsWrites(k *bench) {
@@ -423,7 +347,7 @@ func (k *bench) written() {
 	next, err := k.engine.Begin(k.ctx)
 	k.check(err)
 	defer func() { _ = next.End(k.ctx) }()
-	after := &bench{ctx: k.ctx, engine: k.engine, test: next, uri: k.uri}
+	after := k.with(next)
 	k.check(after.open())
 	n := after.count()
 	k.failIf(n != 1, "%d documents exist after the client was closed, want the one that was written", n)

@@ -28,81 +28,61 @@ type Behaviour struct {
 // comes near it.
 const limit = time.Minute
 
-// Check tries the behaviour on an engine with a deployment that has fail
-// points; uri is its connection string. It uses the database
-// "utr-enginetest" there, and closes what it opens. The error says what is
-// wrong.
-func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s took more than %s", b.Name, limit))
-	defer cancel()
-	t, err := e.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	k := &bench{ctx: ctx, engine: e, test: t, uri: uri}
-	defer func() {
-		switch stopped := recover().(type) {
-		case nil:
-		case stop:
-			err = stopped.error
-		default:
-			panic(stopped)
-		}
-		err = errors.Join(err, k.end())
-	}()
-	if err := k.open(); err != nil {
-		return err
-	}
-	b.check(k)
-	return nil
-}
-
-// Test tries every behaviour.
+// Test tries every behaviour on an engine with a deployment that has fail points;
+// uri is its connection string.
 func Test(t *testing.T, e engine.Engine, uri string) {
 	for _, b := range Behaviours() {
-		t.Run(b.Name, func(t *testing.T) {
-			if err := b.Check(t.Context(), e, uri); err != nil {
-				t.Errorf("%v\nwhy: %s", err, b.Reason)
-			}
-		})
+		t.Run(b.Name, func(t *testing.T) { b.Test(t, e, uri) })
 	}
+}
+
+// Test tries the behaviour. It uses the database "utr-enginetest" of the
+// deployment, and closes what it opens.
+func (b Behaviour) Test(t testing.TB, e engine.Engine, uri string) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("%s took more than %s", b.Name, limit))
+	defer cancel()
+	k := &bench{t: t, reason: b.Reason, ctx: ctx, engine: e, uri: uri}
+	var err error
+	k.test, err = e.Begin(ctx)
+	k.check(err)
+	defer func() {
+		if err := k.end(); err != nil {
+			t.Errorf("ending the test: %v", err)
+		}
+	}()
+	k.check(k.open())
+	b.check(k)
 }
 
 // bench is one test on the engine, with a client, a database and a collection
 // of the same names open.
 type bench struct {
+	t      testing.TB
+	reason string // of the behaviour
 	ctx    context.Context
 	engine engine.Engine
 	test   engine.Test
 	uri    string
 }
 
-// stop is what a behaviour panics with when something fails on the way to what
-// it looks at.
-type stop struct{ error }
+// with is a bench for another test on the same engine.
+func (k *bench) with(test engine.Test) *bench {
+	other := *k
+	other.test = test
+	return &other
+}
 
 // check ends the behaviour with an error, if there is one.
-func (k *bench) check(err error) {
-	if err != nil {
-		panic(stop{err})
-	}
-}
+func (k *bench) check(err error) { k.failIf(err != nil, "%v", err) }
 
 // failIf ends it with an error if something holds.
 func (k *bench) failIf(holds bool, format string, args ...any) {
 	if holds {
-		k.fail(format, args...)
+		k.t.Fatalf("%s\nwhy: %s", fmt.Sprintf(format, args...), k.reason)
 	}
 }
 
-func (k *bench) fail(format string, args ...any) { k.check(fmt.Errorf(format, args...)) }
-
-// accept ends it with the error of an operation, if there is one.
-func (k *bench) accept(out result.Outcome) {
-	if out.Err != nil {
-		k.check(out.Err)
-	}
-}
+func (k *bench) fail(format string, args ...any) { k.failIf(true, format, args...) }
 
 // all are the arguments of what looks at all documents.
 const all = `{"filter": {}}`
@@ -122,7 +102,8 @@ func (k *bench) end() error {
 	if err != nil {
 		return err
 	}
-	sweep := &bench{ctx: ctx, engine: k.engine, test: t, uri: k.uri}
+	sweep := k.with(t)
+	sweep.ctx = ctx
 	err = sweep.entity("client", "client", `{}`)
 	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
 		err = out.Err
@@ -148,15 +129,11 @@ func (k *bench) entity(kind, id, options string) error {
 }
 
 func (k *bench) doIn(ctx context.Context, object, name, arguments string) result.Outcome {
-	return k.saveIn(ctx, object, name, arguments, "")
-}
-
-func (k *bench) saveIn(ctx context.Context, object, name, arguments, as string) result.Outcome {
 	doc, err := document(arguments)
 	if err != nil {
 		return result.Outcome{Err: &result.Error{Message: err.Error()}}
 	}
-	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc, SaveAs: as})
+	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
 }
 
 func (k *bench) do(object, name, arguments string) result.Outcome {
@@ -166,7 +143,7 @@ func (k *bench) do(object, name, arguments string) result.Outcome {
 // must does an operation that has to succeed.
 func (k *bench) must(object, name, arguments string) bson.RawValue {
 	out := k.do(object, name, arguments)
-	k.failIf(out.Err != nil, "%s on %s: %w", name, object, out.Err)
+	k.failIf(out.Err != nil || out.Broken != nil, "%s on %s: %v, %v", name, object, out.Err, out.Broken)
 	return out.Value
 }
 
@@ -196,18 +173,17 @@ func failCommand(mode, data string) string {
 }
 
 // events gives the whole log of the client.
-func (k *bench) events() []result.Event { return k.eventsAfter(0) }
-
-// eventsAfter gives the events after a number.
-func (k *bench) eventsAfter(after int64) []result.Event {
-	events, err := k.test.Events(k.ctx, "client", after, 0)
+func (k *bench) events() []result.Event {
+	events, err := k.test.Events(k.ctx, "client", 0, 0)
 	k.check(err)
 	return events
 }
 
 // seen gives the events after a number, of some types.
 func (k *bench) seen(after int64, types ...result.EventType) []result.Event {
-	return slices.DeleteFunc(slices.Clone(k.eventsAfter(after)), func(e result.Event) bool { return !slices.Contains(types, e.Type) })
+	return slices.DeleteFunc(slices.Clone(k.events()), func(e result.Event) bool {
+		return e.Sequence <= after || !slices.Contains(types, e.Type)
+	})
 }
 
 // sent counts the commands of a name that were started after a number.
@@ -229,7 +205,7 @@ func (k *bench) now() int64 {
 	return log[len(log)-1].Sequence
 }
 
-// unsupported reports whether an error names a lack of the engine.
+// unsupported reports whether an error names something that the engine does not support.
 func unsupported(err error) bool {
 	var e *result.Error
 	return errors.As(err, &e) && e != nil && e.Unsupported != ""

@@ -27,7 +27,7 @@ func deployment(t *testing.T, o embedded.Options) string {
 func TestEngines(t *testing.T) {
 	reference, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
-	for name, e := range map[string]engine.Engine{"reference": reference, "driver": driver.New(driver.Options{})} {
+	for name, e := range map[string]engine.Engine{"reference": reference, "driver": driver.New()} {
 		defer func() { _ = e.Close() }()
 		for on, o := range map[string]embedded.Options{
 			"replica set":   {Topology: embedded.ReplicaSet},

@@ -29,7 +29,7 @@ type child struct {
 	in      io.WriteCloser // its standard input
 	out     io.ReadCloser  // its standard output
 	errors  io.ReadCloser  // its standard error
-	words   tail           // the end of that
+	words   []byte         // the end of that, when talking is over
 	gone    chan struct{}  // closed when it has ended and was reaped
 	state   *os.ProcessState
 	talking sync.WaitGroup // until standard error is at its end
@@ -60,7 +60,7 @@ func start(command, environment []string, dir string) (*child, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start the adapter: %w", err)
 	}
-	c.talking.Go(func() { _, _ = io.Copy(&c.words, c.errors) })
+	c.talking.Go(func() { c.words = ending(c.errors) })
 	return c, nil
 }
 
@@ -87,56 +87,31 @@ func (c *child) finish(problem error) error {
 	if ended {
 		how = fmt.Sprintf("the adapter ended with %s", c.state)
 	}
-	return &Failure{Problem: fmt.Errorf("%w; %s", problem, how), LastWords: strings.TrimSpace(c.words.String())}
+	if words := strings.TrimSpace(string(c.words)); words != "" {
+		how += "; its last words:\n" + words
+	}
+	return fmt.Errorf("%w; %s", problem, how)
 }
 
 // ends waits until the adapter has ended, up to a limit.
 func (c *child) ends(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-c.gone:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }
 
-// Failure is what is wrong with an adapter.
-type Failure struct {
-	Problem error
-	// LastWords is the end of what the adapter wrote to standard error.
-	LastWords string
-}
-
-// Error names the problem and the last words.
-func (f *Failure) Error() string {
-	if f.LastWords == "" {
-		return f.Problem.Error()
+// ending reads everything, and returns the end of it.
+func ending(r io.Reader) (kept []byte) {
+	part := make([]byte, lastWords)
+	for {
+		n, err := r.Read(part)
+		kept = append(kept, part[:n]...)
+		kept = kept[max(0, len(kept)-lastWords):]
+		if err != nil {
+			return kept
+		}
 	}
-	return fmt.Sprintf("%v; its last words:\n%s", f.Problem, f.LastWords)
-}
-
-// Unwrap returns the problem.
-func (f *Failure) Unwrap() error { return f.Problem }
-
-// tail keeps the end of what is written to it. Methods may be called concurrently.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-lastWords):]...)
-	t.text = t.text[max(0, len(t.text)-lastWords):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }

@@ -21,12 +21,15 @@ const (
 	grace = 3 * time.Second
 )
 
-// conversation is the exchange of messages with one adapter. Calls may be made
-// concurrently. After a failure every call returns that failure.
+// conversation is the exchange of messages between utr and one adapter, as one of them
+// sees it. Calls may be made concurrently. After a failure every call returns that
+// failure.
 type conversation struct {
-	lines  chan []byte               // to be written
-	finish func(problem error) error // ends the adapter; returns the problem with what else is known of it
-	ended  chan struct{}             // closed after why is set
+	lines   chan []byte               // to be written
+	finish  func(problem error) error // in utr: ends the adapter; returns the problem with what else is known of it
+	serve   func(m message) error     // in an adapter: begins to serve a call of utr
+	ended   chan struct{}             // closed after why is set
+	written chan struct{}             // closed when nothing more is written
 
 	why error
 
@@ -36,15 +39,23 @@ type conversation struct {
 	over bool
 }
 
-// converse begins a conversation. It reads until in ends; finish must make it end.
+// converse begins a conversation with an adapter. It reads until in ends; finish must
+// make it end.
 func converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
-	c := &conversation{lines: make(chan []byte), finish: finish, ended: make(chan struct{}), open: map[int64]chan message{}}
-	go c.read(in)
+	c := newConversation(out)
+	c.finish = finish
+	go func() { c.fail(c.read(in)) }()
+	return c
+}
+
+func newConversation(out io.Writer) *conversation {
+	c := &conversation{lines: make(chan []byte), ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
 	go c.write(out)
 	return c
 }
 
 func (c *conversation) write(out io.Writer) {
+	defer close(c.written)
 	for {
 		select {
 		case line := <-c.lines:
@@ -58,7 +69,8 @@ func (c *conversation) write(out io.Writer) {
 	}
 }
 
-func (c *conversation) read(in io.Reader) {
+// read reads messages until one of them is wrong, or none comes any more.
+func (c *conversation) read(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, err := readLine(lines, maxLine)
@@ -66,8 +78,7 @@ func (c *conversation) read(in io.Reader) {
 			err = c.take(line)
 		}
 		if err != nil {
-			c.fail(err)
-			return
+			return err
 		}
 	}
 }
@@ -114,6 +125,8 @@ func (c *conversation) take(line []byte) error {
 	switch {
 	case m.JSONRPC != version:
 		return fmt.Errorf("a message without \"jsonrpc\":%q: %s", version, excerpt(line))
+	case m.Method != "" && c.serve != nil:
+		return c.serve(m)
 	case m.Method == "" && m.ID == nil && m.Error != nil:
 		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
 	case m.ID == nil:
@@ -163,7 +176,8 @@ func decode(data []byte, into any) error {
 
 // call makes a call and decodes its result. callback, which may be nil, serves the
 // adapter's calls of callback for it. The end of ctx cancels it: the adapter may then
-// reply at once, and has failed if it does not reply within the grace.
+// reply at once, and has failed if it does not reply within the grace. An adapter cannot
+// cancel its own calls, and only stops waiting.
 func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
 	id, inbox, err := c.register()
 	if err != nil {
@@ -199,6 +213,9 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				return id, nil
 			}
 		case <-over:
+			if c.serve != nil {
+				return id, ctx.Err()
+			}
 			over, late = nil, time.After(grace)
 			if out == nil {
 				if line, err = request(nil, noteCancel, cancelParams{ID: id}); err == nil {
@@ -220,7 +237,10 @@ func (c *conversation) fail(problem error) {
 	c.over = true
 	c.mu.Unlock()
 	if first {
-		c.why = c.finish(problem)
+		if c.finish != nil {
+			problem = c.finish(problem)
+		}
+		c.why = problem
 		close(c.ended)
 	}
 }

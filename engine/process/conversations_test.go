@@ -101,7 +101,7 @@ func TestAdapterSide(t *testing.T) {
 		d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"})
 		testkit.Check(t, err)
 		t.Cleanup(func() { testkit.Check(t, d.Close()) })
-		e := driver.New(driver.Options{})
+		e := driver.New()
 		t.Cleanup(func() { testkit.Check(t, e.Close()) })
 		p := serveTo(t, brief{e})
 		var told strings.Builder

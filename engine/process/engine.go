@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -150,15 +149,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return converse(conn, conn, func(problem error) error { return errors.Join(problem, hangUp(conn)) }), nil
-}
-
-// hangUp closes a connection, which may be closed already.
-func hangUp(conn io.Closer) error {
-	if err := conn.Close(); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
+	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil
 }
 
 // greet exchanges versions, and keeps the adapter's description.

@@ -87,7 +87,7 @@ func TestVersions(t *testing.T) {
 // driver sleeps, nothing.
 func TestDriver(t *testing.T) {
 	suites := append(bench.Load(t, bench.Own(t, "retryable-reads")), bench.Load(t, bench.Own(t, "retryable-writes"))...)
-	b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
+	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
 	suites = bench.Some(suites, testkit.Chance(t, 8))
 	b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(adapterMode) == "" {
 		os.Exit(m.Run())
 	}
-	if err := process.Serve(context.Background(), driver.New(driver.Options{}), os.Stdin, os.Stdout); err != nil {
+	if err := process.Serve(context.Background(), driver.New(), os.Stdin, os.Stdout); err != nil {
 		_, _ = os.Stderr.WriteString(err.Error())
 		os.Exit(1)
 	}
@@ -39,7 +39,7 @@ func BenchmarkProcess(b *testing.B) {
 	for _, row := range []struct {
 		who    string
 		engine engine.Engine
-	}{{"inside", driver.New(driver.Options{})}, {"adapter", behind}} {
+	}{{"inside", driver.New()}, {"adapter", behind}} {
 		b.Run("who="+row.who, func(b *testing.B) {
 			ctx := context.Background()
 			t, err := row.engine.Begin(ctx)

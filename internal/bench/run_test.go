@@ -60,7 +60,7 @@ func BenchmarkRunGrowth(b *testing.B) {
 // test went: in the server, in waits that suites ask for, and in all the rest.
 func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology deployment.Topology) {
 	b.Helper()
-	var e engine.Engine = driver.New(driver.Options{})
+	var e engine.Engine = driver.New()
 	config := runner.Config{Jobs: jobs}
 	if who == "driver" {
 		config.KnownFailing = testbench.KnownFailing(b, "driver", suites)

@@ -62,7 +62,7 @@ func TestExperiment(t *testing.T) {
 // A program adds an engine, which runs suites by its name. It cannot have every name.
 func TestAddEngine(t *testing.T) {
 	b := realBench(t)
-	mine := func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }
+	mine := func() (engine.Engine, error) { return driver.New(), nil }
 	testkit.Check(t, b.AddEngine("mine", mine))
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
 	b.expect(t, "a run", "run --engine mine --run same x.yml --run both --skip not", 0, "1 passed")

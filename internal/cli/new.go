@@ -20,7 +20,7 @@ func New() *Program {
 			referenceEngine: func(o EngineOptions) (engine.Engine, error) {
 				return reference.New(reference.Options{Policy: o.Policy, Backoff: reference.Backoff(o.Backoff)})
 			},
-			"driver": withoutOptions("driver", func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }),
+			"driver": withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
 		},
 		Embedded:      deployment.OpenEmbedded,
 		Cluster:       deployment.OpenCluster,

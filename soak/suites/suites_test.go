@@ -45,7 +45,7 @@ func TestDriver(t *testing.T) {
 	suites := bench.Load(t, folders(t)...)
 	for _, version := range embedded.Versions() {
 		t.Run(version, func(t *testing.T) {
-			b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Version: version})
+			b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Version: version})
 			b.Config.Jobs = 8
 			b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
