@@ -16,13 +16,13 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// drawn writes a plan down: waves by lines, then the sets.
+// drawn writes a plan down: mongods, mongoses, and the sets.
 func drawn(t *testing.T, p Plan) string {
 	var lines []string
 	seen := make(map[string]bool)
-	for _, wave := range p.Waves {
+	for _, all := range [][]Process{p.Mongods, p.Mongoses} {
 		var names []string
-		for _, process := range wave {
+		for _, process := range all {
 			if seen[process.Name] {
 				t.Errorf("two processes have the name %s, and its files", process.Name)
 			}
@@ -36,7 +36,9 @@ func drawn(t *testing.T, p Plan) string {
 			}
 			names = append(names, name)
 		}
-		lines = append(lines, strings.Join(names, " "))
+		if names != nil {
+			lines = append(lines, strings.Join(names, " "))
+		}
 	}
 	for _, s := range p.Sets {
 		kind := map[[2]bool]string{{true, false}: " config", {false, true}: " shard"}[[2]bool{s.Config, s.Shard}]
