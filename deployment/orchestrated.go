@@ -76,7 +76,7 @@ func (c OrchestratedCluster) String() string {
 // topology is what the configuration will give.
 func (c OrchestratedCluster) topology() Topology {
 	switch {
-	case c.Configuration.LoadBalanced():
+	case c.Configuration.LoadBalanced:
 		return LoadBalanced
 	case c.Configuration.Kind == orchestration.ShardedCluster:
 		return Sharded
@@ -146,7 +146,7 @@ const certificateFolder = ".evergreen/x509gen"
 // certify makes certificates for presets with TLS where nobody has said which
 // there are, and the service can read ours: on this machine.
 func (s *orchestrated) certify(ctx context.Context) error {
-	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles() }
+	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles }
 	if !slices.ContainsFunc(s.Clusters, needs) {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (s *orchestrated) open(ctx context.Context) error {
 	for _, c := range s.Clusters {
 		if c.ID == "" {
 			made += each
-			parameters = append(parameters, c.Configuration.Parameters()...)
+			parameters = append(parameters, c.Configuration.Parameters...)
 		}
 	}
 	var groups [][]*poolSlot
@@ -249,7 +249,7 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, foun
 // after an error.
 func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (_ pooled, err error) {
 	hidden := secret.NewKeeper()
-	for _, word := range c.Secrets() {
+	for _, word := range c.Secrets {
 		s.Secret(word)
 		hidden.Learn(word)
 	}
@@ -286,7 +286,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	if err != nil {
 		return nil, err
 	}
-	if own.direct, err = s.connectionString(answer, c.TLS(), c.CAFile()); err != nil {
+	if own.direct, err = s.connectionString(answer, c.TLS, c.CAFile); err != nil {
 		return nil, err
 	}
 	if err := s.await(ctx, own.direct); err != nil {
