@@ -19,7 +19,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 // OrchestrationOptions says which clusters of an orchestration service to use.
@@ -357,7 +356,7 @@ func (s *orchestrated) await(ctx context.Context, text string) error {
 	if err != nil && !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {
 		err = fmt.Errorf("%w (the service calls its servers localhost: start it with --bind, and MO_HOST set, for other machines)", err)
 	}
-	return u.redact(context.WithoutCancel(ctx), err)
+	return u.redact(err)
 }
 
 // connectionString puts together what the service says and what it does not
@@ -410,11 +409,11 @@ func (s *orchestrated) right(ctx context.Context, c *cluster, direct string) err
 	if err := s.await(ctx, direct); err != nil {
 		return err
 	}
-	if swept := clearFailPoints(ctx, c.uri, c.description, nil); len(swept.Unasked) > 0 {
-		return errors.Join(swept.Unasked...)
+	if _, unasked := clearFailPoints(ctx, c.uri, c.description, nil); len(unasked) > 0 {
+		return errors.Join(unasked...)
 	}
-	return c.uri.look(ctx, mendLimit, func(ctx context.Context, client *mongo.Client) error {
-		_, err := ask(ctx, client, "ping", 1)
+	return c.uri.look(ctx, mendLimit, func(ctx context.Context, run runs) error {
+		_, err := run.ask(ctx, "ping", 1)
 		return err
 	})
 }

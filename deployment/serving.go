@@ -81,7 +81,7 @@ func greetings(ctx context.Context, u uri, hosts []string) map[string]greeting {
 	var mu sync.Mutex
 	for _, host := range hosts {
 		all.Go(func() {
-			hello, err := u.bare(ctx, host, "admin", bson.D{{Key: "isMaster", Value: 1}})
+			hello, err := u.bare(host).ask(ctx, "isMaster", 1)
 			mu.Lock()
 			defer mu.Unlock()
 			said[host] = greeting{hello, err}

@@ -348,31 +348,8 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 // free removes the lock of a run that is gone, and turns off fail points.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string) error {
-	target := deployment.Target{URI: uri, ServerAPI: x.serverAPI}
-	off, err := deployment.Unblock(ctx, target)
-	x.turnedOff(off)
-	if err != nil {
-		return err
-	}
-	holder, removed, err := deployment.ClearLock(ctx, target)
-	switch {
-	case err != nil:
-		return err
-	case holder != nil && !removed:
-		return fmt.Errorf("it is in use by %s", holder)
-	case removed:
+	return deployment.Clean(ctx, uri, x.serverAPI, func(what string) {
 		x.gone++
-		x.say("removed: the lock of %s", holder)
-	}
-	swept, err := deployment.ClearFailPoints(ctx, target)
-	x.turnedOff(swept.Off)
-	return errors.Join(append(swept.Unasked, err)...)
-}
-
-// turnedOff prints fail points that were turned off.
-func (x *cleaner) turnedOff(off []deployment.LeftFailPoint) {
-	for _, f := range off {
-		x.gone++
-		x.say("turned off: %s", x.c.secrets.Hide(f.String()))
-	}
+		x.say("%s", x.c.secrets.Hide(what))
+	})
 }
