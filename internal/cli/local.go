@@ -35,6 +35,7 @@ const maxLocalShards = 16
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (_ deployment.Source, err error) {
 	o := l.LocalOptions
 	o.EmbeddedOptions = r.deployment.options()
+	o.Version = "" // the binaries have their own
 	if o.Ledger, err = c.runLedger(); err != nil {
 		return nil, err
 	}
