@@ -73,7 +73,7 @@ type cleaner struct {
 	older                   time.Duration
 
 	c        *call
-	known    secret.Text // a connection string with its password
+	known    string // a connection string with its password
 	named    *orchestration.Client
 	services map[string]service // by URL
 	gone     int                // leftovers that were removed
@@ -89,12 +89,12 @@ type service struct {
 
 func (x *cleaner) act(ctx context.Context, c *call) error {
 	x.c = c
-	x.known = secret.New(c.env(envURI)) // gives a password only: that deployment is not to be cleaned
+	x.known = c.env(envURI) // gives a password only: that deployment is not to be cleaned
 	if x.flags.Changed("uri") {
 		if err := deployment.CheckURI(x.uri); err != nil {
 			return usage("--uri: %w", err)
 		}
-		x.known = secret.New(x.uri)
+		x.known = x.uri
 	}
 	if x.flags.Changed("orchestration") {
 		s, err := openService(x.service)
@@ -133,7 +133,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}
 	if x.flags.Changed("uri") && !x.dryRun {
 		if err := x.free(ctx, x.uri); err != nil {
-			x.failed("clean the deployment at "+x.known.String(), err)
+			x.failed("clean the deployment at "+c.secrets.Hide(x.known), err)
 		}
 	}
 	x.say("%s", x.summary())
@@ -337,8 +337,8 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestratio
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.known.Reveal() != "" && secret.Hide(x.known.Reveal()) == e.URI:
-		uri = x.known.Reveal()
+	case x.known != "" && secret.Hide(x.known) == e.URI:
+		uri = x.known
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
 	}
