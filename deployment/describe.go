@@ -61,10 +61,11 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 // greet asks for topology and hosts. Only members of a replica set name each
 // other: a mongos does not even tell its own address.
 func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
-	hello, err := run.ask(ctx, "hello", 1)
+	reply, err := run.ask(ctx, "hello", 1)
 	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
-		hello, err = run.ask(ctx, "isMaster", 1)
+		reply, err = run.ask(ctx, "isMaster", 1)
 	}
+	hello, err := wire.ReadHello(reply, err)
 	if err != nil {
 		return d, err
 	}
@@ -72,11 +73,11 @@ func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
 	switch {
 	case strings.EqualFold(u.get("loadBalanced"), "true"):
 		d.Topology = LoadBalanced
-	case text(hello, "msg") == "isdbgrid":
+	case hello.Mongos():
 		d.Topology = Sharded
-	case text(hello, "setName") != "":
+	case hello.SetName != "":
 		d.Topology = ReplicaSet
-		d.Hosts = texts(hello, "hosts")
+		d.Hosts = hello.Hosts
 	default:
 		d.Topology = Single
 	}

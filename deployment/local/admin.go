@@ -57,35 +57,9 @@ func runBy(ctx context.Context, on string, o *options.ClientOptions, command bso
 	return err
 }
 
-// state is what a server says of itself.
-type state uint8
-
-const (
-	starting state = iota // or recovering, or a member of a set that is not initiated
-	primary               // or a standalone
-	secondary
-	router
-)
-
-// hello asks a server for its state, by the name that all versions know.
-func (s *server) hello(ctx context.Context) (state, error) {
-	reply, err := s.run(ctx, bson.D{{Key: "isMaster", Value: 1}})
-	switch {
-	case err != nil:
-		return starting, err
-	case reply.Lookup("msg").Type == bson.TypeString: // isdbgrid
-		return router, nil
-	case isTrue(reply.Lookup("ismaster")):
-		return primary, nil
-	case isTrue(reply.Lookup("secondary")):
-		return secondary, nil
-	}
-	return starting, nil
-}
-
-func isTrue(v bson.RawValue) bool {
-	b, ok := v.BooleanOK()
-	return ok && b
+// hello asks a server what it is.
+func (s *server) hello(ctx context.Context) (wire.Hello, error) {
+	return wire.ReadHello(s.run(ctx, bson.D{{Key: "isMaster", Value: 1}}))
 }
 
 // errStranger says that another server has the port.
@@ -147,9 +121,9 @@ func (s *server) answering(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case s.Role == RoleMongos && now != router:
+		case s.Role == RoleMongos && !now.Mongos():
 			return errStranger
-		case s.Role == RoleStandalone && now != primary:
+		case s.Role == RoleStandalone && !now.Writable:
 			return errors.New("it does not take writes")
 		}
 		return s.ours(ctx)
@@ -203,17 +177,17 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 	}
 	var pushed time.Time
 	return await(ctx, fmt.Sprintf("replica set %s to have a primary and %d secondaries", set.Name, len(members)-1), func(ctx context.Context) error {
-		states := make([]state, len(members))
+		said := make([]wire.Hello, len(members))
 		for i, m := range members {
-			if states[i], err = m.hello(ctx); err != nil {
+			if said[i], err = m.hello(ctx); err != nil {
 				return fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
-		lacking := lacks(states)
+		lacking, elected := lacks(said)
 		// A set elects a primary by itself, after its election time-out of 10 s:
 		// asked to, a member does not wait. It is refused as long as the others
 		// have not heard of the set. A set of one does not wait either.
-		if lacking != nil && len(members) > 1 && !slices.Contains(states, primary) && time.Since(pushed) > stepUpPause {
+		if lacking != nil && len(members) > 1 && !elected && time.Since(pushed) > stepUpPause {
 			_ = members[0].standForElection(ctx)
 			pushed = time.Now()
 		}
@@ -235,16 +209,23 @@ func (s *server) standForElection(ctx context.Context) error {
 	return s.runAs(ctx, system, command)
 }
 
-// lacks says what is missing in a replica set, nil if nothing is.
-func lacks(states []state) error {
-	count := make(map[state]int)
-	for _, s := range states {
-		count[s]++
+// lacks says what is missing in a replica set by what its members said, nil if nothing
+// is, and whether it has a primary.
+func lacks(said []wire.Hello) (missing error, elected bool) {
+	primaries, secondaries := 0, 0
+	for _, h := range said {
+		switch {
+		case h.Writable:
+			primaries++
+		case h.Secondary:
+			secondaries++
+		}
 	}
-	if count[primary] == 1 && count[primary]+count[secondary] == len(states) {
-		return nil
+	others := len(said) - primaries - secondaries
+	if primaries == 1 && others == 0 {
+		return nil, true
 	}
-	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", count[primary], count[secondary], len(states)-count[primary]-count[secondary])
+	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", primaries, secondaries, others), primaries > 0
 }
 
 // permanent is an error that does not go away by waiting.

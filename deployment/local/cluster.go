@@ -284,7 +284,7 @@ func (c *Cluster) addUser(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if now == primary || now == router {
+		if now.Writable {
 			c.user = &user
 			return s.createUser(ctx, user, known)
 		}

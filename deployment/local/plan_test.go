@@ -13,6 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -82,12 +83,14 @@ var commands = testkit.Commands{
 		text, err := bson.MarshalExtJSON(initiation(Set{Name: name, Config: kind == "of config servers"}, strings.Fields(a[1])), false, false)
 		return string(text), err
 	},
-	"set": func(_ *testing.T, a []string) (string, error) { // the states of its members
-		var states []state
+	"set": func(t *testing.T, a []string) (string, error) { // the states of its members
+		var said []wire.Hello
 		for _, word := range strings.Fields(a[0]) {
-			states = append(states, map[string]state{"primary": primary, "secondary": secondary}[word])
+			said = append(said, wire.Hello{Writable: word == "primary", Secondary: word == "secondary"})
 		}
-		return fmt.Sprint("lacks: ", lacks(states)), nil
+		missing, elected := lacks(said)
+		testkit.Equal(t, "it has a primary", elected, strings.Contains(a[0], "primary"))
+		return fmt.Sprint("lacks: ", missing), nil
 	},
 	"version": func(_ *testing.T, a []string) (string, error) { // what a program says
 		v, err := parseVersion(strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace(a[0]))
