@@ -23,6 +23,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/internal/certificate"
 )
 
 // Topology is the shape of a deployment.
@@ -130,9 +131,15 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, err
 	}
 	if options.TLS {
-		if config.TLS, d.ca, err = certificate(options.Host); err != nil {
+		made, err := certificate.New(options.Host)
+		if err != nil {
 			return nil, err
 		}
+		pair, err := tls.X509KeyPair(made.Server, made.Server)
+		if err != nil {
+			return nil, err
+		}
+		config.TLS, d.ca = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, made.CA
 	}
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx); err != nil {
@@ -256,7 +263,12 @@ func (d *Deployment) Hosts() []string {
 func (d *Deployment) CA() []byte { return slices.Clone(d.ca) }
 
 // ClientTLS is what a Go client needs to use TLS, nil without TLS.
-func (d *Deployment) ClientTLS() *tls.Config { return trust(d.ca) }
+func (d *Deployment) ClientTLS() *tls.Config {
+	if d.ca == nil {
+		return nil
+	}
+	return certificate.Trust(d.ca)
+}
 
 // URI is the connection string with all seeds. It holds the password of the
 // first user: do not print it.

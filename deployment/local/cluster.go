@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -245,7 +244,7 @@ const keyBytes = 96
 
 // writeSecrets writes the file that holds the servers' password among themselves,
 // and certificates.
-func (c *Cluster) writeSecrets(context.Context) error {
+func (c *Cluster) writeSecrets(context.Context) (err error) {
 	if c.options.Shape.Auth {
 		for len(c.key) < keyBytes {
 			c.key += rand.Text()
@@ -258,14 +257,9 @@ func (c *Cluster) writeSecrets(context.Context) error {
 	if !c.options.Shape.TLS {
 		return nil
 	}
-	authority, err := WriteCertificates(c.Folder())
-	if err != nil {
-		return err
-	}
 	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), caFile), filepath.Join(c.Folder(), serverFile)
-	c.secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
-	c.secure.RootCAs.AddCert(authority)
-	return nil
+	c.secure, err = WriteCertificates(c.Folder())
+	return err
 }
 
 // addUser makes the user of the cluster, if it is to have one, where clients come in:
