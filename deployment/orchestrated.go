@@ -298,11 +298,11 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	o := ClusterOptions{URI: direct, ServerAPI: s.ServerAPI, Note: s.Note}
 	if len(balanced) > 0 {
-		var b *local.Balancers
-		if b, o.URI, o.SingleURI, err = balance(direct, balanced); err != nil {
+		var balancers resource
+		if balancers, o.URI, o.SingleURI, err = balance(direct, balanced); err != nil {
 			return nil, err
 		}
-		resources = append(resources, closer(func() error { b.Close(); return nil }))
+		resources = append(resources, balancers)
 	}
 	opened, err := openCluster(ctx, o)
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 }
 
 // balance puts load balancers in front of the routers of a cluster.
-func balance(uri string, ports []int) (b *local.Balancers, all, single string, err error) {
+func balance(uri string, ports []int) (_ resource, all, single string, err error) {
 	u, err := parseURI(uri)
 	if err != nil {
 		return nil, "", "", err
@@ -332,11 +332,13 @@ func balance(uri string, ports []int) (b *local.Balancers, all, single string, e
 		}
 		targets = append(targets, net.JoinHostPort(name, strconv.Itoa(ports[i])))
 	}
-	if b, err = local.NewBalancers(targets); err != nil {
+	b, err := local.NewBalancers(targets)
+	if err != nil {
 		return nil, "", "", err
 	}
 	u = u.with("loadBalanced", "true")
-	return b, u.at(b.All.Address()).String(), u.at(b.First.Address()).String(), nil
+	balancers := closer(func() error { b.Close(); return nil })
+	return balancers, u.at(b.All.Address()).String(), u.at(b.First.Address()).String(), nil
 }
 
 // await waits until a cluster serves.

@@ -184,7 +184,7 @@ func TestOrchestratedPool(t *testing.T) {
 
 // A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
-	b, all, one, err := balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
+	balancers, all, one, err := balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
 	testkit.Check(t, err)
 	const options = "/?w=1&loadBalanced=true"
 	for _, text := range []string{all, one} {
@@ -196,7 +196,7 @@ func TestOrchestratedBalancers(t *testing.T) {
 	}
 	_, _, _, err = balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	b.Close()
+	testkit.Check(t, balancers.Close(t.Context()))
 	_, err = net.Dial("tcp", parsed(t, all).hosts[0])
 	testkit.Fails(t, err)
 }
