@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
@@ -53,7 +52,7 @@ func CheckURI(s string) error {
 	if err != nil || u.scheme == "mongodb+srv" { // the rest stands in the domain name system
 		return err
 	}
-	return u.redact(context.Background(), options.Client().ApplyURI(s).Validate())
+	return u.redact(options.Client().ApplyURI(s).Validate())
 }
 
 // OpenCluster looks at a deployment that somebody else runs, and gives a
@@ -191,13 +190,13 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	}
 	d := &c.description
 	meet := func() error {
-		return failed(u.look(ctx, o.Timeout, func(ctx context.Context, client *mongo.Client) (err error) { *d, err = greet(ctx, client, u); return }))
+		return failed(u.look(ctx, o.Timeout, func(ctx context.Context, run runs) (err error) { *d, err = greet(ctx, run, u); return }))
 	}
 	if err := meet(); err != nil {
 		if o.Lock == nil {
 			return nil, err
 		}
-		off, blocked := unblock(ctx, u)
+		off, blocked := u.unblock(ctx)
 		if held := new(lock.HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}
@@ -219,13 +218,13 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		if err := c.hold(ctx, u, o); err != nil {
 			return nil, err
 		}
-		swept := clearFailPoints(ctx, u, *d, o.FailPoints)
-		tell(o.Note, swept.Off)
-		for _, err := range swept.Unasked {
+		off, unasked := clearFailPoints(ctx, u, *d, o.FailPoints)
+		tell(o.Note, off)
+		for _, err := range unasked {
 			o.Note(err.Error())
 		}
 	}
-	if err := u.look(ctx, o.Timeout, func(ctx context.Context, client *mongo.Client) error { return describe(ctx, client, u, d) }); err != nil {
+	if err := u.look(ctx, o.Timeout, func(ctx context.Context, run runs) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
 	single := o.URI
@@ -243,7 +242,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 }
 
 // tell reports fail points that were on.
-func tell(note func(string), off []LeftFailPoint) {
+func tell(note func(string), off []leftFailPoint) {
 	for _, left := range off {
 		note("left over from an earlier run, and turned off: " + left.String())
 	}

@@ -84,7 +84,6 @@ func TestUnreachable(t *testing.T) {
 		const gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=3600000"
 		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: gone, Lock: &lock.Options{}})
 		testkit.Fails(t, err, "nothing listens there")
-		_, _, err = ClearLock(testkit.Context(t), Target{URI: gone})
-		testkit.Fails(t, err, "nothing listens there")
+		testkit.Fails(t, Clean(testkit.Context(t), gone, "", nil), "nothing listens there")
 	})
 }

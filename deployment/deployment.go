@@ -59,16 +59,30 @@ func (d Description) named() Description {
 // them: a replica set meets most requirements.
 func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalanced, Single} }
 
-// offered gives what can be started of a topology: without and with access
-// control, unless auth says which.
-func (d Description) offered(t Topology, auth *bool) (offers []Description) {
-	d.Topology, d.Hosts, d.ReplicaSetShards = t, nil, t == Sharded || t == LoadBalanced
-	for _, d.Auth = range []bool{false, true} {
-		if auth == nil || *auth == d.Auth {
-			offers = append(offers, d.named())
+// offers gives what can be started of the topologies that are asked for, or of all if
+// none is: without and with access control, unless auth says which. A topology that
+// cannot be had is left out, or is an error if it must be there.
+func (d Description) offers(asked []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
+	if len(asked) == 0 {
+		asked = preferred()
+	}
+	for _, d.Topology = range asked {
+		if !slices.Contains(preferred(), d.Topology) {
+			return nil, fmt.Errorf("topology %q cannot be started", d.Topology)
+		}
+		if err := can(d.Topology); err != nil && must {
+			return nil, err
+		} else if err != nil {
+			continue
+		}
+		d.Hosts, d.ReplicaSetShards = nil, d.Topology == Sharded || d.Topology == LoadBalanced
+		for _, d.Auth = range []bool{false, true} {
+			if auth == nil || *auth == d.Auth {
+				offers = append(offers, d.named())
+			}
 		}
 	}
-	return offers
+	return offers, nil
 }
 
 // Servers gives topology and full version of each description, in order, without

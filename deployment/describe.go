@@ -13,42 +13,34 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/unified-test-runner/utr/deployment/wire"
-	"github.com/unified-test-runner/utr/internal/secret"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
 )
 
 // lookTimeout is long enough for an election.
 const lookTimeout = 10 * time.Second
 
-// look asks a deployment something by a client of ours, within a limit. The error is
-// in plain words, without credentials.
-func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, *mongo.Client) error) error {
+// runs runs a command on a database of a server or deployment.
+type runs func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+
+// ask asks for something about the server.
+func (run runs) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
+	return run(ctx, "admin", bson.D{{Key: name, Value: value}})
+}
+
+// look asks a deployment something by a client of ours, over one connection, within a
+// limit. The error is in plain words, without credentials.
+func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runs) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
 	defer cancel()
-	client, err := mongo.Connect(u.client("utr"))
+	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1))
 	if err == nil {
 		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-		err = ask(ctx, client)
+		o := options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())
+		err = ask(ctx, func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+			return client.Database(database).RunCommand(ctx, command, o).Raw()
+		})
 	}
 	return u.plain(ctx, err)
-}
-
-// plain says why a look failed in a person's words, without credentials.
-func (u uri) plain(ctx context.Context, err error) error {
-	return u.redact(context.WithoutCancel(ctx), unreachable(ctx, err, u))
-}
-
-// redact keeps credentials out of an error, and says which wait a time-out
-// ended.
-func (u uri) redact(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	message := err.Error()
-	if ctx.Err() != nil {
-		message = context.Cause(ctx).Error() + ": " + message
-	}
-	return errors.New(secret.NewKeeper(u.String()).Hide(message))
 }
 
 // probe asks a deployment what it is.
@@ -57,28 +49,23 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 	if err != nil {
 		return d, err
 	}
-	err = u.look(ctx, lookTimeout, func(ctx context.Context, client *mongo.Client) error {
-		if d, err = greet(ctx, client, u); err != nil {
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runs) error {
+		if d, err = greet(ctx, run, u); err != nil {
 			return err
 		}
-		return describe(ctx, client, u, &d)
+		return describe(ctx, run, u, &d)
 	})
 	return d, err
 }
 
-// ask runs a command of a look.
-func ask(ctx context.Context, client *mongo.Client, name string, value any) (bson.Raw, error) {
-	o := options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())
-	return client.Database("admin").RunCommand(ctx, bson.D{{Key: name, Value: value}}, o).Raw()
-}
-
 // greet asks for topology and hosts. Only members of a replica set name each
 // other: a mongos does not even tell its own address.
-func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
-	hello, err := ask(ctx, client, "hello", 1)
+func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
+	reply, err := run.ask(ctx, "hello", 1)
 	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
-		hello, err = ask(ctx, client, "isMaster", 1)
+		reply, err = run.ask(ctx, "isMaster", 1)
 	}
+	hello, err := wire.ReadHello(reply, err)
 	if err != nil {
 		return d, err
 	}
@@ -86,11 +73,11 @@ func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err
 	switch {
 	case strings.EqualFold(u.get("loadBalanced"), "true"):
 		d.Topology = LoadBalanced
-	case text(hello, "msg") == "isdbgrid":
+	case hello.Mongos():
 		d.Topology = Sharded
-	case text(hello, "setName") != "":
+	case hello.SetName != "":
 		d.Topology = ReplicaSet
-		d.Hosts = texts(hello, "hosts")
+		d.Hosts = hello.Hosts
 	default:
 		d.Topology = Single
 	}
@@ -98,8 +85,8 @@ func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err
 }
 
 // describe asks for the rest of what requirements are judged by.
-func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) error {
-	build, err := ask(ctx, client, "buildInfo", 1)
+func describe(ctx context.Context, run runs, u uri, d *Description) error {
+	build, err := run.ask(ctx, "buildInfo", 1)
 	if err != nil {
 		return err
 	}
@@ -110,12 +97,12 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 		return errors.New("buildInfo does not tell a versionArray")
 	}
 	copy(d.Version[:], info.VersionArray)
-	started, _ := ask(ctx, client, "getCmdLineOpts", 1) // not everybody may ask
+	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // not everybody may ask
 	d.NoScripting = noScripting(build, started)
 
 	// A server that refuses to list its parameters has none that a test could
 	// require: the requirement is then not met.
-	if d.Parameters, err = ask(ctx, client, "getParameter", "*"); err != nil {
+	if d.Parameters, err = run.ask(ctx, "getParameter", "*"); err != nil {
 		if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
 			return err
 		}

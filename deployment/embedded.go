@@ -71,35 +71,29 @@ func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	asked := o.Topologies
-	if len(asked) == 0 {
-		asked = preferred()
-	}
 	kinds := map[Topology]embedded.Topology{
 		Single: embedded.Standalone, ReplicaSet: embedded.ReplicaSet, Sharded: embedded.Sharded, LoadBalanced: embedded.LoadBalanced}
 	p := newPool(nil)
 	p.patience = 0 // a start is broken off at once, and leaves nothing
 	for i, model := range models {
-		for _, t := range asked {
-			kind, known := kinds[t]
-			if !known {
-				return nil, fmt.Errorf("topology %q cannot be embedded", t)
-			}
+		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise others have it
+		offers, err := model.offers(o.Topologies, must, o.Auth, func(t Topology) error {
 			if t == LoadBalanced && model.Version[0] < 5 {
-				if len(o.Topologies) == 0 || len(versions) > 1 {
-					continue // others have it
-				}
-				return nil, fmt.Errorf("server version %d.%d has no %s deployments: load balancing came with 5.0", model.Version[0], model.Version[1], t)
+				return fmt.Errorf("server version %d.%d has no %s deployments: load balancing came with 5.0", model.Version[0], model.Version[1], t)
 			}
-			for _, about := range model.offered(t, o.Auth) {
-				start := embedded.Options{Topology: kind, Version: versions[i], Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
-				if about.Auth {
-					start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}
-				}
-				p.add(about, slots(embeddedRoom, about.Name, func(ctx context.Context) (pooled, error) {
-					return startEmbedded(ctx, about, start, o)
-				})...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, about := range offers {
+			start := embedded.Options{Topology: kinds[about.Topology], Version: versions[i], Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS}
+			if about.Auth {
+				start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}
 			}
+			p.add(about, slots(embeddedRoom, about.Name, func(ctx context.Context) (pooled, error) {
+				return startEmbedded(ctx, about, start, o)
+			})...)
 		}
 	}
 	return p, nil

@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
 // suiteFailPoints are the fail points that suites set. A deployment can have
@@ -24,60 +21,32 @@ var suiteFailPoints = []string{
 	"maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
 }
 
-// LeftFailPoint is a fail point that was on at a member before anything ran.
-type LeftFailPoint struct {
-	// Member is the address, or the service behind a load balancer.
-	Member string
-	Name   string
-	// Mode is how it was set, such as alwaysOn.
-	Mode string
-	// Entered is how often it had struck, -1 if the server does not tell.
-	Entered int64
-	// Data is what it was set with.
-	Data bson.Raw
+// leftFailPoint is a fail point that was on at a member before anything ran.
+type leftFailPoint struct {
+	member, name string
+	mode         string   // how it was set, such as alwaysOn
+	entered      int64    // how often it had struck, -1 if the server does not tell
+	data         bson.Raw // what it was set with
 }
 
 // String describes the fail point.
-func (l LeftFailPoint) String() string {
+func (l leftFailPoint) String() string {
 	struck := ""
-	if l.Entered >= 0 {
-		struck = fmt.Sprintf(", struck %d times", l.Entered)
+	if l.entered >= 0 {
+		struck = fmt.Sprintf(", struck %d times", l.entered)
 	}
-	return fmt.Sprintf("%s was on at %s (%s%s): %s", l.Name, l.Member, l.Mode, struck, l.Data)
-}
-
-// FailPointSweep is what became of the fail points of a deployment.
-type FailPointSweep struct {
-	// Off are those that were on and are off now.
-	Off []LeftFailPoint
-	// Unasked says, for each member where that failed, why.
-	Unasked []error
+	return fmt.Sprintf("%s was on at %s (%s%s): %s", l.name, l.member, l.mode, struck, l.data)
 }
 
 // sweepLimit bounds the questions to one member: one that is down holds up a run
 // no longer.
 const sweepLimit = 5 * time.Second
 
-// ClearFailPoints turns the fail points that suites set off on every member of
+// clearFailPoints turns the fail points that suites set off on every member of
 // a deployment, or on every mongos of the connection string, where an earlier
-// run has left them on. More names can be added. A member that cannot be asked
-// is in the result; an error means that the deployment itself cannot be.
-func ClearFailPoints(ctx context.Context, t Target, more ...string) (FailPointSweep, error) {
-	u, err := t.resolved(ctx)
-	if err != nil {
-		return FailPointSweep{}, err
-	}
-	var d Description
-	err = u.look(ctx, lookTimeout, func(ctx context.Context, client *mongo.Client) (err error) { d, err = greet(ctx, client, u); return })
-	if err != nil {
-		return FailPointSweep{}, err
-	}
-	return clearFailPoints(ctx, u, d, more), nil
-}
-
-// clearFailPoints is ClearFailPoints for a deployment whose topology and
-// hosts are known.
-func clearFailPoints(ctx context.Context, u uri, d Description, more []string) FailPointSweep {
+// run has left them on. More names can be added. It gives those that were on, and for
+// each member that cannot be asked the reason.
+func clearFailPoints(ctx context.Context, u uri, d Description, more []string) (off []leftFailPoint, unasked []error) {
 	names := slices.Concat(suiteFailPoints, more)
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -88,47 +57,63 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) F
 	if u.get("directConnection") == "true" {
 		hosts = u.hosts
 	}
-	sweeps := make([]FailPointSweep, len(hosts))
+	offs, errs := make([][]leftFailPoint, len(hosts)), make([]error, len(hosts))
 	var all sync.WaitGroup
 	for i, host := range hosts {
-		all.Go(func() { sweeps[i] = sweepMember(ctx, u.direct(host), host, names) })
+		all.Go(func() { offs[i], errs[i] = sweep(ctx, u.direct(host), host, names) })
 	}
 	all.Wait()
-	var sum FailPointSweep
-	for _, s := range sweeps {
-		sum.Off = append(sum.Off, s.Off...)
-		sum.Unasked = append(sum.Unasked, s.Unasked...)
-	}
-	return sum
+	return slices.Concat(offs...), slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// sweepMember asks one member.
-func sweepMember(ctx context.Context, u uri, member string, names []string) (s FailPointSweep) {
-	err := u.look(ctx, sweepLimit, func(ctx context.Context, client *mongo.Client) (err error) {
-		s.Off, err = turnOff(ctx, client, member, names)
+// A load balancer hands out connections as it likes. Connections are made anew
+// until several in a row have led to no fail point.
+const (
+	mostConnections = 32
+	nothingOn       = 4
+)
+
+// sweepServices asks the services behind a load balancer, as far as it leads to
+// them.
+func sweepServices(ctx context.Context, u uri, names []string) (off []leftFailPoint, unasked []error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", u.names(), sweepLimit))
+	defer cancel()
+	for clean, n := 0, 0; clean < nothingOn && n < mostConnections; n++ {
+		found, err := sweep(ctx, u, "a service behind "+u.names(), names)
+		if err != nil {
+			return off, []error{err}
+		}
+		off = append(off, found...)
+		if clean++; len(found) > 0 {
+			clean = 0
+		}
+	}
+	return off, nil
+}
+
+// sweep turns fail points off on the server that a new connection leads to.
+func sweep(ctx context.Context, u uri, member string, names []string) (off []leftFailPoint, err error) {
+	err = u.look(ctx, sweepLimit, func(ctx context.Context, run runs) error {
+		found, err := failPointsOn(ctx, run, member, names)
+		var e mongo.CommandError
+		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
+			return nil // it knows none: there are no test commands
+		}
+		if err == nil {
+			off, err = turnOff(ctx, run, found)
+		}
 		return err
 	})
 	if err != nil {
-		s.Unasked = append(s.Unasked, fmt.Errorf("%s could not be asked for fail points left on: %w", member, err))
+		err = fmt.Errorf("%s could not be asked for fail points left on: %w", member, err)
 	}
-	return s
+	return off, err
 }
 
-// turnOff looks at the fail points of one server in one round trip, and turns
-// off what is on.
-func turnOff(ctx context.Context, client *mongo.Client, member string, names []string) (off []LeftFailPoint, err error) {
-	admin := client.Database("admin")
-	nearest := options.RunCmd().SetReadPreference(readpref.Nearest())
-	reply, err := admin.RunCommand(ctx, lookFor(names), nearest).Raw()
-	if err != nil {
-		var e mongo.CommandError
-		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
-			return nil, nil // it knows none: there are no test commands
-		}
-		return nil, err
-	}
-	for _, left := range on(member, reply) {
-		if err := admin.RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: left.Name}, {Key: "mode", Value: "off"}}, nearest).Err(); err != nil {
+// turnOff gives those that are off now.
+func turnOff(ctx context.Context, run runs, found []leftFailPoint) (off []leftFailPoint, err error) {
+	for _, left := range found {
+		if _, err := run(ctx, "admin", bson.D{{Key: "configureFailPoint", Value: left.name}, {Key: "mode", Value: "off"}}); err != nil {
 			return off, fmt.Errorf("%s, and cannot be turned off: %w", left, err)
 		}
 		off = append(off, left)
@@ -143,87 +128,40 @@ const codeInvalidOptions = 72
 // failPointPrefix stands before the name of a fail point among parameters.
 const failPointPrefix = "failpoint."
 
-// lookFor is the command that says how fail points are set. Names that a
-// version lacks are passed over.
-func lookFor(names []string) bson.D {
+// modes are the modes of a fail point as servers count them.
+var modes = []string{"off", "alwaysOn", "random", "times", "skip"}
+
+// failPointsOn asks one server for the fail points that are on, in one round trip.
+// Names that a version lacks are passed over.
+func failPointsOn(ctx context.Context, run runs, member string, names []string) (found []leftFailPoint, err error) {
 	command := bson.D{{Key: "getParameter", Value: 1}}
 	for _, name := range names {
 		command = append(command, bson.E{Key: failPointPrefix + name, Value: 1})
 	}
-	return command
-}
-
-// modes are the modes of a fail point as servers count them.
-var modes = []string{"off", "alwaysOn", "random", "times", "skip"}
-
-// on reads the fail points that are on from the reply.
-func on(member string, reply bson.Raw) (left []LeftFailPoint) {
-	elements, _ := reply.Elements()
+	reply, err := run(ctx, "admin", command)
+	if err != nil {
+		return nil, err
+	}
+	elements, err := reply.Elements()
 	for _, e := range elements {
-		name, found := strings.CutPrefix(e.Key(), failPointPrefix)
+		name, known := strings.CutPrefix(e.Key(), failPointPrefix)
 		state, ok := e.Value().DocumentOK()
-		if !found || !ok {
+		if !known || !ok {
 			continue
 		}
 		n, ok := state.Lookup("mode").AsInt64OK()
 		if !ok || n == 0 {
 			continue
 		}
-		l := LeftFailPoint{Member: member, Name: name, Mode: fmt.Sprint("mode ", n), Entered: -1}
+		l := leftFailPoint{member: member, name: name, mode: fmt.Sprint("mode ", n), entered: -1}
 		if n > 0 && n < int64(len(modes)) {
-			l.Mode = modes[n]
+			l.mode = modes[n]
 		}
 		if entered, ok := state.Lookup("timesEntered").AsInt64OK(); ok {
-			l.Entered = entered
+			l.entered = entered
 		}
-		l.Data, _ = state.Lookup("data").DocumentOK()
-		left = append(left, l)
+		l.data, _ = state.Lookup("data").DocumentOK()
+		found = append(found, l)
 	}
-	return left
-}
-
-// A load balancer hands out connections as it likes. Connections are made anew
-// until several in a row have met no service that was not known.
-const (
-	mostConnections = 32
-	nothingNew      = 4
-)
-
-// sweepServices asks the services behind a load balancer, as far as it leads to
-// them.
-func sweepServices(ctx context.Context, u uri, names []string) (sum FailPointSweep) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", u.names(), sweepLimit))
-	defer cancel()
-	known := make(map[bson.ObjectID]bool)
-	for old, n := 0, 0; old < nothingNew && n < mostConnections; n++ {
-		service, off, err := sweepService(ctx, u, names)
-		if err != nil {
-			sum.Unasked = append(sum.Unasked, fmt.Errorf("a service behind %s could not be asked for fail points left on: %w", u.names(), u.plain(ctx, err)))
-			return sum
-		}
-		sum.Off = append(sum.Off, off...)
-		if old++; !known[service] {
-			known[service], old = true, 0
-		}
-	}
-	return sum
-}
-
-// sweepService asks the service that a new connection leads to.
-func sweepService(ctx context.Context, u uri, names []string) (service bson.ObjectID, off []LeftFailPoint, err error) {
-	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-		if e.ServiceID != nil {
-			service = *e.ServiceID
-		}
-	}}
-	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1).SetMonitor(monitor))
-	if err != nil {
-		return service, nil, err
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	off, err = turnOff(ctx, client, "", names)
-	for i := range off {
-		off[i].Member = "service " + service.Hex() + " behind " + u.names()
-	}
-	return service, off, err
+	return found, err
 }

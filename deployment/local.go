@@ -3,13 +3,11 @@ package deployment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
 
 	"github.com/unified-test-runner/utr/deployment/local"
-	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // LocalOptions says which clusters of binaries of this machine a source can
@@ -17,18 +15,11 @@ import (
 type LocalOptions struct {
 	// Where is a release: see local.Find.
 	Where string
-	// Topologies on offer, in order of preference; empty means all that the
-	// release has, replica sets first.
-	Topologies []Topology
-	// Members of replica sets, Shards and Mongoses of sharded clusters; 0 means
-	// the defaults of package local.
-	Members, Shards, Mongoses int
-	// TLS makes all connections use it.
-	TLS bool
-	// Auth: nil offers each topology both without and with access control.
-	Auth *bool
-	// URIOptions are added to the connection strings.
-	URIOptions []URIOption
+	// EmbeddedOptions mean the same for clusters of binaries, whose version is that of
+	// the release. The ledger remembers processes and folders.
+	EmbeddedOptions
+	// Shards of sharded clusters; 0 means the default of package local.
+	Shards int
 	// Jobs is how many clusters of each offer there can be at once; 0 means 1.
 	Jobs int
 	// Parameters has the offers tell server parameters and authentication
@@ -38,8 +29,6 @@ type LocalOptions struct {
 	// Folder is where the folders of clusters are made; "" is that of the system
 	// for temporary files.
 	Folder string
-	// Ledger remembers processes and folders until they are gone.
-	Ledger *ledger.Ledger
 	// Secret gets the password of each cluster before it can be printed. It
 	// may be called concurrently. Nil drops it.
 	Secret func(string)
@@ -105,32 +94,21 @@ type localOffer struct {
 	slots []*poolSlot
 }
 
-// localOffers gives the offers of a release. A topology that was asked for and
-// cannot be had is an error; of the others it is left out.
+// localOffers gives the offers of a release.
 func localOffers(r local.Release, o LocalOptions) (offers []*localOffer, err error) {
-	asked := o.Topologies
-	if len(asked) == 0 {
-		asked = preferred()
+	shape := func(t Topology) local.Shape {
+		kinds := map[Topology]local.Topology{
+			Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
+		return local.Shape{Topology: kinds[t], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
 	}
-	kinds := map[Topology]local.Topology{
-		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
-	for _, t := range asked {
-		kind, known := kinds[t]
-		if !known {
-			return nil, fmt.Errorf("topology %q cannot be started from local binaries", t)
-		}
-		shape := local.Shape{Topology: kind, Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
-		if err := r.Can(shape); err != nil && len(o.Topologies) > 0 {
-			return nil, err
-		} else if err != nil {
-			continue
-		}
-		for _, about := range (Description{Version: r.Version}).offered(t, o.Auth) {
-			shape.Auth = about.Auth
-			offers = append(offers, &localOffer{about: about, shape: shape})
-		}
+	can := func(t Topology) error { return r.Can(shape(t)) }
+	all, err := Description{Version: r.Version}.offers(o.Topologies, len(o.Topologies) > 0, o.Auth, can)
+	for _, about := range all {
+		offer := &localOffer{about: about, shape: shape(about.Topology)}
+		offer.shape.Auth = about.Auth
+		offers = append(offers, offer)
 	}
-	return offers, nil
+	return offers, err
 }
 
 // learn asks a mongod and a mongos for their parameters: the first of the

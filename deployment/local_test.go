@@ -64,7 +64,8 @@ func TestLocalSource(t *testing.T) {
 		what, more, _ := strings.Cut(words, ", ")
 		s := newTale(t)
 		dir, where := release(t, does[what])
-		o := LocalOptions{Where: dir, Topologies: []Topology{Single}, Auth: new(bool), Folder: t.TempDir(), Note: s.heard.add}
+		o := LocalOptions{Where: dir, Folder: t.TempDir(), Note: s.heard.add}
+		o.Topologies, o.Auth = []Topology{Single}, new(bool)
 		switch more {
 		case "2 jobs":
 			o.Jobs = 2

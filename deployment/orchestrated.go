@@ -19,7 +19,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 // OrchestrationOptions says which clusters of an orchestration service to use.
@@ -76,7 +75,7 @@ func (c OrchestratedCluster) String() string {
 // topology is what the configuration will give.
 func (c OrchestratedCluster) topology() Topology {
 	switch {
-	case c.Configuration.LoadBalanced():
+	case c.Configuration.LoadBalanced:
 		return LoadBalanced
 	case c.Configuration.Kind == orchestration.ShardedCluster:
 		return Sharded
@@ -146,7 +145,7 @@ const certificateFolder = ".evergreen/x509gen"
 // certify makes certificates for presets with TLS where nobody has said which
 // there are, and the service can read ours: on this machine.
 func (s *orchestrated) certify(ctx context.Context) error {
-	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles() }
+	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles }
 	if !slices.ContainsFunc(s.Clusters, needs) {
 		return nil
 	}
@@ -185,7 +184,7 @@ func (s *orchestrated) open(ctx context.Context) error {
 	for _, c := range s.Clusters {
 		if c.ID == "" {
 			made += each
-			parameters = append(parameters, c.Configuration.Parameters()...)
+			parameters = append(parameters, c.Configuration.Parameters...)
 		}
 	}
 	var groups [][]*poolSlot
@@ -242,28 +241,28 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, foun
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
 	}
-	return &foreignCluster{existing, s}, nil
+	return &served{cluster: existing, service: s, direct: uri}, nil
 }
 
 // create makes a cluster and waits until it serves. What was made is taken down
 // after an error.
 func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (_ pooled, err error) {
 	hidden := secret.NewKeeper()
-	for _, word := range c.Secrets() {
+	for _, word := range c.Secrets {
 		s.Secret(word)
 		hidden.Learn(word)
 	}
 	id := c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})
 	made := &madeCluster{client: s.client, kind: c.Kind, id: id}
-	own := &ownCluster{cluster: &cluster{servers: strangers{}, resources: []resource{made}}, options: s}
 	entry := ledger.Entry{Kind: ledger.Cluster, URL: s.client.URL(), Resource: string(c.Kind), ID: id, Making: true}
 	if made.forget, err = s.Ledger.Add(entry); err != nil {
 		return nil, err
 	}
+	resources := []resource{made}
 	defer func() {
 		if err != nil {
 			// Whatever ended the wait: what was made has to go.
-			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), own.close(s.pool.ending))
+			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), (&cluster{resources: resources}).close(s.pool.ending))
 		}
 	}()
 	body := c.Body(id, alone)
@@ -286,62 +285,60 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	if err != nil {
 		return nil, err
 	}
-	if own.direct, err = s.connectionString(answer, c.TLS(), c.CAFile()); err != nil {
+	direct, err := s.connectionString(answer, c.TLS, c.CAFile)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, own.direct); err != nil {
+	if err := s.await(ctx, direct); err != nil {
 		return nil, err
 	}
-	if own.logs, err = s.client.Servers(ctx, c.Kind, id); err != nil {
+	logs, err := s.client.Servers(ctx, c.Kind, id)
+	if err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: own.direct, ServerAPI: s.ServerAPI, Note: s.Note}
+	o := ClusterOptions{URI: direct, ServerAPI: s.ServerAPI, Note: s.Note}
 	if len(balanced) > 0 {
-		if o.URI, o.SingleURI, err = own.balance(own.direct, balanced); err != nil {
+		var balancers resource
+		if balancers, o.URI, o.SingleURI, err = balance(direct, balanced); err != nil {
 			return nil, err
 		}
+		resources = append(resources, balancers)
 	}
 	opened, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	opened.owned, opened.resources = true, own.resources
+	opened.owned, opened.resources = true, resources
 	if s.client.Local(ctx) { // its files are those of this machine
-		opened.servers = logged(func(from, to time.Time) []LogLine { return local.ReadLogs(own.logs, from, to) })
+		opened.servers = logged(func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) })
 	}
-	own.cluster = opened
-	return own, nil
+	return &served{opened, s, direct, slices.Sorted(maps.Keys(logs))}, nil
 }
 
-// balance puts load balancers in front of the routers of a cluster: one in
-// front of all, and one in front of a single one.
-func (o *ownCluster) balance(uri string, ports []int) (all, one string, err error) {
+// balance puts load balancers in front of the routers of a cluster.
+func balance(uri string, ports []int) (_ resource, all, single string, err error) {
 	u, err := parseURI(uri)
 	if err != nil {
-		return "", "", err
+		return nil, "", "", err
 	}
 	if len(ports) < len(u.hosts) {
-		return "", "", fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
+		return nil, "", "", fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
 	}
 	var targets []string
 	for i, host := range u.hosts {
 		name, _, err := net.SplitHostPort(host)
 		if err != nil {
-			return "", "", err
+			return nil, "", "", err
 		}
 		targets = append(targets, net.JoinHostPort(name, strconv.Itoa(ports[i])))
 	}
-	u = u.with("loadBalanced", "true")
-	var through []string
-	for _, t := range [][]string{targets, targets[:1]} {
-		b, err := local.NewBalancer(t)
-		if err != nil {
-			return "", "", fmt.Errorf("a load balancer: %w", err)
-		}
-		o.resources = append(o.resources, closer(func() error { b.Close(); return nil }))
-		through = append(through, u.at(b.Address()).String())
+	b, err := local.NewBalancers(targets)
+	if err != nil {
+		return nil, "", "", err
 	}
-	return through[0], through[1], nil
+	u = u.with("loadBalanced", "true")
+	balancers := closer(func() error { b.Close(); return nil })
+	return balancers, u.at(b.All.Address()).String(), u.at(b.First.Address()).String(), nil
 }
 
 // await waits until a cluster serves.
@@ -357,7 +354,7 @@ func (s *orchestrated) await(ctx context.Context, text string) error {
 	if err != nil && !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {
 		err = fmt.Errorf("%w (the service calls its servers localhost: start it with --bind, and MO_HOST set, for other machines)", err)
 	}
-	return u.redact(context.WithoutCancel(ctx), err)
+	return u.redact(err)
 }
 
 // connectionString puts together what the service says and what it does not
@@ -404,51 +401,43 @@ func credentials(uri string, hosts []string) (user, password string, found bool)
 	return user, password, true
 }
 
-// right puts a cluster right after a test that broke it: it serves, and no
-// fail point is on.
-func (s *orchestrated) right(ctx context.Context, c *cluster, direct string) error {
-	if err := s.await(ctx, direct); err != nil {
-		return err
-	}
-	if swept := clearFailPoints(ctx, c.uri, c.description, nil); len(swept.Unasked) > 0 {
-		return errors.Join(swept.Unasked...)
-	}
-	return c.uri.look(ctx, mendLimit, func(ctx context.Context, client *mongo.Client) error {
-		_, err := ask(ctx, client, "ping", 1)
-		return err
-	})
-}
-
-// foreignCluster was there before us and stays.
-type foreignCluster struct {
+// served is a cluster of the service.
+type served struct {
 	*cluster
-	options *orchestrated
+	service *orchestrated
+	direct  string   // connection string that passes load balancers by
+	hosts   []string // of all its servers, if we made it
 }
 
-func (f *foreignCluster) mend(ctx context.Context) error {
-	if err := f.options.right(ctx, f.cluster, f.URI()); err != nil {
-		return fmt.Errorf("it is not touched any more: %w", err)
+// mend puts a cluster right after a test that broke it: it serves, and no fail point
+// is on. One that we made, and of which a server has stopped, is left to be made anew:
+// to start it again, the service would repair its data first, which takes minutes.
+func (s *served) mend(ctx context.Context) error {
+	if !s.owned {
+		if err := s.right(ctx); err != nil {
+			return fmt.Errorf("it is not touched any more: %w", err)
+		}
+		return nil
 	}
-	return nil
-}
-
-// ownCluster was made by us.
-type ownCluster struct {
-	*cluster
-	options *orchestrated
-	direct  string            // connection string that passes load balancers by
-	logs    map[string]string // of each server: paths by host:port
-}
-
-// mend leaves a cluster of which a server has stopped to be made anew: to start it
-// again, the service would repair its data first, which takes minutes.
-func (o *ownCluster) mend(ctx context.Context) error {
-	for _, host := range slices.Concat(slices.Sorted(maps.Keys(o.logs)), o.description.Hosts) {
+	for _, host := range slices.Concat(s.hosts, s.description.Hosts) {
 		if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {
 			return err
 		}
 	}
-	return o.options.right(ctx, o.cluster, o.direct)
+	return s.right(ctx)
+}
+
+func (s *served) right(ctx context.Context) error {
+	if err := s.service.await(ctx, s.direct); err != nil {
+		return err
+	}
+	if _, unasked := clearFailPoints(ctx, s.uri, s.description, nil); len(unasked) > 0 {
+		return errors.Join(unasked...)
+	}
+	return s.uri.look(ctx, mendLimit, func(ctx context.Context, run runs) error {
+		_, err := run.ask(ctx, "ping", 1)
+		return err
+	})
 }
 
 // madeCluster is a cluster on the service. It stays in the ledger if it cannot be

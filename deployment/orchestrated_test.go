@@ -184,8 +184,7 @@ func TestOrchestratedPool(t *testing.T) {
 
 // A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
-	made := &ownCluster{cluster: new(cluster)}
-	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
+	balancers, all, one, err := balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
 	testkit.Check(t, err)
 	const options = "/?w=1&loadBalanced=true"
 	for _, text := range []string{all, one} {
@@ -195,9 +194,9 @@ func TestOrchestratedBalancers(t *testing.T) {
 		testkit.Equal(t, "through a load balancer", text, "mongodb://"+hosts[0]+options)
 		testkit.Check(t, conn.Close())
 	}
-	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
+	_, _, _, err = balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	testkit.Check(t, made.close(t.Context()))
+	testkit.Check(t, balancers.Close(t.Context()))
 	_, err = net.Dial("tcp", parsed(t, all).hosts[0])
 	testkit.Fails(t, err)
 }

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -92,12 +93,12 @@ func newScene(t testing.TB, words string) *scene {
 		"remove":  func(string) { testkit.Check(t, storeOf(t, s.d.URI()).Remove(testkit.Context(t), s.holder().Run)) },
 		"leave":   s.leave,
 		"clean": func(want string) {
-			h, removed, err := ClearLock(testkit.Context(t), Target{URI: s.d.URI(), ServerAPI: s.o.ServerAPI})
+			h, removed, err := s.named(s.d.URI()).clearLock(testkit.Context(t))
 			testkit.Check(t, err)
 			testkit.Equal(t, "there was a lock, and it is removed", []bool{h != nil, removed}, "["+want+"]")
 		},
 		"unblock": func(run string) {
-			off, err := Unblock(testkit.Context(t), Target{URI: s.o.URI, ServerAPI: s.o.ServerAPI})
+			off, err := s.named(s.o.URI).unblock(testkit.Context(t))
 			if tell(s.heard.add, off); run != "" {
 				s.is(run, isHeld(t, err))
 			} else {
@@ -105,13 +106,14 @@ func newScene(t testing.TB, words string) *scene {
 			}
 		},
 		"sweep": func(want string) {
-			swept, err := ClearFailPoints(testkit.Context(t), Target{URI: s.o.URI, ServerAPI: s.o.ServerAPI}, "someOther")
-			testkit.Check(t, err)
-			testkit.Equal(t, "fail points, and members that were not asked", []int{len(swept.Off), len(swept.Unasked)}, "["+want+"]")
-			for _, err := range swept.Unasked {
+			u, d := s.named(s.o.URI), Description{}
+			testkit.Check(t, u.look(testkit.Context(t), lookTimeout, func(ctx context.Context, run runs) (err error) { d, err = greet(ctx, run, u); return }))
+			off, unasked := clearFailPoints(testkit.Context(t), u, d, []string{"someOther"})
+			testkit.Equal(t, "fail points, and members that were not asked", []int{len(off), len(unasked)}, "["+want+"]")
+			for _, err := range unasked {
 				s.heard.add(err.Error())
 			}
-			tell(s.heard.add, swept.Off)
+			tell(s.heard.add, off)
 		},
 		// What became of it.
 		"holder": func(run string) { s.is(run, s.holder()) },
@@ -129,8 +131,8 @@ func newScene(t testing.TB, words string) *scene {
 			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
 		},
 		"shuts": func(string) { // no client gets in to ask
-			reply, err := parsed(t, s.d.URI()).bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
-			testkit.Equal(t, "fail points", []any{len(on("", reply)), err}, []any{1, nil})
+			on, err := failPointsOn(testkit.Context(t), parsed(t, s.d.URI()).bare(s.host("0")), "", suiteFailPoints)
+			testkit.Equal(t, "fail points", []any{len(on), err}, []any{1, nil})
 		},
 	}
 	return s
@@ -161,7 +163,11 @@ func failCommand(t testing.TB, mode, commands, more string) bson.D {
 
 // left counts the fail points that are on at the member of a connection string.
 func left(t testing.TB, uri string) int {
-	return len(on("", runOn(t, parsed(t, uri), "admin", lookFor(suiteFailPoints))))
+	on, err := failPointsOn(t.Context(), func(_ context.Context, database string, command bson.D) (bson.Raw, error) {
+		return runOn(t, parsed(t, uri), database, command), nil
+	}, "", suiteFailPoints)
+	testkit.Check(t, err)
+	return len(on)
 }
 
 // arm is about a host, a mode, a command, and what else failCommand has.
@@ -179,12 +185,19 @@ func (s *scene) arm(about string) {
 func (s *scene) shut(about string) {
 	mode, more, _ := strings.Cut(about, " ")
 	command := failCommand(s, mode, `hello", "isMaster`, `, "closeConnection": true`+more)
-	u := parsed(s, s.d.URI())
-	u.api = s.o.ServerAPI
+	u := s.named(s.d.URI())
 	for _, host := range s.d.Hosts() {
-		_, err := u.bare(testkit.Context(s), host, "admin", command)
+		_, err := u.bare(host)(testkit.Context(s), "admin", command)
 		testkit.Check(s, err)
 	}
+}
+
+// named gives a connection string as our clients use it.
+func (s *scene) named(text string) uri {
+	u, err := parsed(s, text).resolved(testkit.Context(s))
+	testkit.Check(s, err)
+	u.api = s.o.ServerAPI
+	return u
 }
 
 // leave leaves the lock of another run for a time, which may be over, and says what becomes of that run.
@@ -274,8 +287,5 @@ func TestLocks(t *testing.T) {
 		newScene(t, words).tell(steps)
 	})
 	uri := "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"
-	_, _, err := ClearLock(testkit.Context(t), Target{URI: uri})
-	testkit.Fails(t, err, "nothing listens there")
-	_, err = ClearFailPoints(testkit.Context(t), Target{URI: uri})
-	testkit.Fails(t, err, "nothing listens there")
+	testkit.Fails(t, Clean(testkit.Context(t), uri, "", nil), "nothing listens there")
 }

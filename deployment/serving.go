@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
+	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// greeting is what one host said to hello, or why it said nothing.
+// greeting is what one host said of itself, or why it said nothing.
 type greeting struct {
-	hello bson.Raw
-	err   error
+	wire.Hello
+	err error
 }
 
 // notServing says what is missing in each host that a deployment waits for, by what
@@ -24,21 +24,19 @@ func notServing(hosts []string, said map[string]greeting) (missing []string) {
 	set, primary := "", false
 	for _, host := range hosts {
 		g, asked := said[host]
-		is := func(key string) bool { b, ok := g.hello.Lookup(key).BooleanOK(); return ok && b }
-		name, writable := text(g.hello, "setName"), is("isWritablePrimary") || is("ismaster")
 		switch {
 		case g.err != nil:
 			missing = append(missing, host+": "+advise(g.err.Error()))
 		case !asked:
 			missing = append(missing, host+" was not asked yet")
-		case text(g.hello, "msg") == "isdbgrid":
-		case name == "" && !writable:
+		case g.Mongos():
+		case g.SetName == "" && !g.Writable:
 			missing = append(missing, host+" is not initiated yet")
-		case name != "" && !writable && !is("secondary") && !is("arbiterOnly"):
+		case g.SetName != "" && !g.Writable && !g.Secondary && !g.Arbiter:
 			missing = append(missing, host+" is neither primary nor secondary nor arbiter yet")
 		}
-		if name != "" {
-			set, primary = name, primary || writable
+		if g.SetName != "" {
+			set, primary = g.SetName, primary || g.Writable
 		}
 	}
 	if set != "" && !primary {
@@ -56,9 +54,7 @@ func awaitServing(ctx context.Context, u uri) error {
 	for hosts := slices.Clone(u.hosts); ; {
 		said := greetings(ctx, u, hosts)
 		for _, g := range said {
-			for _, key := range []string{"hosts", "passives", "arbiters"} {
-				hosts = append(hosts, texts(g.hello, key)...)
-			}
+			hosts = slices.Concat(hosts, g.Hosts, g.Passives, g.Arbiters)
 		}
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
@@ -81,7 +77,7 @@ func greetings(ctx context.Context, u uri, hosts []string) map[string]greeting {
 	var mu sync.Mutex
 	for _, host := range hosts {
 		all.Go(func() {
-			hello, err := u.bare(ctx, host, "admin", bson.D{{Key: "isMaster", Value: 1}})
+			hello, err := wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
 			mu.Lock()
 			defer mu.Unlock()
 			said[host] = greeting{hello, err}

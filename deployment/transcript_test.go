@@ -54,7 +54,8 @@ var commands = testkit.Commands{
 		for _, about := range a {
 			host, hello, _ := strings.Cut(about, " ")
 			if hosts = append(hosts, host); strings.HasPrefix(hello, "{") {
-				said[host] = greeting{hello: document[bson.Raw](t, hello)}
+				h, err := wire.ReadHello(document[bson.Raw](t, hello), nil)
+				said[host] = greeting{h, err}
 			} else if hello != "" {
 				said[host] = greeting{err: errors.New(hello)}
 			}

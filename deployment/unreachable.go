@@ -11,6 +11,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // advice says what people can do about an error of a connection, by a part of
@@ -47,7 +50,7 @@ func (u uri) reached(ctx context.Context) (uri, error) {
 	if err == nil {
 		err = refused(ctx, out)
 	}
-	return out, u.redact(ctx, err)
+	return out, u.redact(err)
 }
 
 // refusedLimit bounds the wait for the first host to answer a connection.
@@ -84,27 +87,32 @@ func refused(ctx context.Context, u uri) error {
 	return errors.New(why)
 }
 
-// unreachable says in a person's words why a look at a deployment failed. An
-// error that is about something else comes back as it is.
-func unreachable(ctx context.Context, err error, u uri) error {
+// redact keeps credentials out of an error.
+func (u uri) redact(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(secret.NewKeeper(u.String()).Hide(err.Error()))
+}
+
+// plain says in a person's words why a look at a deployment failed, without
+// credentials. An error that is about something else keeps its words.
+func (u uri) plain(ctx context.Context, err error) error {
 	var selection topology.ServerSelectionError
 	switch {
 	case err == nil:
 		return nil
 	case isUnauthorized(err) && !u.authenticates():
-		return fmt.Errorf("it requires authentication, and the connection string names no user: %w", err)
+		return u.redact(fmt.Errorf("it requires authentication, and the connection string names no user: %w", err))
 	case !errors.As(err, &selection):
-		return errors.New(advise(err.Error()))
+		return u.redact(errors.New(advise(err.Error())))
 	}
 	why := "no server can be used"
 	if ctx.Err() != nil {
 		why = context.Cause(ctx).Error()
 	}
-	if len(selection.Desc.Servers) == 0 {
-		if name := u.get("replicaSet"); name != "" {
-			return fmt.Errorf("%s: no host is a member of a replica set named %q", why, name)
-		}
-		return errors.New(why)
+	if name := u.get("replicaSet"); len(selection.Desc.Servers) == 0 && name != "" {
+		why += fmt.Sprintf(": no host is a member of a replica set named %q", name)
 	}
 	for _, s := range selection.Desc.Servers {
 		said := "it is of type " + s.Kind.String()
@@ -116,5 +124,14 @@ func unreachable(ctx context.Context, err error, u uri) error {
 		}
 		why += fmt.Sprintf("\n  %s: %s", s.Addr, said)
 	}
-	return errors.New(why)
+	return u.redact(errors.New(why))
 }
+
+// The error codes that a look at a deployment distinguishes.
+const (
+	codeUnauthorized    = 13
+	codeCommandNotFound = 59
+)
+
+// isUnauthorized reports whether the user may not do something.
+func isUnauthorized(err error) bool { return wire.CodeOf(err) == codeUnauthorized }

@@ -106,25 +106,6 @@ func withPort(host string) string {
 	return host
 }
 
-// Target is a deployment that is cleaned from outside of a run.
-type Target struct {
-	// URI is its connection string.
-	URI string
-	// ServerAPI is what ClusterOptions have of the same name.
-	ServerAPI string
-}
-
-// resolved gives the connection string of a target, which names hosts.
-func (t Target) resolved(ctx context.Context) (uri, error) {
-	u, err := parseURI(t.URI)
-	if err != nil {
-		return u, err
-	}
-	resolved, err := u.resolved(ctx)
-	resolved.api = t.ServerAPI
-	return resolved, u.redact(ctx, err)
-}
-
 // authenticates reports whether clients say who they are. Some mechanisms take the
 // name from elsewhere, such as a certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }

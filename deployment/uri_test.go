@@ -20,7 +20,7 @@ func TestClientsPoll(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	u := "mongodb://u:p%40" + testkit.Secret + "@a/"
-	testkit.Fails(t, parsed(t, u).redact(t.Context(), errors.New("cannot use p@"+testkit.Secret+" of "+u)), "cannot use *** of mongodb://***@a/")
+	testkit.Fails(t, parsed(t, u).redact(errors.New("cannot use p@"+testkit.Secret+" of "+u)), "cannot use *** of mongodb://***@a/")
 }
 
 // srvName is below the same domain as 127.0.0.1, if that is taken for a name, as
@@ -55,8 +55,7 @@ func TestUnknownName(t *testing.T) {
 	const nobody = "mongodb+srv://u:" + testkit.Secret + "@other.0.0.1/"
 	_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: nobody})
 	testkit.Fails(t, err, "cannot use the deployment at other.0.0.1: ")
-	_, err = ClearFailPoints(testkit.Context(t), Target{URI: nobody})
-	testkit.Fails(t, err, "no such name")
+	testkit.Fails(t, Clean(testkit.Context(t), nobody, "", nil), "no such name")
 }
 
 // Each connection string has the options, in the place of its own.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/internal/certificate"
 )
 
 // Topology is the shape of a deployment.
@@ -131,9 +132,15 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, err
 	}
 	if options.TLS {
-		if process.TLS, d.ca, err = certificate(options.Host); err != nil {
+		made, err := certificate.New(options.Host)
+		if err != nil {
 			return nil, err
 		}
+		pair, err := tls.X509KeyPair(made.Server, made.Server)
+		if err != nil {
+			return nil, err
+		}
+		process.TLS, d.ca = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, made.CA
 	}
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx, process); err != nil {
@@ -265,7 +272,12 @@ func (d *Deployment) Hosts() []string {
 func (d *Deployment) CA() []byte { return slices.Clone(d.ca) }
 
 // ClientTLS is what a Go client needs to use TLS, nil without TLS.
-func (d *Deployment) ClientTLS() *tls.Config { return trust(d.ca) }
+func (d *Deployment) ClientTLS() *tls.Config {
+	if d.ca == nil {
+		return nil
+	}
+	return certificate.Trust(d.ca)
+}
 
 // URI is the connection string with all seeds. It holds the password of the
 // first user: do not print it.

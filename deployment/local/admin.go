@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,13 +15,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// admin talks to one server alone, as nobody in particular unless it signs in.
-type admin struct {
-	server *server
-	secure *tls.Config // nil: no TLS
-	key    string      // password of servers among themselves, "" without access control
-}
-
 // User is a user of the whole cluster, with the role root.
 type User struct{ Name, Password string }
 
@@ -30,11 +22,17 @@ type User struct{ Name, Password string }
 // does not answer is asked again.
 const commandLimit = 10 * time.Second
 
-// run runs a command on the database admin.
-func (a *admin) run(ctx context.Context, command bson.D) (bson.Raw, error) {
-	ctx, cancel := limited(ctx, a.server.Name, command)
+// run runs a command on the database admin, as nobody in particular.
+func (s *server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
+	ctx, cancel := limited(ctx, s.Name, command)
 	defer cancel()
-	return wire.Run(ctx, a.server.address(), a.secure, "admin", command)
+	return wire.Run(ctx, s.address(), s.secure, "admin", command)
+}
+
+// runAs runs a command as somebody who signs in.
+func (s *server) runAs(ctx context.Context, who options.Credential, command bson.D) error {
+	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAuth(who).SetTLSConfig(s.secure)
+	return runBy(ctx, s.Name, o, command)
 }
 
 // limited bounds one command.
@@ -42,47 +40,26 @@ func limited(ctx context.Context, on string, command bson.D) (context.Context, c
 	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s gave no answer to %s within %s", on, command[0].Key, commandLimit))
 }
 
-// throughDriver runs a command by a driver's client, which can authenticate and
-// knows load balancers.
-func throughDriver(ctx context.Context, on string, client *mongo.Client, command bson.D) error {
+// runBy runs a command by a client of the driver, which can authenticate and knows
+// load balancers.
+func runBy(ctx context.Context, on string, o *options.ClientOptions, command bson.D) error {
+	client, err := mongo.Connect(o.SetAppName("utr"))
+	if err != nil {
+		return err
+	}
 	within, cancel := limited(ctx, on, command)
 	defer cancel()
-	err := client.Database("admin").RunCommand(within, command).Err()
+	defer func() { _ = client.Disconnect(within) }()
+	err = client.Database("admin").RunCommand(within, command).Err()
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(within), err)
 	}
 	return err
 }
 
-// state is what a server says of itself.
-type state uint8
-
-const (
-	starting state = iota // or recovering, or a member of a set that is not initiated
-	primary               // or a standalone
-	secondary
-	router
-)
-
-// hello asks a server for its state, by the name that all versions know.
-func (a *admin) hello(ctx context.Context) (state, error) {
-	reply, err := a.run(ctx, bson.D{{Key: "isMaster", Value: 1}})
-	switch {
-	case err != nil:
-		return starting, err
-	case reply.Lookup("msg").Type == bson.TypeString: // isdbgrid
-		return router, nil
-	case isTrue(reply.Lookup("ismaster")):
-		return primary, nil
-	case isTrue(reply.Lookup("secondary")):
-		return secondary, nil
-	}
-	return starting, nil
-}
-
-func isTrue(v bson.RawValue) bool {
-	b, ok := v.BooleanOK()
-	return ok && b
+// hello asks a server what it is.
+func (s *server) hello(ctx context.Context) (wire.Hello, error) {
+	return wire.ReadHello(s.run(ctx, bson.D{{Key: "isMaster", Value: 1}}))
 }
 
 // errStranger says that another server has the port.
@@ -95,8 +72,8 @@ var telling = []string{"--dbpath", "--configdb"}
 // ours checks that a server is the one that we started and not somebody else's
 // on the same port, which ours will notice later than we do. One that does not
 // tell, such as a mongod that requires authentication, is trusted.
-func (a *admin) ours(ctx context.Context) error {
-	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
+func (s *server) ours(ctx context.Context) error {
+	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	if wire.CodeOf(err) != 0 {
 		return nil
 	}
@@ -109,7 +86,7 @@ func (a *admin) ours(ctx context.Context) error {
 	if err := bson.Unmarshal(reply, &told); err != nil {
 		return nil
 	}
-	if differs(told.Argv, a.server.args) {
+	if differs(told.Argv, s.args) {
 		return errStranger
 	}
 	return nil
@@ -138,19 +115,18 @@ func valueOf(args []string, name string) string {
 }
 
 // answering waits until a server answers commands.
-func (a *admin) answering(ctx context.Context) error {
-	s := a.server
+func (s *server) answering(ctx context.Context) error {
 	return await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
-		now, err := a.hello(ctx)
+		now, err := s.hello(ctx)
 		switch {
 		case err != nil:
 			return err
-		case s.Role == RoleMongos && now != router:
+		case s.Role == RoleMongos && !now.Mongos():
 			return errStranger
-		case s.Role == RoleStandalone && now != primary:
+		case s.Role == RoleStandalone && !now.Writable:
 			return errors.New("it does not take writes")
 		}
-		return a.ours(ctx)
+		return s.ours(ctx)
 	})
 }
 
@@ -187,12 +163,8 @@ const stepUpPause = 200 * time.Millisecond
 
 // initiate makes a replica set of servers that answer, and waits until it has
 // a primary and all others are secondaries.
-func initiate(ctx context.Context, set Set, members []*admin) error {
-	var hosts []string
-	for _, m := range members {
-		hosts = append(hosts, m.server.address())
-	}
-	config := initiation(set, hosts)
+func initiate(ctx context.Context, set Set, members []*server) error {
+	config := initiation(set, addresses(members))
 	err := await(ctx, fmt.Sprintf("replica set %s to be initiated", set.Name), func(ctx context.Context) error {
 		_, err := members[0].run(ctx, bson.D{{Key: "replSetInitiate", Value: config}})
 		if wire.CodeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
@@ -205,17 +177,17 @@ func initiate(ctx context.Context, set Set, members []*admin) error {
 	}
 	var pushed time.Time
 	return await(ctx, fmt.Sprintf("replica set %s to have a primary and %d secondaries", set.Name, len(members)-1), func(ctx context.Context) error {
-		states := make([]state, len(members))
+		said := make([]wire.Hello, len(members))
 		for i, m := range members {
-			if states[i], err = m.hello(ctx); err != nil {
-				return fmt.Errorf("%s: %w", m.server.Name, err)
+			if said[i], err = m.hello(ctx); err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
 			}
 		}
-		lacking := lacks(states)
+		lacking, elected := lacks(said)
 		// A set elects a primary by itself, after its election time-out of 10 s:
 		// asked to, a member does not wait. It is refused as long as the others
 		// have not heard of the set. A set of one does not wait either.
-		if lacking != nil && len(members) > 1 && !slices.Contains(states, primary) && time.Since(pushed) > stepUpPause {
+		if lacking != nil && len(members) > 1 && !elected && time.Since(pushed) > stepUpPause {
 			_ = members[0].standForElection(ctx)
 			pushed = time.Now()
 		}
@@ -227,44 +199,33 @@ func initiate(ctx context.Context, set Set, members []*admin) error {
 // that but one of themselves, who knows their password and signs in as the user
 // __system of the database local. An error is no matter in the end: somebody
 // will be elected.
-func (a *admin) standForElection(ctx context.Context) error {
+func (s *server) standForElection(ctx context.Context) error {
 	command := bson.D{{Key: "replSetStepUp", Value: 1}}
-	if a.key == "" {
-		_, err := a.run(ctx, command)
+	if s.key == "" {
+		_, err := s.run(ctx, command)
 		return err
 	}
-	client, err := a.signIn(options.Credential{
-		AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: a.key, AuthSource: "local",
-	})
-	if err != nil {
-		return err
-	}
-	defer disconnect(client)
-	return throughDriver(ctx, a.server.Name, client, command)
+	system := options.Credential{AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: s.key, AuthSource: "local"}
+	return s.runAs(ctx, system, command)
 }
 
-// signIn gives a driver's client of the server alone, which authenticates.
-func (a *admin) signIn(who options.Credential) (*mongo.Client, error) {
-	o := options.Client().SetHosts([]string{a.server.address()}).SetDirect(true).SetAppName("utr").SetAuth(who)
-	return mongo.Connect(o.SetTLSConfig(a.secure))
-}
-
-func disconnect(client *mongo.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
-	defer cancel()
-	_ = client.Disconnect(ctx) // nothing of it is needed any more
-}
-
-// lacks says what is missing in a replica set, nil if nothing is.
-func lacks(states []state) error {
-	count := make(map[state]int)
-	for _, s := range states {
-		count[s]++
+// lacks says what is missing in a replica set by what its members said, nil if nothing
+// is, and whether it has a primary.
+func lacks(said []wire.Hello) (missing error, elected bool) {
+	primaries, secondaries := 0, 0
+	for _, h := range said {
+		switch {
+		case h.Writable:
+			primaries++
+		case h.Secondary:
+			secondaries++
+		}
 	}
-	if count[primary] == 1 && count[primary]+count[secondary] == len(states) {
-		return nil
+	others := len(said) - primaries - secondaries
+	if primaries == 1 && others == 0 {
+		return nil, true
 	}
-	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", count[primary], count[secondary], len(states)-count[primary]-count[secondary])
+	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", primaries, secondaries, others), primaries > 0
 }
 
 // permanent is an error that does not go away by waiting.
@@ -284,47 +245,35 @@ func lasting(err error) error {
 // addShard adds a replica set as a shard, by a user if there is one. The mongos
 // may not know its primary yet, and refuses for a moment: with many codes, so
 // that none is taken for permanent.
-func addShard(ctx context.Context, mongos *admin, user *User, set Set, hosts []string) error {
+func (s *server) addShard(ctx context.Context, user *User, set Set, hosts []string) error {
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
-	add := func(ctx context.Context) error { _, err := mongos.run(ctx, command); return err }
-	if user != nil {
-		client, err := mongos.signIn(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
-		if err != nil {
-			return err
+	return await(ctx, set.Name+" to be added as a shard", func(ctx context.Context) error {
+		if user != nil {
+			return s.runAs(ctx, options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"}, command)
 		}
-		defer disconnect(client)
-		add = func(ctx context.Context) error { return throughDriver(ctx, mongos.server.Name, client, command) }
-	}
-	return await(ctx, set.Name+" to be added as a shard", add)
+		_, err := s.run(ctx, command)
+		return err
+	})
 }
 
 // behindBalancer waits until a mongos answers through a load balancer as one
 // that is load balanced: clients refuse one that gives no service id.
 func behindBalancer(ctx context.Context, uri string) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
-	if err != nil {
-		return err
-	}
-	defer disconnect(client)
 	return await(ctx, "a mongos to answer behind the load balancer", func(ctx context.Context) error {
-		return throughDriver(ctx, "the load balancer", client, bson.D{{Key: "ping", Value: 1}})
+		return runBy(ctx, "the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
 	})
 }
 
 // createUser makes the first user, which somebody on the same machine may do
-// without saying who it is ("Localhost Exception"). When it returns, so many
-// members know the user; 0 stands for a majority of those behind a mongos.
-func createUser(ctx context.Context, on *admin, user User, members int) error {
-	concern := bson.D{{Key: "w", Value: members}}
-	if members == 0 {
-		concern = bson.D{{Key: "w", Value: "majority"}}
-	}
+// without saying who it is ("Localhost Exception"). When it returns, members know the
+// user: as many as a write concern says.
+func (s *server) createUser(ctx context.Context, user User, members any) error {
 	command := bson.D{
 		{Key: "createUser", Value: user.Name}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
-		{Key: "writeConcern", Value: concern},
+		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: members}}},
 	}
-	return await(ctx, "the user "+user.Name+" to be made on "+on.server.Name, func(ctx context.Context) error {
-		_, err := on.run(ctx, command)
+	return await(ctx, "the user "+user.Name+" to be made on "+s.Name, func(ctx context.Context) error {
+		_, err := s.run(ctx, command)
 		if wire.CodeOf(err) == codeUserExists {
 			return nil
 		}

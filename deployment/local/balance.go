@@ -29,7 +29,7 @@ type Balancer struct {
 func NewBalancer(targets []string) (*Balancer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the load balancer: %w", err)
 	}
 	b := &Balancer{listener: l, targets: targets}
 	b.open, b.close = context.WithCancel(context.Background())
@@ -37,6 +37,30 @@ func NewBalancer(targets []string) (*Balancer, error) {
 		relay.Accept(l, func(client net.Conn) { b.all.Go(func() { b.serve(client) }) })
 	})
 	return b, nil
+}
+
+// Balancers are those of a cluster: one in front of all its mongoses, and one in
+// front of the first alone.
+type Balancers struct{ All, First *Balancer }
+
+// NewBalancers starts the balancers in front of some mongoses.
+func NewBalancers(targets []string) (*Balancers, error) {
+	all, err := NewBalancer(targets)
+	if err != nil {
+		return nil, err
+	}
+	first, err := NewBalancer(targets[:1])
+	if err != nil {
+		all.Close()
+		return nil, err
+	}
+	return &Balancers{all, first}, nil
+}
+
+// Close closes both.
+func (b *Balancers) Close() {
+	b.All.Close()
+	b.First.Close()
 }
 
 // Address is where it listens, as host:port.

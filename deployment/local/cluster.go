@@ -1,10 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -31,7 +31,7 @@ type Options struct {
 	// Book remembers processes and folders until they are gone. Nil: nobody
 	// does.
 	Book *ledger.Ledger
-	// Ports that clusters of this process share. Nil: it has its own.
+	// Ports that clusters of this process share.
 	Ports *Ports
 	// Timeout bounds the start; 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -45,16 +45,17 @@ const portConflicts = 5
 
 // Cluster is a running cluster. Its methods may be called concurrently.
 type Cluster struct {
-	shape   Shape
-	version Version
-	user    *User
-	ca      string // file; "" without TLS
+	options Options
+	plan    Plan
 	folder  *ledger.TempFolder
-	ports   *Ports
+	place   Place       // what is the same for all servers
+	secure  *tls.Config // nil: no TLS
+	key     string      // the servers' password among themselves, "" without access control
+	user    *User
 
 	mu        sync.Mutex // guards what follows
 	servers   []*server  // in the order of their start
-	balancers []*Balancer
+	balancers *Balancers // nil unless it is load balanced
 	closed    bool
 }
 
@@ -82,25 +83,21 @@ func (e *StartError) Unwrap() error { return e.Err }
 // *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	plan, err := o.Release.plan(o.Shape)
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
-	if o.Ports == nil {
-		o.Ports = new(Ports)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the %s that a start may take are over", o.Timeout))
 	defer cancel()
 	for conflict := 1; ; conflict++ {
-		c, err := start(limited, o, plan)
+		c := &Cluster{options: o, plan: plan}
+		if c.folder, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
+			return nil, &StartError{What: what, Err: err}
+		}
+		err := c.start(limited)
 		if err == nil {
 			return c, nil
-		}
-		if c == nil {
-			return nil, &StartError{What: what, Err: err}
 		}
 		var died *DiedError
 		again := errors.As(err, &died) && died.portTaken && conflict < portConflicts
@@ -118,142 +115,124 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 }
 
-// start starts the processes of a plan. The cluster that it gives beside an
-// error is to be closed; there is none if not even its folder could be made.
-func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
-	c := &Cluster{shape: o.Shape.complete(), version: o.Release.Version, ports: o.Ports}
-	var err error
-	if c.folder, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
-		return nil, err
+// start starts the servers of the plan and makes a cluster of them. A mongos learns
+// the shards when it starts, and would hear of later ones with a delay: the first one
+// adds them, and then the others start.
+func (c *Cluster) start(ctx context.Context) error {
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	first := min(1, len(c.plan.Mongoses))
+	launching := func(all []Process) func(context.Context) error {
+		return func(ctx context.Context) error { return c.launch(ctx, lost, all) }
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s := &starter{cluster: c, plan: plan, options: o, cancel: cancel, admins: make(map[string][]*admin)}
-	if err := s.run(ctx); err != nil {
-		// That a server ended says more than what then did not work any more.
-		var died *DiedError
-		if errors.As(err, &died) || ctx.Err() != nil && errors.As(context.Cause(ctx), &died) {
-			err = died
-		}
-		return c, err
-	}
-	return c, nil
-}
-
-// starter is the state of one start.
-type starter struct {
-	cluster *Cluster
-	plan    Plan
-	options Options
-	place   Place // what is the same for all
-	secure  *tls.Config
-	key     string // the password of the servers among themselves
-	cancel  context.CancelCauseFunc
-	admins  map[string][]*admin // of the members of each set; of "", the servers of no set
-}
-
-func (s *starter) run(ctx context.Context) error {
-	if err := s.writeSecrets(); err != nil {
-		return err
-	}
-	for i, wave := range s.plan.Waves {
-		if err := s.wave(ctx, wave); err != nil {
+	for _, step := range []func(context.Context) error{
+		c.writeSecrets, launching(c.plan.Mongods), c.initiate,
+		launching(c.plan.Mongoses[:first]), c.addUser, c.addShards, launching(c.plan.Mongoses[first:]), c.balance,
+	} {
+		if err := step(ctx); err != nil {
+			// That a server ended says more than what then did not work any more.
+			if died := new(DiedError); errors.As(errors.Join(err, context.Cause(ctx)), &died) {
+				return died
+			}
 			return err
 		}
-		if i == 0 {
-			together, ctx := errgroup.WithContext(ctx)
-			for _, set := range s.plan.Sets {
-				together.Go(func() error { return initiate(ctx, set, s.admins[set.Name]) })
-			}
-			if err := together.Wait(); err != nil {
-				return err
-			}
-		}
-		// The user and the shards are added as soon as there is somebody to ask.
-		if routed := wave[0].Role == RoleMongos; i == len(s.plan.Waves)-1 && !routed || i == 1 {
-			if err := s.addUser(ctx); err != nil {
-				return err
-			}
-			if err := s.addShards(ctx); err != nil {
-				return err
-			}
-		}
 	}
-	return s.balance(ctx)
+	return nil
 }
 
-// wave starts processes and waits until all answer.
-func (s *starter) wave(ctx context.Context, wave []Process) error {
-	// One after the other, which takes no time, so that their order is known.
-	var launched []*admin
-	for _, p := range wave {
-		l, err := s.launch(p)
+// launch starts servers, and waits until all answer. One that ends cancels the start.
+func (c *Cluster) launch(ctx context.Context, lost context.CancelCauseFunc, all []Process) error {
+	var launched []*server
+	for _, p := range all {
+		s, err := c.startServer(p)
 		if err != nil {
 			return err
 		}
-		l.watch(ctx, s.cancel)
-		a := &admin{l, s.secure, s.key}
-		launched = append(launched, a)
-		s.admins[p.Set] = append(s.admins[p.Set], a)
+		s.watch(ctx, lost)
+		launched = append(launched, s)
 	}
-	together, ctx := errgroup.WithContext(ctx)
-	for _, a := range launched {
-		together.Go(func() error { return a.answering(ctx) })
-	}
-	return together.Wait()
+	return together(ctx, launched, (*server).answering)
 }
 
-// launch starts one process.
-func (s *starter) launch(p Process) (*server, error) {
-	c := s.cluster
-	at := s.place
-	var err error
-	if at.Port, err = c.ports.Next(); err != nil {
+// together does something with each of a list at once.
+func together[T any](ctx context.Context, all []T, do func(T, context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, one := range all {
+		group.Go(func() error { return do(one, ctx) })
+	}
+	return group.Wait()
+}
+
+func (c *Cluster) startServer(p Process) (_ *server, err error) {
+	at := c.place
+	if at.Port, err = c.options.Ports.Next(); err != nil {
 		return nil, err
 	}
 	if p.Balanced {
-		if at.BalancerPort, err = c.ports.Next(); err != nil {
+		if at.BalancerPort, err = c.options.Ports.Next(); err != nil {
 			return nil, err
 		}
 	}
-	path := s.options.Release.Mongod
+	path := c.options.Release.Mongod
 	if p.Role == RoleMongos {
-		path = s.options.Release.Mongos
-		at.ConfigDB = configSet + "/" + strings.Join(s.hosts(configSet), ",")
+		path = c.options.Release.Mongos
+		at.ConfigDB = configSet + "/" + strings.Join(addresses(c.members(configSet)), ",")
 	} else {
 		at.Data = filepath.Join(c.Folder(), p.Name)
 		if err := os.Mkdir(at.Data, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	l, err := launch(path, p, c.version, at, filepath.Join(c.Folder(), p.Name+".log"), s.options.Book)
-	if err != nil {
+	s := &server{Process: p, place: at, args: Argv(p, c.options.Release.Version, at), secure: c.secure, key: c.key,
+		log: filepath.Join(c.Folder(), p.Name+".log"), ended: make(chan struct{})}
+	if err := s.launch(path, c.options.Book); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.servers = append(c.servers, l)
-	return l, nil
+	c.servers = append(c.servers, s)
+	return s, nil
 }
 
-// hosts gives the addresses of the members of a set.
-func (s *starter) hosts(set string) []string {
-	var hosts []string
-	for _, m := range s.cluster.servers {
-		if m.Set == set {
-			hosts = append(hosts, m.address())
+// members gives the servers of a set.
+func (c *Cluster) members(set string) (members []*server) {
+	for _, s := range c.servers {
+		if s.Set == set {
+			members = append(members, s)
 		}
 	}
-	return hosts
+	return members
+}
+
+// entries gives the servers that clients see.
+func (c *Cluster) entries() (entries []*server) {
+	for _, s := range c.servers {
+		if s.Role&(RoleStandalone|RoleMember|RoleMongos) != 0 {
+			entries = append(entries, s)
+		}
+	}
+	return entries
+}
+
+func addresses(servers []*server) (all []string) {
+	for _, s := range servers {
+		all = append(all, s.address())
+	}
+	return all
+}
+
+// initiate makes the replica sets.
+func (c *Cluster) initiate(ctx context.Context) error {
+	return together(ctx, c.plan.Sets, func(set Set, ctx context.Context) error { return initiate(ctx, set, c.members(set.Name)) })
 }
 
 // addShards adds all shards through the first mongos.
-func (s *starter) addShards(ctx context.Context) error {
-	for _, set := range s.plan.Sets {
+func (c *Cluster) addShards(ctx context.Context) error {
+	for _, set := range c.plan.Sets {
 		if !set.Shard {
 			continue
 		}
-		if err := addShard(ctx, s.admins[""][0], s.cluster.user, set, s.hosts(set.Name)); err != nil {
+		if err := c.entries()[0].addShard(ctx, c.user, set, addresses(c.members(set.Name))); err != nil {
 			return err
 		}
 	}
@@ -263,61 +242,45 @@ func (s *starter) addShards(ctx context.Context) error {
 // keyBytes is the length of the members' password, before it is text.
 const keyBytes = 96
 
-// writeSecrets writes the file that holds the members' password among
-// themselves, and certificates.
-func (s *starter) writeSecrets() error {
-	c := s.cluster
-	if c.shape.Auth {
-		s.place.KeyFile = filepath.Join(c.Folder(), "key")
-		var key strings.Builder
-		for key.Len() < keyBytes {
-			key.WriteString(rand.Text())
+// writeSecrets writes the file that holds the servers' password among themselves,
+// and certificates.
+func (c *Cluster) writeSecrets(context.Context) (err error) {
+	if c.options.Shape.Auth {
+		for len(c.key) < keyBytes {
+			c.key += rand.Text()
 		}
-		s.key = key.String()
-		if err := os.WriteFile(s.place.KeyFile, []byte(s.key+"\n"), 0o600); err != nil {
+		c.place.KeyFile = filepath.Join(c.Folder(), "key")
+		if err := os.WriteFile(c.place.KeyFile, []byte(c.key+"\n"), 0o600); err != nil {
 			return err
 		}
 	}
-	if !c.shape.TLS {
+	if !c.options.Shape.TLS {
 		return nil
 	}
-	authority, err := WriteCertificates(c.Folder())
-	if err != nil {
-		return err
-	}
-	c.ca = filepath.Join(c.Folder(), caFile)
-	s.place.CA, s.place.Certificate = c.ca, filepath.Join(c.Folder(), serverFile)
-	s.secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
-	s.secure.RootCAs.AddCert(authority)
-	return nil
+	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), caFile), filepath.Join(c.Folder(), serverFile)
+	c.secure, err = WriteCertificates(c.Folder())
+	return err
 }
 
-// addUser makes the user of the cluster, if it is to have one, where clients
-// come in: on the primary, or through a mongos.
-func (s *starter) addUser(ctx context.Context) error {
-	if !s.cluster.shape.Auth {
+// addUser makes the user of the cluster, if it is to have one, where clients come in:
+// on the primary, so that all members know it, or through the first mongos.
+func (c *Cluster) addUser(ctx context.Context) error {
+	if !c.options.Shape.Auth {
 		return nil
 	}
-	user := User{Name: "utr", Password: rand.Text()}
-	at, members := s.admins[""], 0
-	switch s.cluster.shape.Topology {
-	case Standalone:
-		members = 1
-	case ReplicaSet:
-		at = s.admins[memberSet]
-		members = len(at)
+	user, at := User{Name: "utr", Password: rand.Text()}, c.entries()
+	var known any = len(at)
+	if at[0].Role == RoleMongos {
+		known = "majority"
 	}
-	for _, a := range at {
-		now, err := a.hello(ctx)
+	for _, s := range at {
+		now, err := s.hello(ctx)
 		if err != nil {
 			return err
 		}
-		if now == primary || now == router {
-			if err := createUser(ctx, a, user, members); err != nil {
-				return err
-			}
-			s.cluster.user = &user
-			return nil
+		if now.Writable {
+			c.user = &user
+			return s.createUser(ctx, user, known)
 		}
 	}
 	return errors.New("there is no server that takes a user")
@@ -325,26 +288,21 @@ func (s *starter) addUser(ctx context.Context) error {
 
 // balance puts a load balancer in front of all mongoses, and one in front of
 // the first.
-func (s *starter) balance(ctx context.Context) error {
-	if s.cluster.shape.Topology != LoadBalanced {
+func (c *Cluster) balance(ctx context.Context) (err error) {
+	if c.options.Shape.Topology != LoadBalanced {
 		return nil
 	}
 	var behind []string
-	for _, m := range s.cluster.servers {
-		if m.Balanced {
-			behind = append(behind, net.JoinHostPort(address, strconv.Itoa(m.place.BalancerPort)))
-		}
+	for _, s := range c.entries() {
+		behind = append(behind, net.JoinHostPort(address, strconv.Itoa(s.place.BalancerPort)))
 	}
-	for _, targets := range [][]string{behind, behind[:1]} {
-		b, err := NewBalancer(targets)
-		if err != nil {
-			return fmt.Errorf("the load balancer: %w", err)
-		}
-		s.cluster.mu.Lock()
-		s.cluster.balancers = append(s.cluster.balancers, b)
-		s.cluster.mu.Unlock()
+	c.mu.Lock()
+	c.balancers, err = NewBalancers(behind)
+	c.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	for _, uri := range []string{s.cluster.URI(), s.cluster.SingleURI()} {
+	for _, uri := range []string{c.URI(), c.SingleURI()} {
 		if err := behindBalancer(ctx, uri); err != nil {
 			return err
 		}
@@ -377,8 +335,8 @@ func (c *Cluster) Close() error {
 		return nil
 	}
 	c.closed = true
-	for _, b := range c.balancers {
-		b.Close()
+	if c.balancers != nil {
+		c.balancers.Close()
 	}
 	// A mongos first, so that it does not tell its log about the others.
 	errs := make([]error, len(c.servers))
@@ -388,7 +346,7 @@ func (c *Cluster) Close() error {
 	}
 	all.Wait()
 	for _, s := range c.servers {
-		s.freePorts(c.ports)
+		c.options.Ports.free(s.place.Port, s.place.BalancerPort)
 	}
 	if err := errors.Join(append(errs, c.tidy())...); err != nil {
 		return err // utr clean removes what is left
@@ -432,16 +390,10 @@ func (c *Cluster) Log(from, to time.Time) []Line {
 // Hosts are the addresses that clients see: of the members or mongoses, in
 // order; of a load balanced cluster, that of the balancer.
 func (c *Cluster) Hosts() []string {
-	if c.shape.Topology == LoadBalanced {
-		return []string{c.balancers[0].Address()}
+	if c.options.Shape.Topology == LoadBalanced {
+		return []string{c.balancers.All.Address()}
 	}
-	var hosts []string
-	for _, s := range c.servers {
-		if s.Role&(RoleStandalone|RoleMember|RoleMongos) != 0 {
-			hosts = append(hosts, s.address())
-		}
-	}
-	return hosts
+	return addresses(c.entries())
 }
 
 // Password is that of the user in the connection strings, "" if there is none.
@@ -459,11 +411,11 @@ func (c *Cluster) URI() string { return c.uri(c.Hosts()) }
 // SingleURI is that of one mongos, or of the load balancer in front of one.
 // Elsewhere it equals URI.
 func (c *Cluster) SingleURI() string {
-	switch c.shape.Topology {
+	switch c.options.Shape.Topology {
 	case Sharded:
 		return c.uri(c.Hosts()[:1])
 	case LoadBalanced:
-		return c.uri([]string{c.balancers[1].Address()})
+		return c.uri([]string{c.balancers.First.Address()})
 	}
 	return c.URI()
 }
@@ -474,27 +426,16 @@ func (c *Cluster) uri(hosts []string) string {
 		u.User = url.UserPassword(c.user.Name, c.user.Password)
 	}
 	query := url.Values{}
-	switch c.shape.Topology {
+	switch c.options.Shape.Topology {
 	case ReplicaSet:
 		query.Set("replicaSet", memberSet)
 	case LoadBalanced:
 		query.Set("loadBalanced", "true")
 	}
-	if c.ca != "" {
+	if c.place.CA != "" {
 		query.Set("tls", "true")
-		query.Set("tlsCAFile", c.ca)
+		query.Set("tlsCAFile", c.place.CA)
 	}
 	u.RawQuery = query.Encode()
 	return u.String()
-}
-
-// Processes gives the ids of the processes, in the order of their start.
-func (c *Cluster) Processes() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var ids []int
-	for _, s := range c.servers {
-		ids = append(ids, s.command.Process.Pid)
-	}
-	return ids
 }

@@ -44,7 +44,7 @@ func TestTopologies(t *testing.T) {
 			c := b.start()
 			testkit.Check(t, c.Dead())
 			hosts := c.Hosts()
-			testkit.Equal(t, "processes, hosts and entries", []int{len(c.Processes()), len(hosts), b.entries()}, []int{r.processes, r.hosts, r.processes + 1})
+			testkit.Equal(t, "processes, hosts and entries", []int{len(c.servers), len(hosts), b.entries()}, []int{r.processes, r.hosts, r.processes + 1})
 			testkit.Equal(t, "a password", c.Password() != "", r.shape.Auth)
 			want := strings.NewReplacer("PASSWORD", c.Password(), "HOSTS", strings.Join(hosts, ",")).Replace(r.uri)
 			if c.URI() != want && (!r.shape.TLS || !strings.HasPrefix(c.URI(), want)) {
@@ -153,7 +153,7 @@ func TestPortTaken(t *testing.T) {
 	b := newBench(t, "whole")
 	asked := 0
 	b.options.Ports.listen = func() (net.Listener, error) {
-		if asked++; asked <= 2 { // the second time it is not tried again
+		if asked++; asked <= 2 {
 			return taken{stranger}, nil
 		}
 		return net.Listen("tcp", net.JoinHostPort(address, "0"))
@@ -175,7 +175,7 @@ func TestPortTaken(t *testing.T) {
 func TestServerDies(t *testing.T) {
 	b := newBench(t, "dies when it is told to")
 	c := b.start()
-	testkit.Check(t, syscall.Kill(c.Processes()[0], syscall.SIGTERM))
+	testkit.Check(t, syscall.Kill(c.servers[0].command.Process.Pid, syscall.SIGTERM))
 	testkit.Until(t, "the death is noticed", func() bool { return c.Dead() != nil })
 	if died := new(DiedError); !errors.As(c.Dead(), &died) {
 		t.Errorf("%T", c.Dead())

@@ -29,23 +29,16 @@ func (t Topology) String() string {
 
 // Shape says what a cluster is made of. 0 means the default.
 type Shape struct {
-	Topology     Topology
-	Members      int // of a replica set: 3
-	Shards       int // of a sharded cluster: 1
-	ShardMembers int // of the replica set that each shard is: 1
-	Mongoses     int // 2
+	Topology Topology
+	Members  int // of a replica set: 3
+	Shards   int // of a sharded cluster, each a replica set of one member: 1
+	Mongoses int // 2
 	// Auth switches access control on. The connection strings hold a user with
 	// the role root.
 	Auth bool
 	// TLS makes all connections use it. The connection strings name the
 	// certificate to be trusted.
 	TLS bool
-}
-
-// complete puts the defaults in.
-func (s Shape) complete() Shape {
-	s.Members, s.Shards, s.ShardMembers, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.ShardMembers, 1), cmp.Or(s.Mongoses, 2)
-	return s
 }
 
 // maxMembers is how many members of a replica set can be. Of these, seven can
@@ -95,58 +88,44 @@ const (
 
 // Plan is what makes a cluster.
 type Plan struct {
-	// Waves are started one after the other, the processes of one together.
-	// Sets whose members have started are initiated before the next wave, and
-	// shards are added after the first mongos: the others learn them as they
-	// start, while a running mongos would hear of them only later.
-	Waves [][]Process
-	Sets  []Set
+	Mongods, Mongoses []Process
+	Sets              []Set // of the mongods
 }
 
 // NewPlan plans a cluster of a version.
-func NewPlan(s Shape, v Version) (Plan, error) {
-	s = s.complete()
+func NewPlan(s Shape, v Version) (p Plan, err error) {
+	s.Members, s.Shards, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.Mongoses, 2)
 	switch {
-	case s.Members < 1 || s.Members > maxMembers || s.ShardMembers < 1 || s.ShardMembers > maxMembers:
-		return Plan{}, fmt.Errorf("a replica set has 1 to %d members", maxMembers)
+	case s.Members < 1 || s.Members > maxMembers:
+		return p, fmt.Errorf("a replica set has 1 to %d members", maxMembers)
 	case s.Shards < 1 || s.Mongoses < 1:
-		return Plan{}, errors.New("a sharded cluster has at least one shard and one mongos")
+		return p, errors.New("a sharded cluster has at least one shard and one mongos")
 	case s.Topology == LoadBalanced && !v.atLeast(balancedFrom):
-		return Plan{}, fmt.Errorf("version %s has no load balancing, which came with %s", v, balancedFrom)
+		return p, fmt.Errorf("version %s has no load balancing, which came with %s", v, balancedFrom)
 	}
-	var p Plan
 	switch s.Topology {
 	case Standalone:
-		p.Waves = [][]Process{{{Name: "mongod", Role: RoleStandalone}}}
+		p.Mongods = []Process{{Name: "mongod", Role: RoleStandalone}}
 	case ReplicaSet:
-		p.Waves = [][]Process{members(memberSet, RoleMember, s.Members)}
-		p.Sets = []Set{{Name: memberSet}}
+		p.add(Set{Name: memberSet}, RoleMember, s.Members)
 	case Sharded, LoadBalanced:
-		p.Sets = []Set{{Name: configSet, Config: true}}
-		first := members(configSet, RoleConfig, 1)
+		p.add(Set{Name: configSet, Config: true}, RoleConfig, 1)
 		for i := range s.Shards {
-			name := fmt.Sprintf("shard%d", i)
-			p.Sets = append(p.Sets, Set{Name: name, Shard: true})
-			first = append(first, members(name, RoleShard, s.ShardMembers)...)
+			p.add(Set{Name: fmt.Sprintf("shard%d", i), Shard: true}, RoleShard, 1)
 		}
-		routers := make([]Process, s.Mongoses)
-		for i := range routers {
-			routers[i] = Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced}
-		}
-		p.Waves = [][]Process{first, routers[:1]}
-		if len(routers) > 1 {
-			p.Waves = append(p.Waves, routers[1:])
+		for i := range s.Mongoses {
+			p.Mongoses = append(p.Mongoses, Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
 		}
 	default:
-		return Plan{}, fmt.Errorf("there is no topology %d", s.Topology)
+		return p, fmt.Errorf("there is no topology %d", s.Topology)
 	}
 	return p, nil
 }
 
-func members(set string, role Role, n int) []Process {
-	out := make([]Process, n)
-	for i := range out {
-		out[i] = Process{Name: fmt.Sprintf("%s-%d", set, i), Role: role, Set: set}
+// add plans a replica set.
+func (p *Plan) add(set Set, role Role, members int) {
+	p.Sets = append(p.Sets, set)
+	for i := range members {
+		p.Mongods = append(p.Mongods, Process{Name: fmt.Sprintf("%s-%d", set.Name, i), Role: role, Set: set.Name})
 	}
-	return out
 }

@@ -13,16 +13,17 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// drawn writes a plan down: waves by lines, then the sets.
+// drawn writes a plan down: mongods, mongoses, and the sets.
 func drawn(t *testing.T, p Plan) string {
 	var lines []string
 	seen := make(map[string]bool)
-	for _, wave := range p.Waves {
+	for _, all := range [][]Process{p.Mongods, p.Mongoses} {
 		var names []string
-		for _, process := range wave {
+		for _, process := range all {
 			if seen[process.Name] {
 				t.Errorf("two processes have the name %s, and its files", process.Name)
 			}
@@ -36,7 +37,9 @@ func drawn(t *testing.T, p Plan) string {
 			}
 			names = append(names, name)
 		}
-		lines = append(lines, strings.Join(names, " "))
+		if names != nil {
+			lines = append(lines, strings.Join(names, " "))
+		}
 	}
 	for _, s := range p.Sets {
 		kind := map[[2]bool]string{{true, false}: " config", {false, true}: " shard"}[[2]bool{s.Config, s.Shard}]
@@ -80,12 +83,14 @@ var commands = testkit.Commands{
 		text, err := bson.MarshalExtJSON(initiation(Set{Name: name, Config: kind == "of config servers"}, strings.Fields(a[1])), false, false)
 		return string(text), err
 	},
-	"set": func(_ *testing.T, a []string) (string, error) { // the states of its members
-		var states []state
+	"set": func(t *testing.T, a []string) (string, error) { // the states of its members
+		var said []wire.Hello
 		for _, word := range strings.Fields(a[0]) {
-			states = append(states, map[string]state{"primary": primary, "secondary": secondary}[word])
+			said = append(said, wire.Hello{Writable: word == "primary", Secondary: word == "secondary"})
 		}
-		return fmt.Sprint("lacks: ", lacks(states)), nil
+		missing, elected := lacks(said)
+		testkit.Equal(t, "it has a primary", elected, strings.Contains(a[0], "primary"))
+		return fmt.Sprint("lacks: ", missing), nil
 	},
 	"version": func(_ *testing.T, a []string) (string, error) { // what a program says
 		v, err := parseVersion(strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace(a[0]))

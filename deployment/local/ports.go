@@ -47,9 +47,11 @@ func (p *Ports) Next() (int, error) {
 	return 0, fmt.Errorf("there is no free port but those that were in use before")
 }
 
-// free gives a port back, once nothing listens on it any more.
-func (p *Ports) free(port int) {
+// free gives ports back, once nothing of ours listens on them any more.
+func (p *Ports) free(ports ...int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.given, port)
+	for _, port := range ports {
+		delete(p.given, port)
+	}
 }

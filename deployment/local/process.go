@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -18,7 +19,9 @@ type server struct {
 	Process
 	place   Place
 	args    []string
-	log     string // path
+	secure  *tls.Config // nil: no TLS
+	key     string      // the servers' password among themselves, "" without access control
+	log     string      // path
 	command *exec.Cmd
 
 	ended chan struct{} // closed once it is gone and was reaped
@@ -28,12 +31,11 @@ type server struct {
 // address is host:port.
 func (s *server) address() string { return fmt.Sprintf("%s:%d", address, s.place.Port) }
 
-// launch starts a process. It dies with this one where the system can do that.
-func launch(program string, p Process, v Version, at Place, log string, book *ledger.Ledger) (*server, error) {
-	s := &server{Process: p, place: at, args: Argv(p, v, at), log: log, ended: make(chan struct{})}
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// launch starts the process. It dies with this one where the system can do that.
+func (s *server) launch(program string, book *ledger.Ledger) error {
+	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.command = exec.Command(program, s.args...)
 	s.command.Stdout, s.command.Stderr = out, out
@@ -46,7 +48,7 @@ func launch(program string, p Process, v Version, at Place, log string, book *le
 			return
 		}
 		forget, err := book.Add(ledger.Entry{
-			Kind: ledger.ChildProcess, Process: ledger.Process{PID: s.command.Process.Pid}, Command: program + " (" + p.Name + ")",
+			Kind: ledger.ChildProcess, Process: ledger.Process{PID: s.command.Process.Pid}, Command: program + " (" + s.Name + ")",
 		})
 		if err == nil {
 			started <- nil
@@ -64,10 +66,7 @@ func launch(program string, p Process, v Version, at Place, log string, book *le
 		}
 		started <- err
 	})
-	if err := <-started; err != nil {
-		return nil, err
-	}
-	return s, nil
+	return <-started
 }
 
 // killLimit is how long a killed process may take to go. It can hang in the
@@ -111,17 +110,6 @@ func (s *server) dead() error {
 	default:
 		return nil
 	}
-}
-
-// freePorts gives back the ports of a server that is gone, but for one that
-// somebody else has.
-func (s *server) freePorts(p *Ports) {
-	var died *DiedError
-	if errors.As(s.dead(), &died) && died.portTaken {
-		return
-	}
-	p.free(s.place.Port)
-	p.free(s.place.BalancerPort)
 }
 
 // watch cancels a context, with the reason, when the process ends before it.

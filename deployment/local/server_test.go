@@ -28,10 +28,9 @@ func TestStandForElection(t *testing.T) {
 	_, port, _ := net.SplitHostPort(d.Hosts()[0])
 	n, err := strconv.Atoi(port)
 	testkit.Check(t, err)
-	s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}}
 	for password, heard := range map[string]bool{key: true, "guessed": false} {
-		a := &admin{s, nil, password}
-		err := a.standForElection(t.Context())
+		s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}, key: password}
+		err := s.standForElection(t.Context())
 		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
 		if refused == heard {
 			t.Errorf("with the password %q: %v", password, err)

@@ -121,11 +121,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Cluster is what the service says of a cluster. Its connection strings may
 // hold credentials: never print them.
 type Cluster struct {
-	Kind Kind
-	ID   string
+	Part
 	// URI is the connection string without credentials; AuthURI is the one with
 	// them, "" without access control. The service does not escape passwords.
-	URI, AuthURI string
+	URI     string `json:"mongodb_uri"`
+	AuthURI string `json:"mongodb_auth_uri"`
 }
 
 // Check asks the service what it is.
@@ -168,19 +168,15 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 		Message: fmt.Sprintf("it has no cluster %q", id)}
 }
 
-func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (Cluster, error) {
-	var answer struct {
-		ID      string `json:"id"`
-		URI     string `json:"mongodb_uri"`
-		AuthURI string `json:"mongodb_auth_uri"`
-	}
-	if err := c.do(ctx, limit, method, place(kind, id), body, &answer); err != nil {
+func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (found Cluster, err error) {
+	if err := c.do(ctx, limit, method, place(kind, id), body, &found); err != nil {
 		return Cluster{}, err
 	}
-	if answer.URI == "" {
+	if found.URI == "" {
 		return Cluster{}, &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
 	}
-	return Cluster{Kind: kind, ID: answer.ID, URI: answer.URI, AuthURI: answer.AuthURI}, nil
+	found.Kind = kind
+	return found, nil
 }
 
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
@@ -213,25 +209,15 @@ func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, 
 
 // Part is a server or replica set that belongs to a cluster.
 type Part struct {
-	Kind Kind
-	ID   string
+	Kind Kind   `json:"-"`
+	ID   string `json:"id"`
 }
 
 // Parts lists what is there of a cluster beside itself, replica sets first:
 // they take their members with them.
-func (c *Client) Parts(ctx context.Context, id string) (parts []Part, err error) {
-	for _, kind := range []Kind{ReplicaSet, Server} {
-		ids, err := c.list(ctx, kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, other := range ids {
-			if strings.HasPrefix(other, id+partMark) {
-				parts = append(parts, Part{kind, other})
-			}
-		}
-	}
-	return parts, nil
+func (c *Client) Parts(ctx context.Context, id string) ([]Part, error) {
+	all, err := c.list(ctx, ReplicaSet, Server)
+	return slices.DeleteFunc(all, func(p Part) bool { return !strings.HasPrefix(p.ID, id+partMark) }), err
 }
 
 // Made is what a run has made on the service, a whole cluster or what is left of one.
@@ -241,22 +227,17 @@ type Made struct {
 }
 
 // Made lists what runs have made, by the marks of the ids.
-func (c *Client) Made(ctx context.Context) (all []Made, err error) {
-	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
-		ids, err := c.list(ctx, kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			whole, _, _ := strings.Cut(id, partMark)
-			known := slices.ContainsFunc(all, func(m Made) bool { return m.ID == whole })
-			if m, found := markOf(whole); found && !known {
-				all = append(all, Made{Part{kind, whole}, m})
-			}
+func (c *Client) Made(ctx context.Context) (made []Made, err error) {
+	all, err := c.list(ctx, ShardedCluster, ReplicaSet, Server)
+	for _, p := range all {
+		p.ID, _, _ = strings.Cut(p.ID, partMark)
+		known := slices.ContainsFunc(made, func(m Made) bool { return m.ID == p.ID })
+		if m, found := markOf(p.ID); found && !known {
+			made = append(made, Made{p, m})
 		}
 	}
-	slices.SortFunc(all, func(a, b Made) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
-	return all, nil
+	slices.SortFunc(made, func(a, b Made) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	return made, err
 }
 
 // Servers gives the servers of a cluster that Create made, by host:port, and where
@@ -297,23 +278,22 @@ func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
 	return c.do(ctx, c.limits.Delete, http.MethodDelete, place(kind, id), nil, nil)
 }
 
-// list gives the ids of all clusters of a kind.
-func (c *Client) list(ctx context.Context, kind Kind) ([]string, error) {
-	var answer map[string]json.RawMessage
-	if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
-		return nil, err
+// list gives what there is of some kinds; nothing if one of them cannot be listed.
+func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error) {
+	for _, kind := range kinds {
+		var answer map[string]json.RawMessage
+		if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
+			return nil, err
+		}
+		var rows []Part
+		if err := json.Unmarshal(answer[string(kind)], &rows); err != nil {
+			return nil, &Error{Method: http.MethodGet, URL: c.URL() + "/" + string(kind), Err: errors.New("the answer has no list of " + string(kind))}
+		}
+		for _, r := range rows {
+			all = append(all, Part{kind, r.ID})
+		}
 	}
-	var rows []struct {
-		ID string `json:"id"`
-	}
-	if err := json.Unmarshal(answer[string(kind)], &rows); err != nil {
-		return nil, &Error{Method: http.MethodGet, URL: c.URL() + "/" + string(kind), Err: errors.New("the answer has no list of " + string(kind))}
-	}
-	var ids []string
-	for _, r := range rows {
-		ids = append(ids, r.ID)
-	}
-	return slices.Compact(ids), nil
+	return slices.Compact(all), nil
 }
 
 // answerLimit is more than a service of a thousand servers says.

@@ -20,22 +20,34 @@ import (
 type Configuration struct {
 	Name string // of the preset or file
 	Kind Kind
+	// Preset reports whether it is one of ours.
+	Preset bool
+	// NeedsFiles reports whether FilesToken stands anywhere.
+	NeedsFiles bool
+	// NamesData reports whether it names folders of data, which Body leaves out.
+	NamesData bool
+	// TLS reports whether servers want TLS.
+	TLS bool
+	// CAFile is the certificate authority's file on the service's machine, "" if
+	// none is named.
+	CAFile string
+	// LoadBalanced reports whether its routers listen to a load balancer.
+	LoadBalanced bool
+	// Parameters are all server parameters that it sets, by name.
+	Parameters []string
+	// Secrets are all texts that must not be shown.
+	Secrets []string
 
-	preset bool
-	doc    map[string]any
+	text []byte // JSON
 }
 
 //go:embed presets/*.json
 var presets embed.FS
 
-// shapes are the presets that can stand alone, and additions what can follow
-// their names: "replicaset-auth-tls".
-var (
-	shapes    = []string{"single", "replicaset", "replicaset-one", "sharded", "load-balanced"}
-	additions = []string{"auth", "tls"}
-)
+// shapes are the presets that can stand alone.
+var shapes = []string{"single", "replicaset", "replicaset-one", "sharded", "load-balanced"}
 
-// Presets lists the names of all presets.
+// Presets lists the names of all presets: shapes, with or without access control and TLS.
 func Presets() []string {
 	var names []string
 	for _, shape := range shapes {
@@ -49,15 +61,13 @@ func Preset(name string) (Configuration, error) {
 	if !slices.Contains(Presets(), name) {
 		return Configuration{}, fmt.Errorf("there is no preset %q, only %s", name, strings.Join(Presets(), ", "))
 	}
-	shape := name
-	var added []string
-	for _, a := range slices.Backward(additions) {
-		if rest, found := strings.CutSuffix(shape, "-"+a); found {
-			shape, added = rest, append(added, a)
-		}
-	}
+	shape, tls := strings.CutSuffix(name, "-tls")
+	shape, auth := strings.CutSuffix(shape, "-auth")
 	doc := make(map[string]any)
-	for _, part := range append([]string{shape}, added...) {
+	for part, wanted := range map[string]bool{shape: true, "auth": auth, "tls": tls} {
+		if !wanted {
+			continue
+		}
 		text, err := presets.ReadFile("presets/" + part + ".json")
 		if err != nil {
 			return Configuration{}, err
@@ -68,9 +78,7 @@ func Preset(name string) (Configuration, error) {
 		}
 		maps.Copy(doc, keys)
 	}
-	c, err := configuration(name, doc)
-	c.preset = true
-	return c, err
+	return configuration(name, doc, true)
 }
 
 // Parse reads a configuration as drivers-evergreen-tools keeps them. The kind
@@ -81,7 +89,7 @@ func Parse(name string, text []byte) (Configuration, error) {
 	if err != nil {
 		return Configuration{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return configuration(name, doc)
+	return configuration(name, doc, false)
 }
 
 func decode(text []byte) (map[string]any, error) {
@@ -114,7 +122,7 @@ var marks = []struct {
 	{Server, []string{"name", "procParams"}},
 }
 
-func configuration(name string, doc map[string]any) (Configuration, error) {
+func configuration(name string, doc map[string]any, preset bool) (Configuration, error) {
 	var found []Kind
 	for _, m := range marks {
 		if slices.ContainsFunc(m.keys, func(k string) bool { _, is := doc[k]; return is }) {
@@ -127,9 +135,8 @@ func configuration(name string, doc map[string]any) (Configuration, error) {
 	case len(found) > 1:
 		return Configuration{}, fmt.Errorf("%s: it is not clear what it is: it has keys of %s and of %s", name, found[0], found[1])
 	}
-	c := Configuration{Name: name, Kind: found[0], doc: doc}
-	// Every list is walked to name its parts: what is none is found here.
-	if err := c.check(); err != nil {
+	c := Configuration{Name: name, Kind: found[0], Preset: preset}
+	if err := c.read(doc); err != nil {
 		return Configuration{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
@@ -139,94 +146,81 @@ func configuration(name string, doc map[string]any) (Configuration, error) {
 // drivers-evergreen-tools puts its own folder there before use.
 const FilesToken = "ABSOLUTE_PATH_REPLACEMENT_TOKEN"
 
-// Preset reports whether it is one of ours.
-func (c Configuration) Preset() bool { return c.preset }
+const loadBalancerPort = "loadBalancerPort"
 
-// NeedsFiles reports whether FilesToken stands anywhere.
-func (c Configuration) NeedsFiles() bool {
-	found := false
-	walk(c.doc, func(s string) string { found = found || strings.Contains(s, FilesToken); return s })
-	return found
+// read finds out what there is to know of a configuration of a kind.
+func (c *Configuration) read(doc map[string]any) (err error) {
+	if err := check(c.Kind, doc); err != nil {
+		return err
+	}
+	ssl, _ := doc["sslParams"].(map[string]any)
+	c.TLS, c.CAFile = len(ssl) > 0, firstText(ssl, "tlsCAFile", "sslCAFile")
+	c.Secrets, c.Parameters = nil, nil
+	for _, s := range []string{firstText(doc, "password"), firstText(doc, "auth_key"),
+		firstText(ssl, "sslPEMKeyPassword"), firstText(ssl, "tlsCertificateKeyFilePassword"),
+		firstText(ssl, "sslClusterPassword"), firstText(ssl, "tlsClusterPassword")} {
+		if s != "" {
+			c.Secrets = append(c.Secrets, s)
+		}
+	}
+	for _, n := range nodes(c.Kind, doc) {
+		if n.options["keyFile"] != nil {
+			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
+		}
+		c.NamesData = c.NamesData || n.options[dataFolder] != nil
+		set, _ := n.options["setParameter"].(map[string]any)
+		c.Parameters = slices.AppendSeq(c.Parameters, maps.Keys(set))
+	}
+	slices.Sort(c.Parameters)
+	c.Parameters = slices.Compact(c.Parameters)
+	c.LoadBalanced = slices.Contains(c.Parameters, loadBalancerPort)
+	c.text, err = json.Marshal(doc)
+	c.NeedsFiles = bytes.Contains(c.text, []byte(FilesToken))
+	return err
 }
 
-// TLS reports whether servers want TLS.
-func (c Configuration) TLS() bool { return len(c.object("sslParams")) > 0 }
-
-// CAFile is the certificate authority's file on the service's machine, "" if
-// none is named.
-func (c Configuration) CAFile() string {
-	for _, key := range []string{"tlsCAFile", "sslCAFile"} {
-		if s, ok := c.object("sslParams")[key].(string); ok {
+// firstText gives the first of some keys that has a text.
+func firstText(doc map[string]any, keys ...string) string {
+	for _, key := range keys {
+		if s, ok := doc[key].(string); ok {
 			return s
 		}
 	}
 	return ""
 }
 
-// Secrets are all texts that must not be shown.
-func (c Configuration) Secrets() []string {
-	ssl := c.object("sslParams")
-	var out []string
-	for _, v := range []any{c.doc["password"], c.doc["auth_key"],
-		ssl["sslPEMKeyPassword"], ssl["tlsCertificateKeyFilePassword"], ssl["sslClusterPassword"], ssl["tlsClusterPassword"]} {
-		if s, ok := v.(string); ok && s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
+// doc gives a copy of the configuration that may be changed.
+func (c Configuration) doc() map[string]any {
+	doc, _ := decode(c.text) // as it was encoded
+	return doc
 }
-
-// Parameters gives all server parameters that it sets, by name.
-func (c Configuration) Parameters() []string {
-	var names []string
-	for _, n := range c.copy().nodes() {
-		set, _ := n.options["setParameter"].(map[string]any)
-		names = slices.AppendSeq(names, maps.Keys(set))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// LoadBalanced reports whether its routers listen to a load balancer.
-func (c Configuration) LoadBalanced() bool {
-	return slices.Contains(c.Parameters(), loadBalancerPort)
-}
-
-const loadBalancerPort = "loadBalancerPort"
 
 // Settings fill in what a configuration leaves open.
 type Settings struct {
-	// Files is what FilesToken stands for.
+	// Files is what FilesToken stands for; it stays if that is "".
 	Files string
 	// Version names a release of the service; "" leaves the configuration's own.
 	Version string
-	// Secret gives a password where the configuration has an empty one; nil
-	// makes one up.
-	Secret func() string
 }
 
-// With gives a configuration with settings filled in. FilesToken stays if
-// nothing is said to stand for it.
+// With gives a configuration with settings filled in, and with passwords made up
+// where it has empty ones.
 func (c Configuration) With(s Settings) Configuration {
-	if s.Secret == nil {
-		s.Secret = rand.Text
+	if s.Files != "" {
+		files, _ := json.Marshal(s.Files)
+		c.text = bytes.ReplaceAll(c.text, []byte(FilesToken), files[1:len(files)-1])
 	}
-	out := c
-	out.doc = walk(c.doc, func(text string) string {
-		if s.Files == "" {
-			return text
-		}
-		return strings.ReplaceAll(text, FilesToken, s.Files)
-	}).(map[string]any)
+	doc := c.doc()
 	if s.Version != "" {
-		out.doc["version"] = s.Version
+		doc["version"] = s.Version
 	}
 	for _, key := range []string{"password", "auth_key"} {
-		if out.doc[key] == "" {
-			out.doc[key] = s.Secret()
+		if doc[key] == "" {
+			doc[key] = rand.Text()
 		}
 	}
-	return out
+	_ = c.read(doc) // as it could be read before
+	return c
 }
 
 // partMark stands between the id of a cluster and that of a part of it.
@@ -257,7 +251,7 @@ func markOf(id string) (m Mark, found bool) {
 
 // NewID makes up an id that no other cluster has, with a mark in it.
 func (c Configuration) NewID(m Mark) string {
-	id, _ := c.doc["id"].(string)
+	id := firstText(c.doc(), "id")
 	if id == "" {
 		id = strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json")
 	}
@@ -272,17 +266,15 @@ func (c Configuration) NewID(m Mark) string {
 // clusters of the same configuration may be there: ports and log files are left to
 // the service as well.
 func (c Configuration) Body(id string, alone bool) map[string]any {
-	out := c.copy()
-	out.doc["id"] = id
-	if out.Kind == Server {
-		if _, named := out.doc["name"].(string); !named {
-			out.doc["name"] = "mongod"
-		}
+	doc := c.doc()
+	doc["id"] = id
+	if c.Kind == Server && firstText(doc, "name") == "" {
+		doc["name"] = "mongod"
 	}
-	if _, given := out.doc["configsvrs"]; out.Kind == ShardedCluster && !given {
-		out.doc["configsvrs"] = []any{map[string]any{}}
+	if _, given := doc["configsvrs"]; c.Kind == ShardedCluster && !given {
+		doc["configsvrs"] = []any{map[string]any{}}
 	}
-	for _, n := range out.nodes() {
+	for _, n := range nodes(c.Kind, doc) {
 		n.doc[n.key] = id + partMark + n.id
 		delete(n.options, dataFolder)
 		if !alone {
@@ -290,16 +282,11 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 			delete(n.options, "logpath")
 		}
 	}
-	return out.doc
+	return doc
 }
 
 // dataFolder is the option of a server that names its folder of data.
 const dataFolder = "dbpath"
-
-// NamesData reports whether it names folders of data, which Body leaves out.
-func (c Configuration) NamesData() bool {
-	return slices.ContainsFunc(c.copy().nodes(), func(n node) bool { return n.options[dataFolder] != nil })
-}
 
 // SetBalancerPorts gives each router the next of some ports for its load
 // balancer. It is called on a Body.
@@ -320,13 +307,6 @@ func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, err
 	return ports, nil
 }
 
-// copy gives a configuration that may be changed: nodes makes the objects that it
-// gives where there are none.
-func (c Configuration) copy() Configuration {
-	c.doc = walk(c.doc, func(s string) string { return s }).(map[string]any)
-	return c
-}
-
 // node is an object that describes a server, or a replica set in a sharded
 // cluster.
 type node struct {
@@ -335,23 +315,23 @@ type node struct {
 	options map[string]any // of its processes
 }
 
-// nodes gives all servers and replica sets.
-func (c Configuration) nodes() (all []node) {
+// nodes gives all servers and replica sets, with objects made where there are none.
+func nodes(kind Kind, doc map[string]any) (all []node) {
 	members := func(prefix string, list any) {
 		for i, m := range objects(list) {
 			all = append(all, node{"server_id", fmt.Sprint(prefix, i), m, object(m, "procParams")})
 		}
 	}
-	switch c.Kind {
+	switch kind {
 	case Server:
-		all = append(all, node{doc: map[string]any{}, options: object(c.doc, "procParams")})
+		all = append(all, node{doc: map[string]any{}, options: object(doc, "procParams")})
 	case ReplicaSet:
-		members("member", c.doc["members"])
+		members("member", doc["members"])
 	case ShardedCluster:
-		for i, r := range objects(c.doc["routers"]) {
+		for i, r := range objects(doc["routers"]) {
 			all = append(all, node{"server_id", fmt.Sprint("router", i), r, r})
 		}
-		for i, s := range objects(c.doc["shards"]) {
+		for i, s := range objects(doc["shards"]) {
 			params, id, key := object(s, "shardParams"), fmt.Sprint("shard", i), "server_id"
 			if params["members"] != nil {
 				key = "rs_id"
@@ -359,7 +339,7 @@ func (c Configuration) nodes() (all []node) {
 			}
 			all = append(all, node{key, id, params, object(params, "procParams")})
 		}
-		configs := objects(c.doc["configsvrs"])
+		configs := objects(doc["configsvrs"])
 		for i, s := range configs {
 			if len(configs) > 1 {
 				all = append(all, node{"server_id", fmt.Sprint("config", i), s, s})
@@ -376,31 +356,21 @@ func (c Configuration) nodes() (all []node) {
 }
 
 // check finds places where an object or a list must stand and does not.
-func (c Configuration) check() error {
+func check(kind Kind, doc map[string]any) error {
 	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
-	for _, key := range lists[c.Kind] {
-		all, isList := c.doc[key].([]any)
-		if _, given := c.doc[key]; given && !isList {
+	for _, key := range lists[kind] {
+		all, isList := doc[key].([]any)
+		if _, given := doc[key]; given && !isList {
 			return fmt.Errorf("%s must be a list", key)
 		}
 		if len(objects(all)) != len(all) {
 			return fmt.Errorf("%s must be a list of objects", key)
 		}
 	}
-	if c.Kind == ReplicaSet && len(objects(c.doc["members"])) == 0 {
+	if kind == ReplicaSet && len(objects(doc["members"])) == 0 {
 		return errors.New("it has no members")
 	}
-	for _, n := range c.copy().nodes() {
-		if n.options["keyFile"] != nil {
-			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
-		}
-	}
 	return nil
-}
-
-func (c Configuration) object(key string) map[string]any {
-	out, _ := c.doc[key].(map[string]any)
-	return out
 }
 
 // object gives the object below a key, made if it is not there.
@@ -423,26 +393,4 @@ func objects(list any) []map[string]any {
 		}
 	}
 	return out
-}
-
-// walk copies a value with a function applied to all texts that are no keys.
-func walk(v any, text func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return text(v)
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = walk(e, text)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = walk(e, text)
-		}
-		return out
-	default:
-		return v
-	}
 }

@@ -19,17 +19,18 @@ func TestPresets(t *testing.T) {
 			testkit.Check(t, err)
 			shape, _, _ := strings.Cut(name, "-")
 			auth, tls := strings.Contains(name, "auth"), strings.Contains(name, "tls")
-			testkit.Equal(t, "kind, origin and name", []any{c.Kind, c.Preset(), c.Name}, []any{kinds[shape], true, name})
-			testkit.Equal(t, "needs files, TLS and an authority", []bool{c.NeedsFiles(), c.TLS(), c.CAFile() != ""}, []bool{tls, tls, tls})
-			testkit.Equal(t, "load balanced", c.LoadBalanced(), shape == "load")
-			testkit.Equal(t, "test commands", slices.Contains(c.Parameters(), "enableTestCommands"), true)
+			testkit.Equal(t, "kind, origin and name", []any{c.Kind, c.Preset, c.Name}, []any{kinds[shape], true, name})
+			testkit.Equal(t, "needs files, TLS and an authority", []bool{c.NeedsFiles, c.TLS, c.CAFile != ""}, []bool{tls, tls, tls})
+			testkit.Equal(t, "load balanced", c.LoadBalanced, shape == "load")
+			testkit.Equal(t, "test commands", slices.Contains(c.Parameters, "enableTestCommands"), true)
 			full := c.With(Settings{Files: "/files", Version: "7.0"})
-			password, _ := full.doc["password"].(string)
-			testkit.Equal(t, "a user, and a password", []any{full.doc["login"] != nil, len(password) >= 20}, []any{auth, auth})
-			if secrets := full.Secrets(); (len(secrets) == 2) != auth || auth && secrets[0] == secrets[1] {
+			filled := full.doc()
+			password, _ := filled["password"].(string)
+			testkit.Equal(t, "a user, and a password", []any{filled["login"] != nil, len(password) >= 20}, []any{auth, auth})
+			if secrets := full.Secrets; (len(secrets) == 2) != auth || auth && secrets[0] == secrets[1] {
 				t.Errorf("%d secrets, or equal ones", len(secrets))
 			}
-			testkit.Equal(t, "filled in", []any{full.NeedsFiles(), full.doc["version"], c.doc["version"]}, []any{false, "7.0", nil})
+			testkit.Equal(t, "filled in", []any{full.NeedsFiles, filled["version"], c.doc()["version"]}, []any{false, "7.0", nil})
 			text := fmt.Sprint(full.Body("x", true))
 			testkit.Equal(t, "what is sent names files", []bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
 				[]bool{false, tls})
@@ -52,15 +53,15 @@ var commands = testkit.Commands{
 		if err != nil {
 			return "", err
 		}
-		testkit.Equal(t, "it is a preset", c.Preset(), false)
+		testkit.Equal(t, "it is a preset", c.Preset, false)
 		return string(c.Kind), nil
 	},
 	"body": func(t *testing.T, a []string) (string, error) { // of the only cluster of this configuration, or of several
 		c, err := Parse("x", []byte(a[1]))
 		testkit.Check(t, err)
-		before := fmt.Sprint(c.doc)
+		before := string(c.text)
 		body, err := json.Marshal(c.Body("ID", a[0] == "alone"))
-		testkit.Equal(t, "the configuration", c.doc, before)
+		testkit.Equal(t, "the configuration", string(c.text), before)
 		return string(body), err
 	},
 	"id": func(t *testing.T, a []string) (string, error) { // without the ten characters that are random
@@ -104,8 +105,7 @@ func FuzzConfiguration(f *testing.F) {
 	for _, name := range Presets() {
 		c, err := Preset(name)
 		testkit.Check(f, err)
-		text, _ := json.Marshal(c.doc)
-		f.Add(text)
+		f.Add(c.text)
 	}
 	for _, text := range []string{
 		`{"members": [{"server_id": "b", "procParams": 7}]}`, `{"shards": [{"shardParams": []}], "configsvrs": [{"members": 1}]}`,
@@ -118,17 +118,14 @@ func FuzzConfiguration(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before := fmt.Sprint(c.doc)
-		c.Parameters()
-		c.Secrets()
-		c.LoadBalanced()
-		body := c.With(Settings{Files: "/f", Secret: func() string { return "secret" }}).Body("ID", false)
+		before := string(c.text)
+		body := c.With(Settings{Files: "/f"}).Body("ID", false)
 		sent, err := json.Marshal(body)
 		testkit.Check(t, err)
 		_, err = SetBalancerPorts(body, func() (int, error) { return 1, nil })
 		testkit.Check(t, err)
 		again, err := Parse("x", sent)
 		testkit.Check(t, err)
-		testkit.Equal(t, "id, kind and configuration", []any{body["id"], again.Kind, fmt.Sprint(c.doc)}, []any{"ID", c.Kind, before})
+		testkit.Equal(t, "id, kind and configuration", []any{body["id"], again.Kind, string(c.text)}, []any{"ID", c.Kind, before})
 	})
 }

@@ -62,6 +62,30 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 	return read(conn)
 }
 
+// Hello is what a server says of itself, in the words of isMaster, which all
+// versions know.
+type Hello struct {
+	Msg       string
+	SetName   string `bson:"setName"`
+	Writable  bool   `bson:"ismaster"` // a primary, a standalone, or a mongos
+	Secondary bool
+	Arbiter   bool     `bson:"arbiterOnly"`
+	Hosts     []string // of the members of its set, as are those that follow
+	Passives  []string
+	Arbiters  []string
+}
+
+// ReadHello reads what a command gave.
+func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
+	if err == nil {
+		err = bson.Unmarshal(reply, &h)
+	}
+	return h, err
+}
+
+// Mongos reports whether the server is one.
+func (h Hello) Mongos() bool { return h.Msg == "isdbgrid" }
+
 // A reply has at most so many bytes. Header, flags and the kind of its section
 // come first.
 const (

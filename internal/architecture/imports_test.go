@@ -21,7 +21,7 @@ type rules map[string][]string
 // ones that it describes.
 func inWords() rules {
 	return rules{
-		"embedded":  {"embedded/"},
+		"embedded":  {"embedded/", "internal/certificate"},
 		"embedded/": {"embedded/", "internal/relay"},
 		"internal/cli": {"compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/process",
 			"experiment", "internal/ledger", "internal/meant", "internal/secret", "matrix", "reference", "reference/retry", "report", "result", "runner",

@@ -107,7 +107,7 @@ func newBench(t testing.TB) *bench {
 		Local:    func(_ context.Context, o deployment.LocalOptions) (LocalSource, error) { return open(o) },
 		Orchestration: func(_ context.Context, o deployment.OrchestrationOptions) (deployment.Source, error) {
 			for _, c := range o.Clusters {
-				for _, secret := range c.Configuration.Secrets() {
+				for _, secret := range c.Configuration.Secrets {
 					o.Secret(secret)
 				}
 			}

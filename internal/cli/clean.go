@@ -73,7 +73,7 @@ type cleaner struct {
 	older                   time.Duration
 
 	c        *call
-	known    secret.Text // a connection string with its password
+	known    string // a connection string with its password
 	named    *orchestration.Client
 	services map[string]service // by URL
 	gone     int                // leftovers that were removed
@@ -89,12 +89,12 @@ type service struct {
 
 func (x *cleaner) act(ctx context.Context, c *call) error {
 	x.c = c
-	x.known = secret.New(c.env(envURI)) // gives a password only: that deployment is not to be cleaned
+	x.known = c.env(envURI) // gives a password only: that deployment is not to be cleaned
 	if x.flags.Changed("uri") {
 		if err := deployment.CheckURI(x.uri); err != nil {
 			return usage("--uri: %w", err)
 		}
-		x.known = secret.New(x.uri)
+		x.known = x.uri
 	}
 	if x.flags.Changed("orchestration") {
 		s, err := openService(x.service)
@@ -133,7 +133,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}
 	if x.flags.Changed("uri") && !x.dryRun {
 		if err := x.free(ctx, x.uri); err != nil {
-			x.failed("clean the deployment at "+x.known.String(), err)
+			x.failed("clean the deployment at "+c.secrets.Hide(x.known), err)
 		}
 	}
 	x.say("%s", x.summary())
@@ -337,8 +337,8 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestratio
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.known.Reveal() != "" && secret.Hide(x.known.Reveal()) == e.URI:
-		uri = x.known.Reveal()
+	case x.known != "" && secret.Hide(x.known) == e.URI:
+		uri = x.known
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
 	}
@@ -348,31 +348,8 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 // free removes the lock of a run that is gone, and turns off fail points.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string) error {
-	target := deployment.Target{URI: uri, ServerAPI: x.serverAPI}
-	off, err := deployment.Unblock(ctx, target)
-	x.turnedOff(off)
-	if err != nil {
-		return err
-	}
-	holder, removed, err := deployment.ClearLock(ctx, target)
-	switch {
-	case err != nil:
-		return err
-	case holder != nil && !removed:
-		return fmt.Errorf("it is in use by %s", holder)
-	case removed:
+	return deployment.Clean(ctx, uri, x.serverAPI, func(what string) {
 		x.gone++
-		x.say("removed: the lock of %s", holder)
-	}
-	swept, err := deployment.ClearFailPoints(ctx, target)
-	x.turnedOff(swept.Off)
-	return errors.Join(append(swept.Unasked, err)...)
-}
-
-// turnedOff prints fail points that were turned off.
-func (x *cleaner) turnedOff(off []deployment.LeftFailPoint) {
-	for _, f := range off {
-		x.gone++
-		x.say("turned off: %s", x.c.secrets.Hide(f.String()))
-	}
+		x.say("%s", x.c.secrets.Hide(what))
+	})
 }

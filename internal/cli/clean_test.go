@@ -80,7 +80,7 @@ func TestClean(t *testing.T) {
 	b.bury(t, "place", "a container there")
 	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
 	write(t, filepath.Join(b.env[ledger.EnvDir], "ledger", "broken.json"), "{")
-	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is no entry")
+	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is not an entry")
 }
 
 // makingService makes a cluster, about which it reports nothing before it is complete.

@@ -34,11 +34,11 @@ const maxLocalShards = 16
 // source opens the clusters, which start when tests need them.
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (_ deployment.Source, err error) {
 	o := l.LocalOptions
+	o.EmbeddedOptions = r.deployment.options()
+	o.Version = "" // the binaries have their own
 	if o.Ledger, err = c.runLedger(); err != nil {
 		return nil, err
 	}
-	same := r.deployment.options() // these mean the same for embedded deployments
-	o.Topologies, o.Members, o.Mongoses, o.Auth, o.TLS = same.Topologies, same.Members, same.Mongoses, same.Auth, same.TLS
 	o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
 	if l.opened, err = c.program.Local(ctx, o); err != nil {
 		return nil, err

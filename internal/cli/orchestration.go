@@ -91,10 +91,10 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 	if err != nil {
 		return cluster, err
 	}
-	if configuration.NeedsFiles() && settings.Files == "" && !configuration.Preset() {
+	if configuration.NeedsFiles && settings.Files == "" && !configuration.Preset {
 		return cluster, usage("--cluster %s: contains %s: --orchestration-files DIR must say what it stands for", name, orchestration.FilesToken)
 	}
-	if configuration.NamesData() {
+	if configuration.NamesData {
 		c.note(fmt.Sprintf("%s: dbpath is ignored: the service would remove that folder with the cluster", name))
 	}
 	return deployment.OrchestratedCluster{Configuration: configuration.With(settings)}, nil

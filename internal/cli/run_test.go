@@ -37,7 +37,7 @@ func TestFlagsBeyondFields(t *testing.T) {
 	} {
 		b.env = map[string]string{ledger.EnvDir: b.env[ledger.EnvDir]}
 		b.expect(t, "certificates", line+" suite.yml", 0, "")
-		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile(), want)
+		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile, want)
 	}
 	f := newFlags(&call{program: &Program{}}, &cobra.Command{})
 	v := false

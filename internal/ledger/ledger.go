@@ -39,13 +39,6 @@ func Open(dir string) (*Ledger, error) {
 	return &Ledger{dir: dir, run: self}, nil
 }
 
-// record is what a file holds.
-type record struct {
-	Run   Run       `json:"run"`
-	At    time.Time `json:"at"`
-	Entry Entry     `json:"entry"`
-}
-
 // suffix of the files that are entries; others are being written.
 const suffix = ".json"
 
@@ -64,7 +57,7 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	text, err := json.MarshalIndent(record{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
+	text, err := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -95,11 +88,11 @@ func forget(name string) error {
 	return nil
 }
 
-// Leftover is an entry whose run is no more.
+// Leftover is what a file holds: an entry, and which run made it, which may be gone.
 type Leftover struct {
-	Entry Entry
-	Run   Run
-	At    time.Time // when it was made, in UTC
+	Run   Run       `json:"run"`
+	At    time.Time `json:"at"` // when it was made, in UTC
+	Entry Entry     `json:"entry"`
 	file  string
 }
 
@@ -108,9 +101,9 @@ func (l Leftover) Forget() error { return forget(l.file) }
 
 // Leftovers lists the entries of runs that are no more, in the order in which
 // they are best removed: processes before the folders that they write to,
-// and elder ones first. Entries of runs that cannot be judged from here, those of
-// another machine or of another container, are in elsewhere. The error reports files that cannot be read;
-// the others are listed all the same.
+// and older ones first. Entries of runs that cannot be judged from here, those of
+// another machine or of another container, are in elsewhere. The error reports files
+// that cannot be read; the others are listed all the same.
 func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -150,19 +143,19 @@ func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 }
 
 func read(name string) (Leftover, error) {
+	l := Leftover{file: name}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return Leftover{}, err
+		return l, err
 	}
-	var r record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Leftover{}, fmt.Errorf("%s is no entry: %w", name, err)
+	if err = json.Unmarshal(text, &l); err == nil {
+		err = l.Entry.check()
 	}
-	if err := r.Entry.check(); err != nil {
-		return Leftover{}, fmt.Errorf("%s is no entry: %w", name, err)
+	if err == nil && (l.Run.PID <= 0 || l.Run.Started == "") {
+		err = errors.New("it does not say which run made it")
 	}
-	if r.Run.PID <= 0 || r.Run.Started == "" {
-		return Leftover{}, fmt.Errorf("%s is no entry: it does not say which run made it", name)
+	if err != nil {
+		return l, fmt.Errorf("%s is not an entry: %w", name, err)
 	}
-	return Leftover{Entry: r.Entry, Run: r.Run, At: r.At, file: name}, nil
+	return l, nil
 }

@@ -297,7 +297,7 @@ func FuzzRead(f *testing.F) {
 		{Kind: Cluster, URL: "http://h/v1", Resource: "servers", ID: "a", Making: true},
 		{Kind: Lock, URI: "mongodb://ann:pw@h/?a=b", Name: "x"},
 	} {
-		text, _ := json.Marshal(record{Run: Run{Machine: "m", Process: Process{9, "s"}}, Entry: e})
+		text, _ := json.Marshal(Leftover{Run: Run{Machine: "m", Process: Process{9, "s"}}, Entry: e})
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -3,7 +3,6 @@
 package secret
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -32,35 +31,6 @@ var (
 func Hide(text string) string {
 	return optionValue.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}"+Mark+"@"), "$1="+Mark)
 }
-
-// Text is a secret, or a connection string or URL that may hold one. It can be
-// passed on and not be printed: every way of formatting it leaves secrets out.
-type Text struct{ value string }
-
-// New makes a Text.
-func New(value string) Text { return Text{value} }
-
-// Reveal is for the one place that uses it.
-func (t Text) Reveal() string { return t.value }
-
-// String leaves secrets out.
-func (t Text) String() string {
-	switch {
-	case t.value == "":
-		return ""
-	case !strings.Contains(t.value, "://"):
-		return Mark
-	}
-	return NewKeeper(t.value).Hide(t.value)
-}
-
-// Format leaves secrets out, whatever the verb.
-func (t Text) Format(f fmt.State, verb rune) {
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String())
-}
-
-// MarshalText keeps secrets out of JSON and its like.
-func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Find gives the secrets of a text that is a URL, a connection string, an option
 // NAME=VALUE, or an argument that holds one of them.

@@ -1,10 +1,7 @@
 package secret
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -47,24 +44,6 @@ func TestLearn(t *testing.T) {
 	}
 	<-done
 	testkit.Equal(t, "all", k.Hide("another p@ss w/o%rd"), "*** ***")
-}
-
-func TestTextCannotBePrinted(t *testing.T) {
-	for _, value := range []string{"mongodb://user:" + testkit.Secret + "@h/", "http://h/?proxyPassword=" + testkit.Secret, testkit.Secret} {
-		c := New(value)
-		text, err := json.Marshal(map[string]any{"x": c})
-		testkit.Check(t, err)
-		b := bytes.NewBuffer(text)
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-			fmt.Fprintf(b, verb, c)
-			fmt.Fprintf(b, verb, []any{&c, map[string]any{"x": c}, struct{ Inside Text }{c}})
-		}
-		testkit.Says(t, b.String())
-		if strings.Contains(b.String(), fmt.Sprintf("%x", testkit.Secret)) {
-			t.Errorf("it is there in hex: %s", b)
-		}
-		testkit.Equal(t, "the value", c.Reveal(), value)
-	}
 }
 
 func FuzzKeeper(f *testing.F) {
