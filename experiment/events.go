@@ -1,6 +1,9 @@
 package experiment
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // event is something that happens at a time. Events of the same time happen in
 // the order in which they were planned.
@@ -24,53 +27,41 @@ const (
 	expires                   // the deadline of an operation
 )
 
-func (e *event) before(f *event) bool {
+// agenda holds what is going to happen, as a heap (container/heap).
+type agenda struct {
+	events []event
+	count  uint64
+}
+
+func (a *agenda) Len() int      { return len(a.events) }
+func (a *agenda) Swap(i, j int) { a.events[i], a.events[j] = a.events[j], a.events[i] }
+
+// Less makes the earliest event the first of the heap.
+func (a *agenda) Less(i, j int) bool {
+	e, f := &a.events[i], &a.events[j]
 	return e.at < f.at || e.at == f.at && e.order < f.order
 }
 
-// agenda holds what is going to happen, as a binary heap.
-type agenda struct {
-	heap  []event
-	count uint64
+func (a *agenda) Push(e any) { a.events = append(a.events, e.(event)) }
+
+func (a *agenda) Pop() any {
+	last := len(a.events) - 1
+	e := a.events[last]
+	a.events[last] = event{} // let the operation be freed
+	a.events = a.events[:last]
+	return e
 }
 
 func (a *agenda) plan(e event) {
 	e.order = a.count
 	a.count++
-	a.heap = append(a.heap, e)
-	for i := len(a.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !a.heap[i].before(&a.heap[parent]) {
-			break
-		}
-		a.heap[i], a.heap[parent] = a.heap[parent], a.heap[i]
-		i = parent
-	}
+	heap.Push(a, e)
 }
 
 // next removes the earliest event; ok is false without one.
 func (a *agenda) next() (e event, ok bool) {
-	if len(a.heap) == 0 {
+	if a.Len() == 0 {
 		return event{}, false
 	}
-	e = a.heap[0]
-	last := len(a.heap) - 1
-	a.heap[0] = a.heap[last]
-	a.heap[last] = event{}
-	a.heap = a.heap[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && a.heap[child+1].before(&a.heap[child]) {
-			child++
-		}
-		if !a.heap[child].before(&a.heap[i]) {
-			break
-		}
-		a.heap[child], a.heap[i] = a.heap[i], a.heap[child]
-		i = child
-	}
-	return e, true
+	return heap.Pop(a).(event), true
 }
