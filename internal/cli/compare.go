@@ -184,7 +184,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	if side.Config.Engine, err = named.open(options); err != nil {
 		return side, nil, usage("%w", err)
 	}
-	if side.Config.Source, err = c.program.Embedded(ctx, r.deployment.options()); err != nil {
+	if side.Config.Source, err = c.program.Open(ctx, r.deployment.options()); err != nil {
 		_ = side.Config.Engine.Close()
 		return side, nil, err
 	}

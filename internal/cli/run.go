@@ -43,6 +43,9 @@ const (
 	backoffNone = string(reference.BackoffNone)
 )
 
+// maxLocalShards is more than one machine can run.
+const maxLocalShards = 16
+
 // runFlags are the flags of run.
 type runFlags struct {
 	flags         *flags
@@ -53,7 +56,7 @@ type runFlags struct {
 	uriOptions    []deployment.URIOption
 	uri, single   string
 	lock          lock.Options
-	local         localFlags
+	local         deployment.LocalOptions
 	orchestration orchestrationFlags
 	durations     string // a file, as is the next
 	knownFailing  string
@@ -110,7 +113,10 @@ func declareRun(f *flags) *runFlags {
 	f.text(&r.lock.Name, "lock-name", "NAME",
 		"with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job")
 	f.group = "On local binaries"
-	r.local.declare(f)
+	r.local.Shards = 1
+	f.text(&r.local.Where, "local", "DIR|PATH",
+		"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH")
+	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
 	f.group = "Which tests"
@@ -223,7 +229,13 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 			c.note(closing.Error())
 		}
 	}()
-	defer func() { r.local.keep(ctx, err) }()
+	if local, is := cfg.Source.(interface{ KeepLogs() }); is {
+		defer func() {
+			if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+				local.KeepLogs()
+			}
+		}()
+	}
 	if r.uri != "" || r.orchestration.touchesOthers() {
 		c.announce(cfg.Source, needed)
 	}
