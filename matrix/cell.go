@@ -36,16 +36,6 @@ type Setting struct {
 // same name.
 func (c *Cell) Cluster() string { return c.parts[clusters] }
 
-// Value is the first value of a flag, "" if the cell does not set it.
-func (c *Cell) Value(flag string) string {
-	for _, s := range c.Settings {
-		if s.Flag == flag {
-			return s.Value
-		}
-	}
-	return ""
-}
-
 // Args is the command line of utr run that the cell is, for a process or a person.
 func (c *Cell) Args() (args []string) {
 	for _, s := range c.Settings {

@@ -15,9 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -262,9 +263,10 @@ defaults: {wait-for-lock: 1m}
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
 	uses := func(flags ...string) *cellRun { // names and values in turn
-		c := &cellRun{}
+		f := newFlags(&call{program: &Program{}}, &cobra.Command{})
+		c := &cellRun{flags: declareRun(f)}
 		for i := 0; i < len(flags); i += 2 {
-			c.Settings = append(c.Settings, matrix.Setting{Flag: flags[i], Value: flags[i+1]})
+			testkit.Check(t, f.Set(flags[i], flags[i+1]))
 		}
 		return c
 	}
