@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -171,16 +172,10 @@ func (r *reader) name(v *source.Value, what string) string {
 // ValidName reports whether a text can be the name of an engine in a matrix.
 func ValidName(s string) bool { return s != "" && safe(s) == s }
 
+var unsafe = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
+
 // safe makes a text fit for the name of a cell and a file.
-func safe(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '+' || c == '-' {
-			return c
-		}
-		return '-'
-	}, s)
-	return strings.Trim(s, ".+-")
-}
+func safe(s string) string { return strings.Trim(unsafe.ReplaceAllString(s, "-"), ".+-") }
 
 // settings reads the settings of a document, in which other keys may stand
 // beside them.
@@ -204,8 +199,10 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 			if t, ok := r.text(f.Value, k.name); ok {
 				s.values = []string{t}
 			}
-		case toggle, onOff:
-			s.values = r.truth(f.Value, k)
+		case toggle:
+			s.values = r.word(f.Value, k, map[string][]string{"true": {""}, "false": nil})
+		case onOff:
+			s.values = r.word(f.Value, k, map[string][]string{"true": {"on"}, "false": {"off"}, "on": {"on"}, "off": {"off"}})
 		case list, axis:
 			s.values = r.texts(f.Value, k.name)
 		case pairs:
@@ -219,17 +216,14 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 	return all
 }
 
-func (r *reader) truth(v *source.Value, k key) []string {
-	words := map[string]string{"true": "true", "false": "false"}
-	if k.shape == onOff {
-		words = map[string]string{"true": "on", "false": "off", "on": "on", "off": "off"}
-	}
+// word reads one of a few words as the values of a flag.
+func (r *reader) word(v *source.Value, k key, words map[string][]string) []string {
 	s, _ := scalar(v)
-	word, ok := words[s]
+	values, ok := words[s]
 	if !ok {
 		r.add(v.Position, "%s must be true or false", k.name)
 	}
-	return []string{word}
+	return values
 }
 
 // duration reads a length of time.
@@ -241,8 +235,11 @@ func (r *reader) duration(at source.Position, what, text string) time.Duration {
 	return d
 }
 
-// pairs reads a document of names and texts as NAME=VALUE.
+// pairs reads a document of names and texts as NAME=VALUE, if it is there.
 func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
+	if v == nil {
+		return nil
+	}
 	if v.Kind != source.Document {
 		r.add(v.Position, "%s must be a document such as %s", what, example)
 		return nil

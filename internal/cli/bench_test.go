@@ -144,10 +144,10 @@ func realBench(t testing.TB) *bench {
 	streams := b.Program
 	b.Program = *New()
 	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
-	b.Child = func(ctx context.Context, c Child) (int, error) {
+	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := b.Program
 		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(asInput(c.More)), c.Output, c.Output
-		return cell.Main(ctx, c.Args), nil
+		return 0, cell.Main(ctx, c.Args), nil
 	}
 	return b
 }

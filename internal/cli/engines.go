@@ -151,12 +151,20 @@ func (c *call) behind(a matrix.Adapter, address string) namedEngine {
 }
 
 // knownFailing reads the file of known failures that a flag names, or else that of
-// the engine.
+// the engine. Errors of its lines have a place, others get one.
 func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
+	name, namedBy := flag, "--known-failing"
 	if flag == "" && e.adapter.KnownFailing != "" {
-		return knownFailing(e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing")
+		name, namedBy = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
 	}
-	return knownFailing(flag, "--known-failing")
+	if name == "" {
+		return nil, nil
+	}
+	known, err := fromFile(name, runner.ParseKnownFailing)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) {
+		err = fmt.Errorf("%s: %w", namedBy, err)
+	}
+	return known, invalid(err)
 }
 
 // definition is how the adapter starts.

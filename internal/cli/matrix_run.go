@@ -277,9 +277,8 @@ func (n *night) process(ctx context.Context, c *cellRun) (broken string) {
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
-	var pid int
-	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Started: func(id int) { pid = id }, Holds: n.folder.cells,
+	pid, code, err := n.call.program.Child(limited, Child{
+		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)

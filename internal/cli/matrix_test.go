@@ -56,7 +56,7 @@ func newNight(t *testing.T, file string) *nightBench {
 	t.Helper()
 	b := &nightBench{bench: newBench(t), plays: map[string]play{}}
 	write(t, "night.yml", file)
-	b.Child = func(ctx context.Context, c Child) (int, error) {
+	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := valueOf(c.Args, "--cell")
 		b.mu.Lock()
 		b.runs = append(b.runs, c)
@@ -80,13 +80,13 @@ func newNight(t *testing.T, file string) *nightBench {
 		text := jsonReport(append(notes, result.RunFinished{Summary: result.Summary{Problems: p.problems, Interrupted: ctx.Err() != nil, Duration: time.Second}})...)
 		switch p.cut {
 		case "everything":
-			return p.code, p.died
+			return 0, p.code, p.died
 		case "end":
 			text = text[:strings.LastIndex(strings.TrimSpace(text), "\n")+1]
 		case "line":
 			text = text[:len(text)-20]
 		}
-		return p.code, errors.Join(p.died, os.WriteFile(valueOf(c.Args, "--json"), []byte(text), 0o644))
+		return 0, p.code, errors.Join(p.died, os.WriteFile(valueOf(c.Args, "--json"), []byte(text), 0o644))
 	}
 	return b
 }
