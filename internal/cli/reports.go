@@ -156,11 +156,11 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
 				continue
 			}
-			about, err := os.Stat(file)
-			if err != nil {
-				return nil, invalid(fmt.Errorf("--earlier: %w", err))
-			}
 			e, err := fromFile(file, func(name string, from io.Reader) (*report.Earlier, error) {
+				about, err := os.Stat(name)
+				if err != nil {
+					return nil, err
+				}
 				return report.ReadEarlier(name, from, about.ModTime())
 			})
 			if err != nil {
