@@ -256,7 +256,7 @@ func (r *runFlags) complete(c *call) error {
 	if cfg.Reseed == reseedAuto {
 		cfg.Reseed = runner.ReseedAuto
 	}
-	if target, _ := r.flags.target(); target == onOrchestration && !r.flags.Changed("jobs") {
+	if r.flags.target() == onOrchestration && !r.flags.Changed("jobs") {
 		cfg.Jobs = r.orchestration.jobs(&r.deployment)
 	}
 	if r.durations != "" {

@@ -90,7 +90,7 @@ func uriOption(s string) (deployment.URIOption, error) {
 // is connected to. It takes connection strings from the environment where flags give
 // none.
 func (r *runFlags) checkTarget(c *call) error {
-	switch target, _ := r.flags.target(); target {
+	switch r.flags.target() {
 	case onEmbedded:
 		return r.deployment.check()
 	case onOrchestration:
@@ -137,7 +137,7 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 
 // targetOptions are what Program.Open needs.
 func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err error) {
-	switch target, _ := r.flags.target(); target {
+	switch r.flags.target() {
 	case onURI:
 		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
 			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note}
