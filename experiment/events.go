@@ -8,29 +8,16 @@ import (
 // event is something that happens at a time. Events of the same time happen in
 // the order in which they were planned.
 type event struct {
-	at    time.Duration
-	order uint64
-	kind  eventKind
-	op    *operationRun // for those about an operation
-	try   int           // the attempt that it is about
-	ok    bool          // of a reply
+	at      time.Duration
+	order   uint64
+	happens func()
 }
 
-type eventKind uint8
-
-const (
-	begins   eventKind = iota // the next operation
-	arrives                   // a request at the server
-	finished                  // what the server is busy with
-	answered                  // a reply at the client
-	rested                    // a backoff is over
-	expires                   // the deadline of an operation
-)
-
-// agenda holds what is going to happen, as a heap (container/heap).
+// agenda holds what is going to happen, as a heap (container/heap), and the time.
 type agenda struct {
 	events []event
 	count  uint64
+	now    time.Duration
 }
 
 func (a *agenda) Len() int      { return len(a.events) }
@@ -52,16 +39,15 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-func (a *agenda) plan(e event) {
-	e.order = a.count
+// plan adds an event that happens after a while.
+func (a *agenda) plan(after time.Duration, happens func()) {
+	heap.Push(a, event{a.now + after, a.count, happens})
 	a.count++
-	heap.Push(a, e)
 }
 
-// next removes the earliest event; ok is false without one.
-func (a *agenda) next() (e event, ok bool) {
-	if a.Len() == 0 {
-		return event{}, false
-	}
-	return heap.Pop(a).(event), true
+// next has the earliest event happen.
+func (a *agenda) next() {
+	e := heap.Pop(a).(event)
+	a.now = e.at
+	e.happens()
 }
