@@ -15,8 +15,7 @@ import (
 
 // File is a matrix file.
 type File struct {
-	Name        string
-	Description string // "" if absent
+	Name string
 	// Cells are in the order of the file: clusters first, then engines, suites
 	// and options; what is included comes last. There is one at least.
 	Cells []Cell
@@ -57,7 +56,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 
 	f := &File{Name: name}
 	if d := root.Get("description"); d != nil {
-		f.Description, _ = r.text(d, "description")
+		r.text(d, "description") // it is for people who read the file
 	}
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
 	for a := range axisCount {
@@ -99,7 +98,7 @@ func (r *reader) why(excluded int) string {
 	return fmt.Sprintf("all %d are excluded", excluded)
 }
 
-// document checks that a value is a document with none but known keys.
+// document checks that a value is a document and has only known keys.
 func (r *reader) document(v *source.Value, what string, known []string) bool {
 	if v.Kind != source.Document {
 		r.add(v.Position, "%s must be a document with some of the keys %s", what, strings.Join(known, ", "))
@@ -127,7 +126,7 @@ func (r *reader) text(v *source.Value, what string) (string, bool) {
 	return s, ok
 }
 
-// texts reads a scalar, or a list of some.
+// texts reads a scalar, or a list of scalars.
 func (r *reader) texts(v *source.Value, what string) (all []string) {
 	items := []*source.Value{v}
 	if v.Kind == source.Array {

@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -105,7 +106,7 @@ func newBench(t testing.TB) *bench {
 		}
 		return noSource{b}, nil
 	}
-	newEngine := func(o EngineOptions) (engine.Engine, error) {
+	newEngine := func(o reference.Options) (engine.Engine, error) {
 		if o.Policy == "none" {
 			return nil, errors.New("no policy has this name")
 		}

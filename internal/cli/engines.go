@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/matrix"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 )
 
@@ -48,11 +49,11 @@ func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) err
 
 // withoutOptions makes an engine that has neither policies nor backoff delays.
 func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
-	return func(o EngineOptions) (engine.Engine, error) {
+	return func(o reference.Options) (engine.Engine, error) {
 		switch {
 		case o.Policy != "":
 			return nil, fmt.Errorf("policies are for the engine %s, not for %s", referenceEngine, name)
-		case o.Backoff == backoffNone:
+		case o.Backoff == reference.BackoffNone:
 			return nil, fmt.Errorf("--backoff none is for the engine %s, not for %s", referenceEngine, name)
 		}
 		return open()

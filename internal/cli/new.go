@@ -17,10 +17,8 @@ func New() *Program {
 	return &Program{
 		Version: Version(),
 		Engines: map[string]NewEngine{
-			referenceEngine: func(o EngineOptions) (engine.Engine, error) {
-				return reference.New(reference.Options{Policy: o.Policy, Backoff: reference.Backoff(o.Backoff)})
-			},
-			"driver": withoutOptions("driver", func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }),
+			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
+			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }),
 		},
 		Open:  open,
 		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
