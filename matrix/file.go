@@ -171,10 +171,10 @@ func (r *reader) name(v *source.Value, what string) string {
 // ValidName reports whether a text can be the name of an engine in a matrix.
 func ValidName(s string) bool { return s != "" && safe(s) == s }
 
-var unsafe = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
 
 // safe makes a text fit for the name of a cell and a file.
-func safe(s string) string { return strings.Trim(unsafe.ReplaceAllString(s, "-"), ".+-") }
+func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), ".+-") }
 
 // settings reads the settings of a document, in which other keys may stand
 // beside them.
