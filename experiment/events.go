@@ -1,76 +1,53 @@
 package experiment
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // event is something that happens at a time. Events of the same time happen in
 // the order in which they were planned.
 type event struct {
-	at    time.Duration
-	order uint64
-	kind  eventKind
-	op    *operationRun // for those about an operation
-	try   int           // the attempt that it is about
-	ok    bool          // of a reply
+	at      time.Duration
+	order   uint64
+	happens func()
 }
 
-type eventKind uint8
+// agenda holds what is going to happen, as a heap (container/heap), and the time.
+type agenda struct {
+	events []event
+	count  uint64
+	now    time.Duration
+}
 
-const (
-	begins   eventKind = iota // the next operation
-	arrives                   // a request at the server
-	finished                  // what the server is busy with
-	answered                  // a reply at the client
-	rested                    // a backoff is over
-	expires                   // the deadline of an operation
-)
+func (a *agenda) Len() int      { return len(a.events) }
+func (a *agenda) Swap(i, j int) { a.events[i], a.events[j] = a.events[j], a.events[i] }
 
-func (e *event) before(f *event) bool {
+// Less makes the earliest event the first of the heap.
+func (a *agenda) Less(i, j int) bool {
+	e, f := &a.events[i], &a.events[j]
 	return e.at < f.at || e.at == f.at && e.order < f.order
 }
 
-// agenda holds what is going to happen, as a binary heap.
-type agenda struct {
-	heap  []event
-	count uint64
+func (a *agenda) Push(e any) { a.events = append(a.events, e.(event)) }
+
+func (a *agenda) Pop() any {
+	last := len(a.events) - 1
+	e := a.events[last]
+	a.events[last] = event{} // let the operation be freed
+	a.events = a.events[:last]
+	return e
 }
 
-func (a *agenda) plan(e event) {
-	e.order = a.count
+// plan adds an event that happens after a while.
+func (a *agenda) plan(after time.Duration, happens func()) {
+	heap.Push(a, event{a.now + after, a.count, happens})
 	a.count++
-	a.heap = append(a.heap, e)
-	for i := len(a.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !a.heap[i].before(&a.heap[parent]) {
-			break
-		}
-		a.heap[i], a.heap[parent] = a.heap[parent], a.heap[i]
-		i = parent
-	}
 }
 
-// next removes the earliest event; ok is false without one.
-func (a *agenda) next() (e event, ok bool) {
-	if len(a.heap) == 0 {
-		return event{}, false
-	}
-	e = a.heap[0]
-	last := len(a.heap) - 1
-	a.heap[0] = a.heap[last]
-	a.heap[last] = event{}
-	a.heap = a.heap[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && a.heap[child+1].before(&a.heap[child]) {
-			child++
-		}
-		if !a.heap[child].before(&a.heap[i]) {
-			break
-		}
-		a.heap[child], a.heap[i] = a.heap[i], a.heap[child]
-		i = child
-	}
-	return e, true
+// next has the earliest event happen.
+func (a *agenda) next() {
+	e := heap.Pop(a).(event)
+	a.now = e.at
+	e.happens()
 }

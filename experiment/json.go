@@ -7,75 +7,24 @@ import (
 	"time"
 )
 
-// record is the JSON form: times in milliseconds, rates per second, parts of
+// object is one of the JSON form: times in milliseconds, rates per second, parts of
 // one. docs/experiments.md describes it.
-type record struct {
-	Experiment string      `json:"experiment"`
-	Config     configJSON  `json:"config"`
-	StepMS     float64     `json:"stepMS"`
-	Runs       []runRecord `json:"runs"`
-}
-
-type configJSON struct {
-	Clients       int     `json:"clients"`
-	Capacity      int     `json:"capacityPerSec"`
-	Load          int     `json:"loadPercent"`
-	Spike         int     `json:"spikePercent"`
-	DurationMS    float64 `json:"durationMS"`
-	SpikeFromMS   float64 `json:"spikeFromMS"`
-	SpikeToMS     float64 `json:"spikeToMS"`
-	TimeoutMS     float64 `json:"timeoutMS"`
-	Pool          int     `json:"maxPoolSize"`
-	RoundTripMS   float64 `json:"roundTripMS"`
-	Rejection     int     `json:"rejectionCostPercent"`
-	Queue         int     `json:"queue"`
-	Rate          int     `json:"ingressRatePerSec"`
-	Burst         int     `json:"ingressBurst"`
-	BaseBackoffMS float64 `json:"baseBackoffMS"`
-	Seed          int64   `json:"seed"`
-}
-
-type runRecord struct {
-	Policy     string                 `json:"policy"`
-	What       string                 `json:"description"`
-	Rules      string                 `json:"retryPolicy"`
-	Phases     map[string]phaseRecord `json:"phases"`
-	RecoveryMS *float64               `json:"recoveryMS"` // null: not recovered
-	SilenceMS  float64                `json:"silenceMS"`
-	Series     Series                 `json:"series"`
-}
-
-type phaseRecord struct {
-	Phase
-	PerOperation float64 `json:"attemptsPerOperation"`
-	Goodput      float64 `json:"goodputPerSec"`
-	// null if nothing succeeded
-	P50 *float64 `json:"latencyP50MS"`
-	P95 *float64 `json:"latencyP95MS"`
-	P99 *float64 `json:"latencyP99MS"`
-}
+type object map[string]any
 
 // JSON writes the report with everything that was measured.
 func (r *Report) JSON(w io.Writer) error {
-	c := &r.Config
-	out := record{Experiment: "overload", StepMS: ms(step), Config: configJSON{
-		Clients: c.Clients, Capacity: c.Capacity, Load: c.Load, Spike: c.Spike, DurationMS: ms(c.Duration),
-		SpikeFromMS: ms(c.spikeStart()), SpikeToMS: ms(c.spikeEnd()), TimeoutMS: ms(c.Timeout), Pool: c.Pool, RoundTripMS: ms(c.RoundTrip),
-		Rejection: c.Rejection, Queue: c.Queue, Rate: c.Rate, Burst: c.Burst, BaseBackoffMS: ms(c.BaseBackoff), Seed: c.Seed,
-	}}
+	var runs []object
 	for _, run := range r.Runs {
-		one := runRecord{Policy: run.Policy.Name, What: run.Policy.What, Rules: run.Policy.rules.Name, SilenceMS: ms(run.Silence),
-			Phases: map[string]phaseRecord{}, Series: run.Series}
-		if run.Recovered {
-			back := ms(run.Recovery)
-			one.RecoveryMS = &back
-		}
+		phases := object{}
 		for i, name := range []string{"before", "spike", "after"} {
-			one.Phases[name] = run.Phases[i].record()
+			phases[name] = run.Phases[i].object()
 		}
-		out.Runs = append(out.Runs, one)
+		runs = append(runs, object{
+			"policy": run.Policy.Name, "description": run.Policy.What, "retryPolicy": run.Policy.rules.Name,
+			"phases": phases, "series": run.Series, "silenceMS": ms(run.Silence), "recoveryMS": only(run.Recovered, run.Recovery),
+		})
 	}
-	data, err := json.MarshalIndent(out, "", " ")
+	data, err := json.MarshalIndent(object{"experiment": "overload", "config": r.Config.object(), "stepMS": ms(step), "runs": runs}, "", " ")
 	if err != nil {
 		return fmt.Errorf("writing the experiment as JSON: %w", err)
 	}
@@ -83,13 +32,30 @@ func (r *Report) JSON(w io.Writer) error {
 	return err
 }
 
-func (p Phase) record() phaseRecord {
-	out := phaseRecord{Phase: p, PerOperation: p.PerOperation(), Goodput: p.Goodput}
-	if p.Succeeded > 0 {
-		p50, p95, p99 := ms(p.P50), ms(p.P95), ms(p.P99)
-		out.P50, out.P95, out.P99 = &p50, &p95, &p99
+func (c *Config) object() object {
+	return object{
+		"clients": c.Clients, "capacityPerSec": c.Capacity, "loadPercent": c.Load, "spikePercent": c.Spike,
+		"durationMS": ms(c.Duration), "spikeFromMS": ms(c.spikeStart()), "spikeToMS": ms(c.spikeEnd()),
+		"timeoutMS": ms(c.Timeout), "maxPoolSize": c.Pool, "roundTripMS": ms(c.RoundTrip), "rejectionCostPercent": c.Rejection,
+		"queue": c.Queue, "ingressRatePerSec": c.Rate, "ingressBurst": c.Burst, "baseBackoffMS": ms(c.BaseBackoff), "seed": c.Seed,
 	}
-	return out
+}
+
+func (p *Phase) object() object {
+	known := p.Succeeded > 0
+	return object{
+		"operations": p.Operations, "succeeded": p.Succeeded, "failed": p.Failed, "attempts": p.Attempts,
+		"attemptsPerOperation": p.PerOperation(), "goodputPerSec": p.Goodput,
+		"latencyP50MS": only(known, p.P50), "latencyP95MS": only(known, p.P95), "latencyP99MS": only(known, p.P99),
+	}
+}
+
+// only is a time, or null if it is not known.
+func only(known bool, d time.Duration) any {
+	if known {
+		return ms(d)
+	}
+	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

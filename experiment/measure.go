@@ -32,15 +32,15 @@ type Run struct {
 
 // Phase is what became of the operations that began in it.
 type Phase struct {
-	Operations int `json:"operations"`
-	Succeeded  int `json:"succeeded"`
-	Failed     int `json:"failed"`
-	Attempts   int `json:"attempts"`
+	Operations int
+	Succeeded  int
+	Failed     int
+	Attempts   int
 	// Goodput is the number of results that arrived while it lasted, per
 	// second (Client Backpressure, "Goodput").
-	Goodput float64 `json:"-"`
+	Goodput float64
 	// Latencies of the operations that succeeded, from begin to end.
-	P50, P95, P99 time.Duration `json:"-"`
+	P50, P95, P99 time.Duration
 }
 
 // PerOperation is the number of attempts per operation.

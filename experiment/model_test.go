@@ -17,24 +17,22 @@ type outcomeOf struct {
 // times, as the simulation does.
 func driven(s *server, arrivals []time.Duration) []outcomeOf {
 	var a agenda
-	for i, at := range arrivals {
-		a.plan(event{at: at, kind: arrives, try: i})
-	}
 	out := make([]outcomeOf, len(arrivals))
-	for {
-		e, ok := a.next()
-		if !ok {
-			return out
-		}
-		if e.kind == arrives {
-			s.arrive(request{try: e.try})
-		} else if r, v := s.finish(e.at); v != nothing {
-			out[r.try] = outcomeOf{e.at, v}
-		}
-		if takes, ok := s.work(); ok {
-			a.plan(event{at: e.at + takes, kind: finished})
+	for i, at := range arrivals {
+		a.plan(at, func() { s.arrive(request{try: i}) })
+	}
+	finish := func() {
+		if r, v := s.finish(a.now); v != nothing {
+			out[r.try] = outcomeOf{a.now, v}
 		}
 	}
+	for a.Len() > 0 {
+		a.next()
+		if takes, ok := s.work(); ok {
+			a.plan(takes, finish)
+		}
+	}
+	return out
 }
 
 // plodding is the same server without events: it lives through every

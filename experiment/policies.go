@@ -1,9 +1,7 @@
 package experiment
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/unified-test-runner/utr/reference/retry"
 )
@@ -51,16 +49,4 @@ func named(name string) *retry.Policy {
 		return retry.Policies()[0] // a test sees to it that there is one
 	}
 	return p
-}
-
-// PolicyNamed finds a policy by its name.
-func PolicyNamed(name string) (Policy, error) {
-	var names []string
-	for _, p := range Policies() {
-		if p.Name == name {
-			return p, nil
-		}
-		names = append(names, p.Name)
-	}
-	return Policy{}, fmt.Errorf("must be one of %s", strings.Join(names, ", "))
 }

@@ -28,14 +28,13 @@ type pool struct {
 
 // simulation is one run with one policy.
 type simulation struct {
+	agenda
 	config *Config
 	policy Policy
-	agenda agenda
 	server *server
 	pools  []pool         // by client
 	tokens []retry.Tokens // by client: what is in its token bucket
-	now    time.Duration
-	times  *rand.Rand // when operations begin, and whose they are
+	times  *rand.Rand     // when operations begin, and whose they are
 	jitter *rand.Rand
 	log    recorder
 }
@@ -75,26 +74,20 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		s.tokens = make([]retry.Tokens, c.Clients)
 	}
 	s.planNext(0)
-	for n := 0; ; n++ {
-		e, ok := s.agenda.next()
-		if !ok {
-			progress(1)
-			return nil
-		}
+	for n := 0; s.agenda.Len() > 0; n++ {
 		if n%4096 == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			progress(min(0.99, float64(e.at)/float64(c.Duration)))
+			progress(min(0.99, float64(s.now)/float64(c.Duration)))
 		}
-		s.now = e.at
-		s.happen(e)
+		s.agenda.next()
+		if takes, ok := s.server.work(); ok {
+			s.plan(takes, s.reply)
+		}
 	}
-}
-
-func (s *simulation) plan(after time.Duration, e event) {
-	e.at = s.now + after
-	s.agenda.plan(e)
+	progress(1)
+	return nil
 }
 
 // planNext plans the beginning of the next operation after a time. Independent
@@ -107,39 +100,17 @@ func (s *simulation) planNext(from time.Duration) {
 		}
 		gap := time.Duration(s.times.ExpFloat64() / s.config.perSecond(from) * float64(time.Second))
 		if from+gap < end {
-			s.agenda.plan(event{at: from + gap, kind: begins})
+			s.plan(from+gap-s.now, s.begin)
 			return
 		}
 		from = end
 	}
 }
 
-func (s *simulation) happen(e event) {
-	switch e.kind {
-	case begins:
-		s.begin()
-	case arrives:
-		s.server.arrive(request{e.op, e.try})
-	case finished:
-		s.reply()
-	case answered:
-		s.answer(e)
-	case rested:
-		if !e.op.done {
-			s.decide(e.op, retry.Input{Kind: retry.BackedOff})
-		}
-	case expires:
-		s.expire(e.op)
-	}
-	if takes, ok := s.server.work(); ok {
-		s.plan(takes, event{kind: finished})
-	}
-}
-
 func (s *simulation) begin() {
 	op := &operationRun{client: s.times.IntN(s.config.Clients), begun: s.now, state: retry.Start(s.policy.rules, s.policy.set)}
 	s.log.began(s.now)
-	s.plan(s.config.Timeout, event{kind: expires, op: op})
+	s.plan(s.config.Timeout, func() { s.expire(op) })
 	s.decide(op, retry.Input{Kind: retry.Begin})
 	s.planNext(s.now)
 }
@@ -153,20 +124,20 @@ func (s *simulation) reply() {
 	case nothing:
 		return
 	}
-	s.plan(s.config.RoundTrip/2, event{kind: answered, op: r.op, try: r.try, ok: v == served})
+	s.plan(s.config.RoundTrip/2, func() { s.answer(r, v == served) })
 }
 
 // answer delivers a reply to the client, which may have given up.
-func (s *simulation) answer(e event) {
-	if e.op.done || e.try != e.op.attempts {
+func (s *simulation) answer(r request, ok bool) {
+	if r.op.done || r.try != r.op.attempts {
 		return
 	}
-	s.checkIn(e.op)
-	if e.ok {
-		s.decide(e.op, retry.Input{Kind: retry.Succeeded})
+	s.checkIn(r.op)
+	if ok {
+		s.decide(r.op, retry.Input{Kind: retry.Succeeded})
 		return
 	}
-	s.decide(e.op, retry.Input{Kind: retry.Failed, Jitter: s.jitter.Float64(), Failure: retry.Failure{
+	s.decide(r.op, retry.Input{Kind: retry.Failed, Jitter: s.jitter.Float64(), Failure: retry.Failure{
 		Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff, Server: address,
 	}})
 }
@@ -191,7 +162,8 @@ func (s *simulation) checkOut(op *operationRun) {
 	op.holds = true
 	op.attempts++
 	s.log.sent(s.now)
-	s.plan(s.config.RoundTrip/2, event{kind: arrives, op: op, try: op.attempts})
+	r := request{op, op.attempts}
+	s.plan(s.config.RoundTrip/2, func() { s.server.arrive(r) })
 }
 
 // checkIn gives an operation's connection to the first that waits for one. A
@@ -226,7 +198,11 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 			s.checkOut(op)
 			return
 		case retry.BackOff:
-			s.plan(d.Delay, event{kind: rested, op: op})
+			s.plan(d.Delay, func() {
+				if !op.done {
+					s.decide(op, retry.Input{Kind: retry.BackedOff})
+				}
+			})
 			return
 		default:
 			s.end(op, d.Action == retry.ReturnResult)

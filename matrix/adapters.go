@@ -68,15 +68,9 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 			r.add(c.Position, "command is empty")
 		}
 	}
-	if e := v.Get("environment"); e != nil {
-		a.Environment = r.pairs(e, "environment", "{LANG: C}")
-	}
-	if d := v.Get("directory"); d != nil {
-		a.Directory = r.path(d, "directory", folder)
-	}
-	if k := v.Get("known-failing"); k != nil {
-		a.KnownFailing = r.path(k, "known-failing", folder)
-	}
+	a.Environment = r.pairs(v.Get("environment"), "environment", "{LANG: C}")
+	r.path(v, "directory", folder, &a.Directory)
+	r.path(v, "known-failing", folder, &a.KnownFailing)
 	if t := v.Get("start-timeout"); t != nil {
 		if text, ok := r.text(t, "start-timeout"); ok {
 			a.StartTimeout = r.duration(t.Position, "start-timeout", text)
@@ -85,11 +79,14 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	return a
 }
 
-// path reads a path that is relative to a folder.
-func (r *reader) path(v *source.Value, what, folder string) string {
-	p, ok := r.text(v, what)
-	if !ok || filepath.IsAbs(p) {
-		return p
+// path reads a path that is relative to a folder, if the key is there.
+func (r *reader) path(in *source.Value, key, folder string, to *string) {
+	v := in.Get(key)
+	if v == nil {
+		return
 	}
-	return filepath.Join(folder, p)
+	p, ok := r.text(v, key)
+	if *to = p; ok && !filepath.IsAbs(p) {
+		*to = filepath.Join(folder, p)
+	}
 }

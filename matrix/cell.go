@@ -36,16 +36,6 @@ type Setting struct {
 // same name.
 func (c *Cell) Cluster() string { return c.parts[clusters] }
 
-// Value is the first value of a flag, "" if the cell does not set it.
-func (c *Cell) Value(flag string) string {
-	for _, s := range c.Settings {
-		if s.Flag == flag {
-			return s.Value
-		}
-	}
-	return ""
-}
-
 // Args is the command line of utr run that the cell is, for a process or a person.
 func (c *Cell) Args() (args []string) {
 	for _, s := range c.Settings {
@@ -73,24 +63,12 @@ type part struct {
 	paths    []string
 }
 
-// setting is a key with its values.
+// setting is a key with the values of its flag: none for one that is false, an empty
+// one for a flag without a value.
 type setting struct {
 	key    key
 	at     source.Position
 	values []string
-}
-
-// flags gives the values of a setting as those of its flag.
-func (s setting) flags() (flags []Setting) {
-	for _, v := range s.values {
-		switch {
-		case s.key.shape != toggle:
-			flags = append(flags, Setting{s.key.flagName(), v})
-		case v == "true":
-			flags = append(flags, Setting{Flag: s.key.flagName()})
-		}
-	}
-	return flags
 }
 
 // axes are the parts of cells in the order of their names.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -66,10 +67,12 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 		}
 	}
 	for _, one := range settings {
-		if one.key.name != cellTimeout {
-			cell.Settings = append(cell.Settings, one.flags()...)
-		} else if len(one.values) == 1 {
-			cell.Timeout, _ = time.ParseDuration(one.values[0])
+		for _, v := range one.values {
+			if one.key.name == cellTimeout {
+				cell.Timeout, _ = time.ParseDuration(v) // which keyed has checked
+			} else {
+				cell.Settings = append(cell.Settings, Setting{cmp.Or(one.key.flag, one.key.name), v})
+			}
 		}
 	}
 	cell.Name = strings.Trim(strings.Join(cell.parts[:], "_"), "_")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,7 @@ import (
 
 // File is a matrix file.
 type File struct {
-	Name        string
-	Description string // "" if absent
+	Name string
 	// Cells are in the order of the file: clusters first, then engines, suites
 	// and options; what is included comes last. There is one at least.
 	Cells []Cell
@@ -56,7 +56,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 
 	f := &File{Name: name}
 	if d := root.Get("description"); d != nil {
-		f.Description, _ = r.text(d, "description")
+		r.text(d, "description") // it is for people who read the file
 	}
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
 	for a := range axisCount {
@@ -98,7 +98,7 @@ func (r *reader) why(excluded int) string {
 	return fmt.Sprintf("all %d are excluded", excluded)
 }
 
-// document checks that a value is a document with none but known keys.
+// document checks that a value is a document and has only known keys.
 func (r *reader) document(v *source.Value, what string, known []string) bool {
 	if v.Kind != source.Document {
 		r.add(v.Position, "%s must be a document with some of the keys %s", what, strings.Join(known, ", "))
@@ -126,7 +126,7 @@ func (r *reader) text(v *source.Value, what string) (string, bool) {
 	return s, ok
 }
 
-// texts reads a scalar, or a list of some.
+// texts reads a scalar, or a list of scalars.
 func (r *reader) texts(v *source.Value, what string) (all []string) {
 	items := []*source.Value{v}
 	if v.Kind == source.Array {
@@ -171,16 +171,10 @@ func (r *reader) name(v *source.Value, what string) string {
 // ValidName reports whether a text can be the name of an engine in a matrix.
 func ValidName(s string) bool { return s != "" && safe(s) == s }
 
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
+
 // safe makes a text fit for the name of a cell and a file.
-func safe(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '+' || c == '-' {
-			return c
-		}
-		return '-'
-	}, s)
-	return strings.Trim(s, ".+-")
-}
+func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), ".+-") }
 
 // settings reads the settings of a document, in which other keys may stand
 // beside them.
@@ -204,8 +198,10 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 			if t, ok := r.text(f.Value, k.name); ok {
 				s.values = []string{t}
 			}
-		case toggle, onOff:
-			s.values = r.truth(f.Value, k)
+		case toggle:
+			s.values = r.word(f.Value, k, map[string][]string{"true": {""}, "false": nil})
+		case onOff:
+			s.values = r.word(f.Value, k, map[string][]string{"true": {"on"}, "false": {"off"}, "on": {"on"}, "off": {"off"}})
 		case list, axis:
 			s.values = r.texts(f.Value, k.name)
 		case pairs:
@@ -219,17 +215,14 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 	return all
 }
 
-func (r *reader) truth(v *source.Value, k key) []string {
-	words := map[string]string{"true": "true", "false": "false"}
-	if k.shape == onOff {
-		words = map[string]string{"true": "on", "false": "off", "on": "on", "off": "off"}
-	}
+// word reads one of a few words as the values of a flag.
+func (r *reader) word(v *source.Value, k key, words map[string][]string) []string {
 	s, _ := scalar(v)
-	word, ok := words[s]
+	values, ok := words[s]
 	if !ok {
 		r.add(v.Position, "%s must be true or false", k.name)
 	}
-	return []string{word}
+	return values
 }
 
 // duration reads a length of time.
@@ -241,8 +234,11 @@ func (r *reader) duration(at source.Position, what, text string) time.Duration {
 	return d
 }
 
-// pairs reads a document of names and texts as NAME=VALUE.
+// pairs reads a document of names and texts as NAME=VALUE, if it is there.
 func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
+	if v == nil {
+		return nil
+	}
 	if v.Kind != source.Document {
 		r.add(v.Position, "%s must be a document such as %s", what, example)
 		return nil

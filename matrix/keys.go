@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"strconv"
 
 	"github.com/unified-test-runner/utr/source"
@@ -24,10 +23,6 @@ type key struct {
 	name  string
 	shape shape
 	flag  string // "" if it has the name of the key
-}
-
-func (k key) flagName() string {
-	return cmp.Or(k.flag, k.name)
 }
 
 // cellTimeout is the one setting that is not a flag of utr run: it bounds a cell.

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,16 +21,12 @@ type variables struct {
 	used     map[string]bool
 }
 
-// validName reports whether a text can be the name of a variable.
-func validName(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
-}
+// These find what can name a variable, and a reference to one, also if it is not
+// closed, or what stands for its beginning.
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	reference    = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
+)
 
 // look gives the value of a variable. An empty one of the environment does not count.
 func (v *variables) look(name string) (value string, found bool) {
@@ -49,34 +46,25 @@ func (v *variables) look(name string) (value string, found bool) {
 // fill replaces ${NAME} and ${NAME:-default} in a text; $${ gives ${. A default
 // cannot contain variables, and also replaces an empty value.
 func (v *variables) fill(at source.Position, text string) string {
-	var out strings.Builder
-	for {
-		i := strings.Index(text, "${")
-		if i < 0 {
-			return out.String() + text
+	return reference.ReplaceAllStringFunc(text, func(part string) string {
+		if part == "$${" {
+			return "${"
 		}
-		if i > 0 && text[i-1] == '$' {
-			out.WriteString(text[:i-1] + "${")
-			text = text[i+2:]
-			continue
-		}
-		out.WriteString(text[:i])
-		inside, rest, closed := strings.Cut(text[i+2:], "}")
+		inside, closed := strings.CutSuffix(part[len("${"):], "}")
 		if !closed {
 			v.problems.add(at, "${ is not closed by }; $${ stands for ${ itself")
-			return out.String()
+			return ""
 		}
-		text = rest
 		name, fallback, hasDefault := strings.Cut(inside, ":-")
-		if !validName(name) {
+		if !variableName.MatchString(name) {
 			v.problems.add(at, "${%s} is not a variable: it must be ${NAME} or ${NAME:-default}; $${ stands for ${ itself", inside)
-			continue
+			return ""
 		}
-		value, found := v.look(name)
+		value, known := v.look(name)
 		switch {
 		case hasDefault && value == "":
-			value = fallback
-		case !found:
+			return fallback
+		case !known:
 			how := "in the environment"
 			if v.file != nil {
 				how = "with --set " + name + "=VALUE, in the environment, under variables,"
@@ -84,8 +72,8 @@ func (v *variables) fill(at source.Position, text string) string {
 			v.problems.add(at, "the variable %s has no value: give it %s or as ${%s:-default}%s",
 				name, how, name, meant.Hint(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
 		}
-		out.WriteString(value)
-	}
+		return value
+	})
 }
 
 // declare reads the file's own variables. Each may use those before it.
@@ -100,7 +88,7 @@ func (v *variables) declare(block *source.Value) {
 	for _, f := range block.Fields {
 		text, ok := scalar(f.Value)
 		switch {
-		case !validName(f.Key):
+		case !variableName.MatchString(f.Key):
 			v.problems.add(f.KeyPosition, "%q cannot name a variable: use letters, digits and _", f.Key)
 		case !ok:
 			v.problems.add(f.Value.Position, "the variable %s must be a text, a number or a truth value", f.Key)

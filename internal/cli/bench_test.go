@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -73,7 +74,11 @@ func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 }
 func (noSource) Release(deployment.Deployment, bool) {}
 func (s noSource) Close() error                      { return s.closing }
-func (s noSource) KeepLogs()                         { s.kept = true }
+
+// localSource has logs of servers.
+type localSource struct{ noSource }
+
+func (s localSource) KeepLogs() { s.kept = true }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
@@ -81,17 +86,27 @@ func newBench(t testing.TB) *bench {
 	t.Chdir(dir)
 	write(t, "suite.yml", suite)
 	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
-	open := func(o any) (LocalSource, error) {
+	open := func(_ context.Context, o any) (deployment.Source, error) {
 		if b.arrive != nil {
 			b.arrive()
 		}
 		b.opened = o
+		if o, is := o.(deployment.OrchestrationOptions); is {
+			for _, c := range o.Clusters {
+				for _, secret := range c.Configuration.Secrets {
+					o.Secret(secret)
+				}
+			}
+		}
 		if b.opening != nil {
 			return nil, b.opening
 		}
+		if _, local := o.(deployment.LocalOptions); local {
+			return localSource{noSource{b}}, nil
+		}
 		return noSource{b}, nil
 	}
-	newEngine := func(o EngineOptions) (engine.Engine, error) {
+	newEngine := func(o reference.Options) (engine.Engine, error) {
 		if o.Policy == "none" {
 			return nil, errors.New("no policy has this name")
 		}
@@ -99,22 +114,12 @@ func newBench(t testing.TB) *bench {
 	}
 	b.Program = Program{
 		Stdin: strings.NewReader(suite), Stdout: &b.out, Stderr: &b.err,
-		Getenv:   func(name string) string { return b.env[name] },
-		Version:  "v0",
-		Engines:  map[string]NewEngine{"reference": newEngine, "driver": newEngine},
-		Embedded: func(_ context.Context, o deployment.EmbeddedOptions) (deployment.Source, error) { return open(o) },
-		Cluster:  func(_ context.Context, o deployment.ClusterOptions) (deployment.Source, error) { return open(o) },
-		Local:    func(_ context.Context, o deployment.LocalOptions) (LocalSource, error) { return open(o) },
-		Orchestration: func(_ context.Context, o deployment.OrchestrationOptions) (deployment.Source, error) {
-			for _, c := range o.Clusters {
-				for _, secret := range c.Configuration.Secrets {
-					o.Secret(secret)
-				}
-			}
-			return open(o)
-		},
-		Serve: func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
-		Build: func() (string, error) { return "utr 1", nil },
+		Getenv:  func(name string) string { return b.env[name] },
+		Version: "v0",
+		Engines: map[string]NewEngine{"reference": newEngine, "driver": newEngine},
+		Open:    open,
+		Serve:   func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
+		Build:   func() (string, error) { return "utr 1", nil },
 		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
 			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
 			if b.during != nil {
@@ -140,10 +145,10 @@ func realBench(t testing.TB) *bench {
 	streams := b.Program
 	b.Program = *New()
 	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
-	b.Child = func(ctx context.Context, c Child) (int, error) {
+	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := b.Program
 		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(asInput(c.More)), c.Output, c.Output
-		return cell.Main(ctx, c.Args), nil
+		return 0, cell.Main(ctx, c.Args), nil
 	}
 	return b
 }

@@ -24,28 +24,26 @@ type Child struct {
 	// More are arguments that may hold secrets: they reach it on standard input,
 	// as "@-" in Args says, and no list of processes shows them.
 	More []string
-	// Started, if not nil, is called with its process id.
-	Started func(pid int)
 	// Holds, if not nil, stays open in it, and in what it starts: a lock.
 	Holds *os.File
 	// Output gets what it writes to standard output and standard error.
 	Output io.Writer
 }
 
-// RunChild runs a Child and returns its exit code. The end of ctx interrupts it as
+// RunChild runs a Child and returns its process id and exit code. The end of ctx interrupts it as
 // a signal does, and kills it where that does not end it within ChildGrace. An
 // error means that it could not start, or died without an exit code.
-type RunChild func(ctx context.Context, c Child) (code int, err error)
+type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 
 // ChildGrace is how long a child that is interrupted may clean up: the test that
 // runs, what it made, and some seconds for all else.
 const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
 
 // spawn is RunChild with this program's own file.
-func spawn(ctx context.Context, c Child) (code int, err error) {
+func spawn(ctx context.Context, c Child) (pid, code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	cmd := exec.CommandContext(ctx, self, c.Args...)
 	cmd.Env = inherited(os.Environ())
@@ -58,19 +56,17 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 	}
 	apart(cmd)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("cannot start: %w", err)
+		return 0, 0, fmt.Errorf("cannot start: %w", err)
 	}
-	if c.Started != nil {
-		c.Started(cmd.Process.Pid)
-	}
+	pid = cmd.Process.Pid
 	err = cmd.Wait()
 	if code = cmd.ProcessState.ExitCode(); code < 0 {
-		return 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
+		return pid, 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
-		return 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
+		return pid, 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
 	}
-	return code, nil
+	return pid, code, nil
 }
 
 // asInput writes arguments as Program.expand reads them.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,23 +39,6 @@ func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
 		return verdicts
 	}
 	return own
-}
-
-// knownFailing reads a file of known failures, if one is named. Errors say what names it.
-func knownFailing(name, namedBy string) ([]runner.KnownFailure, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, invalid(fmt.Errorf("%s: %w", namedBy, err))
-	}
-	defer func() { _ = f.Close() }()
-	known, err := runner.ParseKnownFailing(name, f)
-	if err != nil {
-		return nil, invalid(err)
-	}
-	return known, nil
 }
 
 // chosen keeps the suites that have a test which the filter lets through.

@@ -168,40 +168,36 @@ func (x *cleaner) failed(what string, err error) {
 	x.c.note(fmt.Sprintf("cannot %s: %s", what, err))
 }
 
-// clear removes something, unless it is to be listed only.
-func (x *cleaner) clear(what string, remove func() error) error {
+// clear removes something, unless it is to be listed only, and reports whether it
+// could not.
+func (x *cleaner) clear(what string, remove func() error) (failed bool) {
 	if x.dryRun {
 		x.left++
 		x.say("%s", what)
-		return nil
+		return false
 	}
 	if err := remove(); err != nil {
 		x.failed("remove "+what, err)
-		return err
+		return true
 	}
 	x.gone++
 	x.say("removed: %s", what)
-	return nil
+	return false
 }
 
 // entry removes one leftover.
 func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
 	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
-	err := x.clear(what, func() error {
+	failed := x.clear(what, func() error {
 		if err := x.remove(ctx, l); err != nil {
 			return err
 		}
 		return l.Forget()
 	})
-	if err == nil || !x.forget || ctx.Err() != nil {
-		return
+	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil { // else it stays left
+		x.left--
+		x.say("forgotten: %s", what)
 	}
-	x.left--
-	if err := l.Forget(); err != nil {
-		x.failed("remove "+what, err)
-		return
-	}
-	x.say("forgotten: %s", what)
 }
 
 // age says how long ago something was.
@@ -278,7 +274,7 @@ func (x *cleaner) sweep(ctx context.Context) {
 			continue
 		}
 		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, x.named.URL(), m.Kind, age(m.At))
-		_ = x.clear(what, func() error {
+		x.clear(what, func() error {
 			_, err := x.named.Remove(ctx, m.Kind, m.ID)
 			return err
 		})

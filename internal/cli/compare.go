@@ -15,6 +15,7 @@ import (
 
 	"github.com/unified-test-runner/utr/compare"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -24,7 +25,7 @@ type compareFlags struct {
 	deployment deploymentFlags
 	config     runner.Config // of both sides, without engine and source
 	engines    []string
-	backoff    string
+	backoff    reference.Backoff
 	generate   int
 	seed       int
 	limit      int
@@ -63,12 +64,12 @@ utr compare --generate 1000 --seed 7 --topology all
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		r := &compareFlags{flags: f, backoff: backoffReal, seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
+		r := &compareFlags{flags: f, seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"
 		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
 		f.words["engine"] = c.completeEngines
 		f.enginesFlag()
-		choice(f, &r.backoff, "backoff", "MODE", "whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
+		f.backoff(&r.backoff, "")
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
 		f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
@@ -109,7 +110,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if len(r.engines) != 2 {
 		return usage("requires two engines: %d named", len(r.engines))
 	}
-	if r.backoff == backoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
+	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
 		base, _, _ := strings.Cut(name, ":")
 		return base == referenceEngine
 	}) {
@@ -170,7 +171,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	if err != nil {
 		return side, nil, err
 	}
-	options := EngineOptions{Policy: policy}
+	options := reference.Options{Policy: policy}
 	if base == referenceEngine {
 		options.Backoff = r.backoff
 	}
@@ -184,7 +185,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	if side.Config.Engine, err = named.open(options); err != nil {
 		return side, nil, usage("%w", err)
 	}
-	if side.Config.Source, err = c.program.Embedded(ctx, r.deployment.options()); err != nil {
+	if side.Config.Source, err = c.program.Open(ctx, r.deployment.options()); err != nil {
 		_ = side.Config.Engine.Close()
 		return side, nil, err
 	}

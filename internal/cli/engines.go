@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/matrix"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 )
 
@@ -48,11 +49,11 @@ func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) err
 
 // withoutOptions makes an engine that has neither policies nor backoff delays.
 func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
-	return func(o EngineOptions) (engine.Engine, error) {
+	return func(o reference.Options) (engine.Engine, error) {
 		switch {
 		case o.Policy != "":
 			return nil, fmt.Errorf("policies are for the engine %s, not for %s", referenceEngine, name)
-		case o.Backoff == backoffNone:
+		case o.Backoff == reference.BackoffNone:
 			return nil, fmt.Errorf("--backoff none is for the engine %s, not for %s", referenceEngine, name)
 		}
 		return open()
@@ -151,12 +152,20 @@ func (c *call) behind(a matrix.Adapter, address string) namedEngine {
 }
 
 // knownFailing reads the file of known failures that a flag names, or else that of
-// the engine.
+// the engine. Errors of its lines have a place, others get one.
 func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
+	name, namedBy := flag, "--known-failing"
 	if flag == "" && e.adapter.KnownFailing != "" {
-		return knownFailing(e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing")
+		name, namedBy = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
 	}
-	return knownFailing(flag, "--known-failing")
+	if name == "" {
+		return nil, nil
+	}
+	known, err := fromFile(name, runner.ParseKnownFailing)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) {
+		err = fmt.Errorf("%s: %w", namedBy, err)
+	}
+	return known, invalid(err)
 }
 
 // definition is how the adapter starts.

@@ -38,6 +38,9 @@ func usage(format string, args ...any) error {
 // invalid is an input, such as a suite, that cannot be used. An error that knows its
 // exit code stays as it is, and so does an interruption.
 func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
 	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
 		return err
 	}

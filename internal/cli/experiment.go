@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ const overload = "overload"
 type experimentFlags struct {
 	experiment.Config
 	backoff, seed   int
-	policies        []experiment.Policy
+	policies        []string
 	json, html, svg string
 }
 
@@ -59,7 +60,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.number(&e.Pool, "max-pool-size", "N", 1, "connections of each client")
 		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
-		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", experiment.PolicyNamed, names...)
+		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", oneOf[string](names), names...)
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
 		f.file(&e.html, "html", "write an HTML page with the table and plots", ".yml", ".yaml")
 		f.file(&e.svg, "svg", "write the plots as an SVG image", ".yml", ".yaml")
@@ -74,7 +75,11 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	config := e.Scaled(e.Capacity)
 	config.Seed, config.BaseBackoff = int64(e.seed), time.Duration(e.backoff)*time.Millisecond
 	if len(e.policies) > 0 {
-		config.Policies = e.policies
+		config.Policies = nil
+		for _, name := range e.policies {
+			i := slices.IndexFunc(e.Policies, func(p experiment.Policy) bool { return p.Name == name })
+			config.Policies = append(config.Policies, e.Policies[i])
+		}
 	}
 	if err := config.Check(); err != nil {
 		return usage("%w", err)

@@ -50,21 +50,20 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 
 // lockCells takes the lock that cells inherit, when none of a killed night is left.
 func lockCells(ctx context.Context, name string, note func(string)) (*os.File, error) {
-	var late time.Time // set when it begins to wait
-	for {
+	late := time.After(ChildGrace)
+	for waits := false; ; waits = true {
 		lock, err := lockFile(name)
-		switch {
-		case !errors.Is(err, errLocked):
+		if !errors.Is(err, errLocked) {
 			return lock, err
-		case late.IsZero():
-			late = time.Now().Add(ChildGrace)
+		}
+		if !waits {
 			note("waiting for cells of a killed night, which are still cleaning up")
-		case time.Now().After(late):
-			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
 		}
 		select {
 		case <-ctx.Done():
 			return nil, errInterrupted
+		case <-late:
+			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
 		case <-time.After(cellsPoll):
 		}
 	}

@@ -22,7 +22,7 @@ func helpCommand(c *call) *cobra.Command {
 		Use:     "help [COMMAND]",
 		GroupID: aboutGroup,
 		Short:   "Describe a command",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			for _, c := range visible(cmd.Root()) {
 				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
 			}

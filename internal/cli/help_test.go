@@ -97,19 +97,16 @@ func TestMan(t *testing.T) {
 
 // The tables of conflicts name flags that exist.
 func TestConflicts(t *testing.T) {
-	known := map[string]bool{onEmbedded: true}
+	known := map[string]bool{}
 	for _, c := range testRoot().Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	}
 	names := slices.Clone(targets)
-	for _, r := range targetFlags {
-		names = append(append(names, r.flag), r.on...)
-	}
 	for _, r := range needs {
 		names = append(names, r.flag, r.other)
 	}
 	for _, r := range excludes {
-		names = append(names, r.flag, r.other)
+		names = append(append(names, r.flag), r.others...)
 	}
 	for _, name := range names {
 		testkit.Equal(t, name+" is a flag", known[name], true)

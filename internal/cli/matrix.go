@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -104,10 +103,11 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkCells(file); err != nil {
+	cells, err := c.checked(file)
+	if err != nil {
 		return err
 	}
-	cells := slices.DeleteFunc(slices.Clone(file.Cells), func(cell matrix.Cell) bool {
+	cells = slices.DeleteFunc(cells, func(cell *cellRun) bool {
 		return len(m.only) > 0 && !slices.ContainsFunc(m.only, func(p *regexp.Regexp) bool { return p.MatchString(cell.Name) })
 	})
 	if len(cells) == 0 {
@@ -135,39 +135,24 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	return file, nil
 }
 
-// checkCells checks the command lines of all cells before any of them runs.
-func (c *call) checkCells(file *matrix.File) error {
+// checked gives the settings of all cells to the flags of runs, and checks these as the
+// processes of the cells will, before any of them runs.
+func (c *call) checked(file *matrix.File) (cells []*cellRun, err error) {
 	var problems []string
-	for i := range file.Cells {
-		cell := &file.Cells[i]
-		if err := c.checkCell(cell); err != nil {
+	for _, cell := range file.Cells {
+		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "not run: interrupted"}}
+		if err := one.check(c); err != nil {
 			problems = append(problems, fmt.Sprintf("%s: the cell %s: %s", cell.Position, cell.Name, err))
 		}
+		cells = append(cells, one)
 	}
 	if len(problems) > 0 {
-		return invalid(errors.New(strings.Join(problems, "\n")))
+		return nil, invalid(errors.New(strings.Join(problems, "\n")))
 	}
-	return nil
+	return cells, nil
 }
 
-func (c *call) checkCell(cell *matrix.Cell) error {
-	r, inside, named, err := c.cell(cell)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(inside.paths, specs.Stdin) {
-		return errors.New("cells do not have standard input")
-	}
-	e, err := named.open(r.engine)
-	if err != nil {
-		return err
-	}
-	return e.Close()
-}
-
-// cell gives the settings of a cell to the flags of a run, and checks them as its process
-// will.
-func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine namedEngine, err error) {
+func (r *cellRun) check(c *call) (err error) {
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(notInherited(), name) {
@@ -175,44 +160,39 @@ func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine namedE
 		}
 		return c.env(name)
 	}
-	inside = &call{program: &p, secrets: c.secrets, errors: c.errors, paths: cell.Paths}
-	f := newFlags(inside, &cobra.Command{Use: "run"})
-	r = declareRun(f)
-	r.config.Cell, inside.engines = cell.Name, c.engines
-	for _, s := range cell.Settings {
+	r.call = &call{program: &p, secrets: c.secrets, errors: c.errors, paths: r.Paths, engines: c.engines}
+	f := newFlags(r.call, &cobra.Command{Use: "run"})
+	r.flags = declareRun(f)
+	r.flags.config.Cell = r.Name
+	for _, s := range r.Settings {
 		if err := f.Set(s.Flag, cmp.Or(s.Value, "true")); err != nil {
-			return nil, nil, engine, err
+			return err
 		}
 	}
-	if err = f.conflicts(); err == nil {
-		engine, err = r.check(inside)
+	if err := f.conflicts(); err != nil {
+		return err
 	}
-	return r, inside, engine, err
-}
-
-// servers opens the target of a cell, and returns the versions of its servers.
-func (c *call) servers(ctx context.Context, cell *matrix.Cell) ([]string, error) {
-	r, inside, _, err := c.cell(cell)
+	if r.engine, err = r.flags.check(r.call); err != nil {
+		return err
+	}
+	if slices.Contains(r.Paths, specs.Stdin) {
+		return errors.New("cells do not have standard input")
+	}
+	e, err := r.engine.open(r.flags.engine)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	source, err := r.source(ctx, inside, lose, nil)
-	if err != nil {
-		return nil, err
-	}
-	return deployment.Servers(source.Offers()), source.Close()
+	return e.Close()
 }
 
 // plan is the output of --dry-run.
-func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) string {
+func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), file.Name)
-	for i := range cells {
-		fmt.Fprintf(&b, "  %s\n", cells[i].Name)
+	for _, cell := range cells {
+		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {
-			fmt.Fprintf(&b, "      %s\n", c.shown(&cells[i], m.extra()))
+			fmt.Fprintf(&b, "      %s\n", m.shown(c, cell))
 		}
 	}
 	if len(file.Excluded) > 0 {
@@ -228,24 +208,12 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 func (m *matrixFlags) extra() []string { return m.flags.again("engines", "shard", "durations") }
 
 // shown is the command line of a cell as a user would type it, without secrets.
-func (c *call) shown(cell *matrix.Cell, extra []string) string {
-	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, extra, cell.Args())))
+func (m *matrixFlags) shown(c *call, cell *cellRun) string {
+	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
 // folder is where results are kept.
 func (m *matrixFlags) folder(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
-}
-
-// contents returns the contents of a file that a flag names, or "" without one.
-func contents(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // a preset, which is part of the program
-	}
-	return string(data), err
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -28,22 +29,24 @@ type night struct {
 	started time.Time
 }
 
-// cellRun is a cell and how it went.
+// cellRun is a cell, the run that it is, and how it went.
 type cellRun struct {
 	matrix.Cell
+	call   *call     // as in its process
+	flags  *runFlags // checked
+	engine namedEngine
+
 	identity string
-	done     bool      // it has ended, whatever the way
-	kept     time.Time // when it began, if that was in an earlier run
-	broken   string
-	summary  result.Summary
+	done     bool // it has ended, whatever the way
+	end      result.CellFinished
 	files    int
-	engine   string
+	ranOn    string // the engine that its report names
 }
 
 // run runs cells and reports on all of them.
-func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (err error) {
-	n := &night{call: c, flags: m, started: time.Now()}
-	inputs, err := n.identify(ctx, cells)
+func (m *matrixFlags) run(ctx context.Context, c *call, cells []*cellRun) (err error) {
+	n := &night{call: c, flags: m, cells: cells, started: time.Now()}
+	inputs, err := n.identify(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,20 +74,17 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 // identify computes an identity for each cell: a digest of its definition, its suites,
 // its engine, the part of the tests, and this program. It returns the names of all files
 // that the matrix reads, which no report may overwrite.
-func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []string, err error) {
+func (n *night) identify(ctx context.Context) (files []string, err error) {
 	program, err := n.call.program.Build()
 	if err != nil {
 		return nil, fmt.Errorf("cannot identify this program: %w", err)
 	}
 	files = []string{n.call.paths[0], n.call.engines, n.flags.durations}
 	digests := map[string]string{} // by paths
-	for i := range cells {
-		cell := &cellRun{Cell: cells[i]}
+	for _, cell := range n.cells {
 		key := strings.Join(cell.Paths, "\x00")
 		if _, known := digests[key]; !known {
-			loading := *n.call
-			loading.paths = cell.Paths
-			loaded, err := loading.load(ctx, specs.Options{})
+			loaded, err := cell.call.load(ctx, specs.Options{})
 			switch {
 			case errors.Is(err, errInterrupted):
 				return nil, err
@@ -98,23 +98,18 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 			digests[key] = all.String()
 			files = append(files, filesOf(loaded.Suites)...)
 		}
-		named, err := n.call.engineNamed(cell.Value("engine"))
-		if err != nil {
-			return nil, err
-		}
-		knownFailing := cmp.Or(cell.Value("known-failing"), named.adapter.KnownFailing)
+		knownFailing := cmp.Or(cell.flags.knownFailing, cell.engine.adapter.KnownFailing)
 		files = append(files, knownFailing)
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), named.definition())), digests[key])
-		for _, name := range []string{n.flags.durations, knownFailing, cell.Value("cluster")} {
-			text, err := contents(name)
-			if err != nil {
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), cell.engine.definition())), digests[key])
+		for _, name := range append([]string{n.flags.durations, knownFailing}, cell.flags.orchestration.clusters...) {
+			text, err := os.ReadFile(name)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no file is named, or a preset
 				return nil, invalid(err)
 			}
 			fmt.Fprintf(sum, "%q\n", text)
 		}
 		cell.identity = fmt.Sprintf("sha256:%x", sum.Sum(nil))
-		n.cells = append(n.cells, cell)
 	}
 	return files, nil
 }
@@ -156,7 +151,7 @@ func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]str
 	}
 	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
-		servers, err := n.call.servers(ctx, &c.Cell)
+		servers, err := c.servers(ctx)
 		if err != nil { // the cell will report it
 			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Hide(err.Error())))
 		}
@@ -165,9 +160,20 @@ func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]str
 	if len(found[cluster]) == 0 || !slices.Equal(found[cluster], past.Run.Servers) {
 		return false
 	}
+	c.end.Broken, c.end.Kept = "", past.Run.Started
 	c.take(past)
-	c.kept = past.Run.Started
 	return true
+}
+
+// servers opens the target of a cell, and returns the versions of its servers.
+func (c *cellRun) servers(ctx context.Context) ([]string, error) {
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	source, err := c.flags.source(ctx, c.call, lose, nil)
+	if err != nil {
+		return nil, err
+	}
+	return deployment.Servers(source.Offers()), source.Close()
 }
 
 func cellsOf(n int) string {
@@ -207,7 +213,7 @@ func (n *night) all(ctx context.Context) error {
 			}
 			running++
 			if n.flags.verbose {
-				failure = errors.Join(failure, n.call.print(n.call.shown(&c.Cell, n.flags.extra())+"\n"))
+				failure = errors.Join(failure, n.call.print(n.flags.shown(n.call, c)+"\n"))
 			}
 			go func() {
 				n.one(ctx, c)
@@ -233,17 +239,18 @@ func (n *night) all(ctx context.Context) error {
 // resources names the existing clusters that a cell uses, independently of how flags
 // spell them: no two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
-	for _, flag := range []string{"uri", "single-uri"} {
-		names = append(names, deployment.HostsOf(c.Value(flag))...)
+	for _, uri := range []string{c.flags.uri, c.flags.single} {
+		names = append(names, deployment.HostsOf(uri)...)
 	}
-	service, err := orchestration.New(c.Value("orchestration"), orchestration.Limits{})
+	o := &c.flags.orchestration
+	service, err := orchestration.New(o.URL, orchestration.Limits{})
 	if err != nil {
 		return names
 	}
 	defer service.Close()
-	for _, s := range c.Settings {
-		if s.Flag == "cluster" && strings.HasPrefix(s.Value, existingCluster) {
-			names = append(names, service.URL()+" "+s.Value)
+	for _, name := range o.clusters {
+		if strings.HasPrefix(name, existingCluster) {
+			names = append(names, service.URL()+" "+name)
 		}
 	}
 	return names
@@ -251,51 +258,55 @@ func (c *cellRun) resources() (names []string) {
 
 // one runs a cell.
 func (n *night) one(ctx context.Context, c *cellRun) {
+	if c.end.Broken = n.process(ctx, c); c.end.Broken != "" || c.end.Summary.ExitCode() >= ExitBroken {
+		return
+	}
+	if err := os.WriteFile(n.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
+		c.end.Broken = err.Error()
+	}
+}
+
+// process runs a cell in a process of its own, takes its report, and says how it broke.
+func (n *night) process(ctx context.Context, c *cellRun) (broken string) {
 	timeout := cmp.Or(c.Timeout, n.flags.timeout, cellTimeout)
 	log, err := os.Create(n.folder.log(c.Name))
 	if err != nil {
-		c.broken = err.Error()
-		return
+		return err.Error()
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
-	var pid int
-	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Started: func(id int) { pid = id }, Holds: n.folder.cells,
+	pid, code, err := n.call.program.Child(limited, Child{
+		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
 	if past != nil {
 		c.take(past)
 	}
-	whole := past != nil && past.Run != nil
+	whole, summary := past != nil && past.Run != nil, &c.end.Summary
 	if !whole {
-		c.summary.Duration = time.Since(began)
+		summary.Duration = time.Since(began)
 	}
 	switch {
 	case ctx.Err() != nil:
-		c.broken, c.summary.Interrupted = "interrupted", true
+		broken, summary.Interrupted = "interrupted", true
 	case limited.Err() != nil:
-		c.broken, c.summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
+		broken, summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
 	case err != nil:
-		c.broken = n.call.secrets.Hide(err.Error())
+		broken = n.call.secrets.Hide(err.Error())
 	case damage != nil:
-		c.broken = damage.Error()
-	case !whole, code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		c.broken = fmt.Sprintf("exit code %d: %s", code, lastWords(n.folder.log(c.Name)))
+		broken = damage.Error()
+	case !whole, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
+		broken = fmt.Sprintf("exit code %d: %s", code, lastWords(n.folder.log(c.Name)))
 	case closing != nil:
-		c.broken = closing.Error()
+		broken = closing.Error()
 	}
 	if left := n.left(pid, began); left != "" {
-		c.broken = strings.TrimPrefix(c.broken+"; ", "; ") + "left for utr clean: " + left
+		broken = strings.TrimPrefix(broken+"; ", "; ") + "left for utr clean: " + left
 	}
-	if c.broken == "" && c.summary.ExitCode() < ExitBroken {
-		if err := os.WriteFile(n.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
-			c.broken = err.Error()
-		}
-	}
+	return broken
 }
 
 // left lists what the process of a cell made and did not remove.
@@ -316,26 +327,16 @@ func (n *night) left(pid int, began time.Time) string {
 
 // take adds up the verdicts of a report.
 func (c *cellRun) take(p *report.Past) {
-	c.summary = result.Summary{}
-	files := map[string]bool{}
+	s, files := &c.end.Summary, map[string]bool{}
 	for _, v := range p.Verdicts {
-		c.summary.Add(v)
+		s.Add(v)
 		files[v.Test.File] = true
 	}
 	c.files = len(files)
 	if p.Run != nil {
-		c.engine = p.Run.Engine
-		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
+		c.ranOn = p.Run.Engine
+		s.Duration, s.Interrupted, s.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
 	}
-}
-
-// finished is the note about a cell for reports.
-func (c *cellRun) finished() result.CellFinished {
-	broken := c.broken
-	if !c.done {
-		broken = "not run: interrupted"
-	}
-	return result.CellFinished{Cell: c.Name, Summary: c.summary, Broken: broken, Kept: c.kept}
 }
 
 // tell prints a line about a cell that has ended.
@@ -346,7 +347,7 @@ func (n *night) tell(c *cellRun) error {
 			ended++
 		}
 	}
-	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.finished())))
+	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.end)))
 }
 
 // report reports all cells as one run. Verdicts are read again, one cell after the
@@ -368,7 +369,7 @@ func (n *night) report(ctx context.Context, out *outputs) error {
 				out.notify(result.TestFinished{Verdict: v})
 			}
 		}
-		out.notify(c.finished())
+		out.notify(c.end)
 	}
 	out.notify(result.RunFinished{Time: time.Now(), Summary: summary})
 	for _, r := range out.all {
@@ -379,7 +380,7 @@ func (n *night) report(ctx context.Context, out *outputs) error {
 	if ctx.Err() != nil {
 		ended := 0
 		for _, c := range n.cells {
-			if c.done && !c.summary.Interrupted {
+			if c.done && !c.end.Summary.Interrupted {
 				ended++
 			}
 		}
@@ -393,7 +394,7 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string
 	for _, c := range n.cells {
-		s := c.summary
+		s := c.end.Summary
 		for _, count := range s.Counts() {
 			started.Total += count.Tests
 		}
@@ -405,16 +406,16 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 		all.Flaky += s.Flaky
 		all.Timings.Add(s.Timings)
 		started.Files = max(started.Files, c.files)
-		if c.engine != "" && !slices.Contains(engines, c.engine) {
-			engines = append(engines, c.engine)
+		if c.ranOn != "" && !slices.Contains(engines, c.ranOn) {
+			engines = append(engines, c.ranOn)
 		}
 		for _, p := range s.Problems {
 			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
 		}
-		if f := c.finished(); f.Broken != "" {
+		if c.end.Broken != "" {
 			code = ExitBroken
 			if ctx.Err() == nil || c.done && !s.Interrupted {
-				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+f.Broken)
+				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+c.end.Broken)
 			}
 		}
 	}

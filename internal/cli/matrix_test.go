@@ -15,9 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -55,7 +56,7 @@ func newNight(t *testing.T, file string) *nightBench {
 	t.Helper()
 	b := &nightBench{bench: newBench(t), plays: map[string]play{}}
 	write(t, "night.yml", file)
-	b.Child = func(ctx context.Context, c Child) (int, error) {
+	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := valueOf(c.Args, "--cell")
 		b.mu.Lock()
 		b.runs = append(b.runs, c)
@@ -79,13 +80,13 @@ func newNight(t *testing.T, file string) *nightBench {
 		text := jsonReport(append(notes, result.RunFinished{Summary: result.Summary{Problems: p.problems, Interrupted: ctx.Err() != nil, Duration: time.Second}})...)
 		switch p.cut {
 		case "everything":
-			return p.code, p.died
+			return 0, p.code, p.died
 		case "end":
 			text = text[:strings.LastIndex(strings.TrimSpace(text), "\n")+1]
 		case "line":
 			text = text[:len(text)-20]
 		}
-		return p.code, errors.Join(p.died, os.WriteFile(valueOf(c.Args, "--json"), []byte(text), 0o644))
+		return 0, p.code, errors.Join(p.died, os.WriteFile(valueOf(c.Args, "--json"), []byte(text), 0o644))
 	}
 	return b
 }
@@ -262,9 +263,10 @@ defaults: {wait-for-lock: 1m}
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
 	uses := func(flags ...string) *cellRun { // names and values in turn
-		c := &cellRun{}
+		f := newFlags(&call{program: &Program{}}, &cobra.Command{})
+		c := &cellRun{flags: declareRun(f)}
 		for i := 0; i < len(flags); i += 2 {
-			c.Settings = append(c.Settings, matrix.Setting{Flag: flags[i], Value: flags[i+1]})
+			testkit.Check(t, f.Set(flags[i], flags[i+1]))
 		}
 		return c
 	}

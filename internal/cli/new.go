@@ -17,24 +17,31 @@ func New() *Program {
 	return &Program{
 		Version: Version(),
 		Engines: map[string]NewEngine{
-			referenceEngine: func(o EngineOptions) (engine.Engine, error) {
-				return reference.New(reference.Options{Policy: o.Policy, Backoff: reference.Backoff(o.Backoff)})
-			},
-			"driver": withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
+			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
+			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
 		},
-		Embedded:      deployment.OpenEmbedded,
-		Cluster:       deployment.OpenCluster,
-		Orchestration: deployment.OpenOrchestration,
-		Local: func(ctx context.Context, o deployment.LocalOptions) (LocalSource, error) {
-			s, err := deployment.OpenLocal(ctx, o)
-			if err != nil {
-				return nil, err // and no source that is not nil
-			}
-			return s, nil
-		},
+		Open:  open,
 		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
 		Run:   runner.Run,
 		Child: spawn,
 		Build: build,
+	}
+}
+
+// open is Program.Open.
+func open(ctx context.Context, options any) (deployment.Source, error) {
+	switch o := options.(type) {
+	case deployment.ClusterOptions:
+		return deployment.OpenCluster(ctx, o)
+	case deployment.OrchestrationOptions:
+		return deployment.OpenOrchestration(ctx, o)
+	case deployment.LocalOptions:
+		s, err := deployment.OpenLocal(ctx, o)
+		if err != nil {
+			return nil, err // not a nil *LocalSource in a source that is not nil
+		}
+		return s, nil
+	default:
+		return deployment.OpenEmbedded(ctx, options.(deployment.EmbeddedOptions))
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -116,24 +115,6 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 		return configuration, invalid(fmt.Errorf("--cluster: %w", err))
 	}
 	return configuration, nil
-}
-
-// source opens the clusters.
-func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags) (_ deployment.Source, err error) {
-	options := o.OrchestrationOptions
-	for _, name := range o.names(&r.deployment) {
-		cluster, err := o.cluster(c, name)
-		if err != nil {
-			return nil, err
-		}
-		options.Clusters = append(options.Clusters, cluster)
-	}
-	if options.Ledger, err = c.runLedger(); err != nil {
-		return nil, err
-	}
-	options.Topology, options.URIOptions, options.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
-	options.Lock, options.Secret, options.Note = &r.lock, c.secrets.Learn, c.note
-	return c.program.Orchestration(ctx, options)
 }
 
 // jobs is the default of --jobs: one test on each cluster.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"io"
 	"math"
 	"os"
 	"time"
@@ -15,16 +16,18 @@ import (
 
 // readReport reads a report that --json wrote.
 func readReport(name string) (*report.Past, error) {
+	p, err := fromFile(name, report.Read)
+	return p, invalid(err)
+}
+
+// fromFile reads a file that the user named.
+func fromFile[T any](name string, read func(name string, from io.Reader) (T, error)) (value T, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, invalid(err)
+		return value, err
 	}
 	defer func() { _ = f.Close() }()
-	p, err := report.Read(name, f)
-	if err != nil {
-		return nil, invalid(err)
-	}
-	return p, nil
+	return read(name, f)
 }
 
 const slowerBy = 100 * time.Millisecond

@@ -35,14 +35,9 @@ type Program struct {
 	Version string
 	// Engines are the drivers under test by name.
 	Engines map[string]NewEngine
-	// Embedded starts deployments in the process.
-	Embedded func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
-	// Cluster uses an existing deployment.
-	Cluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
-	// Local starts clusters of binaries of this machine.
-	Local func(context.Context, deployment.LocalOptions) (LocalSource, error)
-	// Orchestration uses clusters of an orchestration service.
-	Orchestration func(context.Context, deployment.OrchestrationOptions) (deployment.Source, error)
+	// Open opens a source of deployments. Its options are one of the types of package
+	// deployment: EmbeddedOptions, ClusterOptions, LocalOptions or OrchestrationOptions.
+	Open func(ctx context.Context, options any) (deployment.Source, error)
 	// Run runs suites; runner.Run, but in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
 	// Child runs a command line of this program in another process.

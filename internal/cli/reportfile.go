@@ -82,10 +82,6 @@ func (f *reportOutput) Close() error {
 	if f.target != "" && (err != nil || !f.written) {
 		_ = os.Remove(f.target + partial)
 	}
-	return f.failed(err)
-}
-
-func (f *reportOutput) failed(err error) error {
 	if err == nil {
 		return nil
 	}

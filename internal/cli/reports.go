@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,7 +156,13 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
 				continue
 			}
-			e, err := readEarlier(file)
+			e, err := fromFile(file, func(name string, from io.Reader) (*report.Earlier, error) {
+				about, err := os.Stat(name)
+				if err != nil {
+					return nil, err
+				}
+				return report.ReadEarlier(name, from, about.ModTime())
+			})
 			if err != nil {
 				return nil, invalid(fmt.Errorf("--earlier: %w", err))
 			}
@@ -170,19 +177,6 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 // quoteGlob returns the pattern that matches only a name.
 func quoteGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
-}
-
-func readEarlier(name string) (*report.Earlier, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	about, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return report.ReadEarlier(name, f, about.ModTime())
 }
 
 // filesOf names the files of suites.

@@ -21,7 +21,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)
-		if target, _ := r.flags.target(); target != onURI {
+		if r.flags.target() != onURI {
 			args = append(args, r.sameDeployment(id.Deployment)...)
 		}
 		path := id.File
@@ -67,7 +67,7 @@ func (r *runFlags) sameDeployment(name string) []string {
 	if topology != topologyAuto {
 		args = append(args, "--topology", topology)
 	}
-	if target, _ := r.flags.target(); version != "" && target == onEmbedded { // others have a version of their own
+	if version != "" && r.flags.target() == onEmbedded { // others have a version of their own
 		args = append(args, "--server-version", version)
 	}
 	return args

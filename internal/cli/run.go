@@ -28,32 +28,24 @@ const (
 	envActions   = "GITHUB_ACTIONS" // "true" where GitHub runs a job
 )
 
-// EngineOptions are what the command line says about an engine.
-type EngineOptions struct {
-	Policy  string // name of a retry policy, "" for the current one
-	Backoff string // "none" if delays are not slept, "real" or "" if they are
-}
+// NewEngine makes a driver under test. Of the options, which are those of the reference
+// engine, flags set the policy and the backoff. An error is one of usage.
+type NewEngine func(reference.Options) (engine.Engine, error)
 
-// NewEngine makes a driver under test. An error is one of usage.
-type NewEngine func(EngineOptions) (engine.Engine, error)
-
-// The values of --backoff.
-const (
-	backoffReal = string(reference.BackoffReal)
-	backoffNone = string(reference.BackoffNone)
-)
+// maxLocalShards is more than one machine can run.
+const maxLocalShards = 16
 
 // runFlags are the flags of run.
 type runFlags struct {
 	flags         *flags
 	config        runner.Config // without what act makes
-	engine        EngineOptions
+	engine        reference.Options
 	driver        string // a name of Program.Engines
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
 	lock          lock.Options
-	local         localFlags
+	local         deployment.LocalOptions
 	orchestration orchestrationFlags
 	durations     string // a file, as is the next
 	knownFailing  string
@@ -95,7 +87,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 }
 
 func declareRun(f *flags) *runFlags {
-	r := &runFlags{flags: f, driver: referenceEngine, engine: EngineOptions{Backoff: backoffReal}, config: runner.Config{Jobs: 1, Count: 1}}
+	r := &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}}
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
@@ -110,7 +102,10 @@ func declareRun(f *flags) *runFlags {
 	f.text(&r.lock.Name, "lock-name", "NAME",
 		"with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job")
 	f.group = "On local binaries"
-	r.local.declare(f)
+	r.local.Shards = 1
+	f.text(&r.local.Where, "local", "DIR|PATH",
+		"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH")
+	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
 	f.group = "Which tests"
@@ -126,8 +121,7 @@ func declareRun(f *flags) *runFlags {
 	f.words["engine"] = f.call.completeEngines
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
-	choice(f, &r.engine.Backoff, "backoff", "MODE",
-		"whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
+	f.backoff(&r.engine.Backoff, "; reports show them either way")
 	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
 	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
@@ -149,6 +143,12 @@ const reseedAuto runner.Reseed = "auto"
 
 func (f *flags) serverAPI(to *string, who string) {
 	choice(f, to, "server-api", "VERSION", "declare this version of the Stable API (1)"+who, "1")
+}
+
+func (f *flags) backoff(to *reference.Backoff, more string) {
+	*to = reference.BackoffReal
+	choice(f, to, "backoff", "MODE", "whether the reference engine waits during its backoff delays"+more,
+		string(reference.BackoffReal), string(reference.BackoffNone))
 }
 
 func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
@@ -223,7 +223,13 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 			c.note(closing.Error())
 		}
 	}()
-	defer func() { r.local.keep(ctx, err) }()
+	if local, is := cfg.Source.(interface{ KeepLogs() }); is {
+		defer func() {
+			if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+				local.KeepLogs()
+			}
+		}()
+	}
 	if r.uri != "" || r.orchestration.touchesOthers() {
 		c.announce(cfg.Source, needed)
 	}
@@ -244,7 +250,7 @@ func (r *runFlags) complete(c *call) error {
 	if cfg.Reseed == reseedAuto {
 		cfg.Reseed = runner.ReseedAuto
 	}
-	if target, _ := r.flags.target(); target == onOrchestration && !r.flags.Changed("jobs") {
+	if r.flags.target() == onOrchestration && !r.flags.Changed("jobs") {
 		cfg.Jobs = r.orchestration.jobs(&r.deployment)
 	}
 	if r.durations != "" {

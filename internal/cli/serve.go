@@ -35,14 +35,6 @@ type Server interface {
 // envPassword holds the password of serve: lists of processes do not show it.
 const envPassword = "UTR_PASSWORD"
 
-// served names the topologies as package embedded does.
-var served = map[deployment.Topology]embedded.Topology{
-	deployment.Single:       embedded.Standalone,
-	deployment.ReplicaSet:   embedded.ReplicaSet,
-	deployment.Sharded:      embedded.Sharded,
-	deployment.LoadBalanced: embedded.LoadBalanced,
-}
-
 // balancers is the number of ports that a load balanced deployment has in addition to
 // those of its routers: in front of all of them, and in front of one.
 const balancers = 2
@@ -98,7 +90,16 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 		return err
 	}
 	o, d := s.options, &s.deployment
-	o.Topology, o.Version, o.Members, o.Mongoses = served[deployment.Topology(d.topology)], d.Version, d.Members, d.Mongoses
+	shape := map[deployment.Topology]struct {
+		topology embedded.Topology
+		ports    int
+	}{
+		deployment.Single:       {embedded.Standalone, 1},
+		deployment.ReplicaSet:   {embedded.ReplicaSet, d.Members},
+		deployment.Sharded:      {embedded.Sharded, d.Mongoses},
+		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + balancers},
+	}[deployment.Topology(d.topology)]
+	o.Topology, o.Version, o.Members, o.Mongoses = shape.topology, d.Version, d.Members, d.Mongoses
 	if s.user != "" {
 		password := c.env(envPassword)
 		if password == "" {
@@ -106,14 +107,11 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 		}
 		o.Users = []embedded.User{{Name: s.user, Password: password}}
 	}
-	servers := map[embedded.Topology]int{
-		embedded.Standalone: 1, embedded.ReplicaSet: o.Members, embedded.Sharded: o.Mongoses, embedded.LoadBalanced: o.Mongoses + balancers,
-	}
-	if n := servers[o.Topology]; s.port > 0 {
-		if last := s.port + n - 1; last > maxPort {
-			return usage("--port %d: %d ports are required, and the last one is %d", s.port, n, maxPort)
+	if s.port > 0 {
+		if s.port+shape.ports-1 > maxPort {
+			return usage("--port %d: %d ports are required, and the last one is %d", s.port, shape.ports, maxPort)
 		}
-		for i := range n {
+		for i := range shape.ports {
 			o.Ports = append(o.Ports, s.port+i)
 		}
 	}

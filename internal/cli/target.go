@@ -90,7 +90,7 @@ func uriOption(s string) (deployment.URIOption, error) {
 // is connected to. It takes connection strings from the environment where flags give
 // none.
 func (r *runFlags) checkTarget(c *call) error {
-	switch target, _ := r.flags.target(); target {
+	switch r.flags.target() {
 	case onEmbedded:
 		return r.deployment.check()
 	case onOrchestration:
@@ -125,28 +125,67 @@ func (r *runFlags) checkTarget(c *call) error {
 	return nil
 }
 
+// source opens what the flags say to run on. The loss of its lock ends the run.
 func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
 	r.lock.Lost = func(err error) { lost(err) }
-	switch target, _ := r.flags.target(); target {
+	options, err := r.targetOptions(c, suites)
+	if err != nil {
+		return nil, err
+	}
+	return c.program.Open(ctx, options)
+}
+
+// targetOptions are what Program.Open needs.
+func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err error) {
+	switch r.flags.target() {
 	case onURI:
-		return c.openCluster(ctx, deployment.ClusterOptions{
-			URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
-			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note,
-		})
-	case onOrchestration:
-		return r.orchestration.source(ctx, c, r)
-	case onLocal:
-		return r.local.source(ctx, c, r, suites)
-	}
-	o := r.deployment.options()
-	o.URIOptions = r.uriOptions
-	if o.TLS { // certificates are files
-		var err error
+		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
+			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note}
+		// The ledger records the lock and the fail points. A run continues without it, since
+		// a lock expires.
 		if o.Ledger, err = c.runLedger(); err != nil {
-			return nil, err
+			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		}
+		return o, nil
+	case onLocal:
+		o := r.local
+		o.EmbeddedOptions = r.deployment.options() // the same flags are for embedded deployments
+		o.Version = ""                             // the binaries have their own
+		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
+		o.Ledger, err = c.runLedger()
+		return o, err
+	case onOrchestration:
+		o := r.orchestration.OrchestrationOptions
+		for _, name := range r.orchestration.names(&r.deployment) {
+			cluster, err := r.orchestration.cluster(c, name)
+			if err != nil {
+				return nil, err
+			}
+			o.Clusters = append(o.Clusters, cluster)
+		}
+		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
+		o.Lock, o.Secret, o.Note = &r.lock, c.secrets.Learn, c.note
+		o.Ledger, err = c.runLedger()
+		return o, err
+	default:
+		o := r.deployment.options()
+		o.URIOptions = r.uriOptions
+		if o.TLS { // certificates are files
+			o.Ledger, err = c.runLedger()
+		}
+		return o, err
 	}
-	return c.program.Embedded(ctx, o)
+}
+
+// asksParameters reports whether a requirement depends on parameters of the running
+// server.
+func asksParameters(suites []*specs.Suite) bool {
+	asks := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
+	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+		return slices.ContainsFunc(s.Requirements, asks) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
+			return slices.ContainsFunc(t.Requirements, asks)
+		})
+	})
 }
 
 // announce prints what will be dropped.
@@ -161,14 +200,4 @@ func (c *call) announce(source deployment.Source, suites []*specs.Suite) {
 	}
 	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
 		strings.Join(hosts, ","), strings.Join(dropped, ", "))
-}
-
-// openCluster opens an existing deployment, and records its lock in the ledger: after a run
-// that was killed, utr clean removes the lock and turns off fail points. Without a
-// ledger the run continues, since a lock expires.
-func (c *call) openCluster(ctx context.Context, o deployment.ClusterOptions) (_ deployment.Source, err error) {
-	if o.Ledger, err = c.runLedger(); err != nil {
-		c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
-	}
-	return c.program.Cluster(ctx, o)
 }
