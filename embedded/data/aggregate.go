@@ -1,8 +1,6 @@
 package data
 
 import (
-	"cmp"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
@@ -34,7 +32,7 @@ func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, erro
 
 // readView runs the pipeline of a view.
 func (d *Data) readView(s *scope, c *collection, depth int) ([]bson.D, error) {
-	p, err := pipeline.Compile(c.pipeline, query.Options{Now: d.opts.Now()})
+	p, err := pipeline.Compile(c.pipeline, query.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +61,10 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	case "$listLocalSessions":
 		return d.seen.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
-		_, err := d.noSearch(h.s, nil)
-		return nil, err
+		return nil, searchNotEnabled()
 	case "$currentOp":
 		options, _ := arg.(bson.D)
-		local, _ := lookup(options, []string{"localOps"})
+		local, _ := value.Field(options, "localOps")
 		var out []bson.D
 		for _, o := range h.s.req.Operations(local == true) {
 			out = append(out, value.Must(o))
@@ -77,12 +74,8 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
-// target is the namespace that a stage writes.
-func (h host) target(t pipeline.Target) (db, name string) { return cmp.Or(t.DB, h.db), t.Collection }
-
-func (h host) Out(t pipeline.Target, docs []bson.D) error {
-	s, d := h.s, h.s.d
-	db, name := h.target(t)
+func (h host) Out(name string, docs []bson.D) error {
+	s, d, db := h.s, h.s.d, h.db
 	if err := namespace(db, name); err != nil {
 		return err
 	}
@@ -129,36 +122,32 @@ func (h host) Out(t pipeline.Target, docs []bson.D) error {
 	})
 }
 
-func (h host) Merge(t pipeline.Target, fail bool, docs []bson.D) error {
+func (h host) Merge(name string, docs []bson.D) error {
 	s := h.s
-	db, name := h.target(t)
-	if err := namespace(db, name); err != nil {
+	if err := namespace(h.db, name); err != nil {
 		return err
+	}
+	if len(docs) == 0 {
+		return s.locked(func() error { _, err := s.writable(h.db, name, true); return err })
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		if err := s.locked(func() error { return s.merge(db, name, fail, doc) }); err != nil {
+		if err := s.locked(func() error { return s.merge(h.db, name, doc) }); err != nil {
 			return err
 		}
 	}
-	if len(docs) > 0 {
-		return nil
-	}
-	return s.locked(func() error { _, err := s.writable(db, name, true); return err })
+	return nil
 }
 
 // merge inserts a document, or sets its fields in that with its _id. The caller holds mu.
-func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
+func (s *scope) merge(db, name string, doc bson.D) error {
 	c, err := s.writable(db, name, true)
 	if err != nil {
 		return err
 	}
 	old := c.byID(doc[0].Value)
-	switch {
-	case old == nil:
+	if old == nil {
 		return s.insert(c, doc, value.Encode(doc))
-	case fail:
-		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	}
 	merged := old.doc()
 	for _, e := range doc {
@@ -168,7 +157,7 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	return err
 }
 
-const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
+const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
 // aggregation is a parsed aggregate.
 type aggregation struct {
@@ -176,7 +165,6 @@ type aggregation struct {
 	name, ns  string // name is empty for a database
 	list      bson.A
 	opts      query.Options
-	explain   bool
 	hint      any
 	batchSize int64
 }
@@ -198,9 +186,9 @@ func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, erro
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
 		a.fail(command.Errorf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
 	}
-	g.list, g.explain, g.hint = a.array("pipeline"), a.flag("explain"), a.any("hint")
+	g.list, g.hint = a.array("pipeline"), a.any("hint")
 	a.need("pipeline")
-	if !a.has("cursor") && !g.explain {
+	if !a.has("cursor") {
 		a.fail(command.Errorf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument"))
 	}
 	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
@@ -215,7 +203,7 @@ func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, erro
 			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key))
 		}
 	}
-	g.opts = query.Options{Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
+	g.opts = query.Options{Let: a.let(d), Collation: a.collation()}
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -239,9 +227,6 @@ func (g *aggregation) run(s *scope) (bson.D, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if g.explain {
-		return d.explained(s, g.args.doc), nil
 	}
 	now := d.clock.time()
 	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
@@ -293,13 +278,4 @@ func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) erro
 		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
 	}
 	return nil
-}
-
-func (d *Data) explained(s *scope, doc bson.D) bson.D {
-	return bson.D{
-		{Key: "explainVersion", Value: "1"},
-		{Key: "queryPlanner", Value: bson.D{{Key: "namespace", Value: s.req.DB}, {Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}}}}},
-		{Key: "command", Value: doc},
-		{Key: "serverInfo", Value: bson.D{{Key: "host", Value: address(s.req)}}},
-	}
 }

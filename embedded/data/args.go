@@ -158,7 +158,7 @@ func (a *args) let(d *Data) bson.D {
 			a.fail(err)
 			return nil
 		}
-		r, err := x.Eval(expression.NewEnv(bson.D{}, d.opts.Now(), out))
+		r, err := x.Eval(expression.NewEnv(bson.D{}, out))
 		if err != nil {
 			a.fail(err)
 			return nil

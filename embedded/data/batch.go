@@ -121,6 +121,12 @@ func (s *scope) thrown(code int32) bool {
 
 // once does a write as the i-th statement, unless it was done before.
 func (b *batch) once(i int, w *write) (st *statement, err error) {
+	if err := b.s.prepare(w); err != nil {
+		return nil, err
+	}
+	if err := b.s.rehearse(w); err != nil {
+		return nil, err
+	}
 	err = b.s.locked(func() (err error) {
 		if st = b.recorded(i); st != nil {
 			return w.repeats(st)

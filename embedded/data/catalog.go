@@ -71,7 +71,7 @@ func (d *Data) parseCreate(req *command.Request, a *args) (*collection, error) {
 		c.options = value.Set(c.options, "size", value.Int(c.maxSize))
 	}
 	if c.isView() {
-		if _, err := pipeline.Compile(c.pipeline, query.Options{Now: d.opts.Now()}); err != nil {
+		if _, err := pipeline.Compile(c.pipeline, query.Options{}); err != nil {
 			return nil, err
 		}
 		c.indexes = nil
@@ -83,7 +83,7 @@ func (d *Data) parseCreate(req *command.Request, a *args) (*collection, error) {
 		return c, nil
 	}
 	var err error
-	c.validator, err = d.compileValidator(validator)
+	c.validator, err = query.Compile(validator, query.Options{})
 	return c, err
 }
 
@@ -147,14 +147,6 @@ func (s *scope) createLater(c *collection) error {
 	s.txn.copies[c.ns()] = c
 	s.txn.created = append(s.txn.created, c)
 	return nil
-}
-
-func (d *Data) compileValidator(v bson.D) (*query.Filter, error) {
-	if _, ok := value.Field(v, "$jsonSchema"); ok {
-		// Rules of JSON schema are kept and shown, and not enforced.
-		return nil, nil
-	}
-	return query.Compile(v, query.Options{Now: d.opts.Now()})
 }
 
 func (d *Data) drop(s *scope, a *args) (bson.D, error) {
@@ -292,14 +284,14 @@ func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
 
 // indexOptions are the options of an index, in the order in which listIndexes
 // shows them after v, key and name.
-const indexOptions = " v key name unique sparse background expireAfterSeconds partialFilterExpression collation hidden weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max bucketSize storageEngine wildcardProjection dropDups ns clustered prepareUnique originalSpec "
+const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
 
 // indexOptionsSince are the wire versions that brought some of them.
 var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func (d *Data) parseIndex(spec bson.D, wire int) (*index, error) {
 	a := &args{of: "createIndexes.indexes", doc: spec}
-	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), sparse: a.flag("sparse"), fold: a.collation(),
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), fold: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
 	if a.err != nil {
 		return nil, a.err
@@ -333,13 +325,6 @@ func (d *Data) parseIndex(spec bson.D, wire int) (*index, error) {
 			return nil, command.Errorf(command.CodeInvalidIndexSpecificationOption, "Error in specification %s :: caused by :: The field '%s' is not valid for an index specification. Specification: %s", value.Text(spec), e.Key, value.Text(spec))
 		}
 	}
-	if p := a.document("partialFilterExpression"); p != nil {
-		f, err := query.Compile(p, query.Options{Now: d.opts.Now()})
-		if err != nil {
-			return nil, err
-		}
-		x.partial = f
-	}
 	if x.unique {
 		x.entries = map[string]*record{}
 	}
@@ -350,8 +335,8 @@ func (d *Data) parseIndex(spec bson.D, wire int) (*index, error) {
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
 	for _, e := range spec {
 		switch e.Key {
-		case "v", "key", "name", "unique", "ns":
-		case "sparse", "background", "hidden":
+		case "v", "key", "name", "unique":
+		case "background", "hidden":
 			if value.Truthy(e.Value) {
 				x.spec = append(x.spec, bson.E{Key: e.Key, Value: e.Value})
 			}
@@ -431,8 +416,8 @@ func (x *index) keysIfUnique(r *record) [][]any {
 func clash(c *collection, x *index) (bool, error) {
 	id := c.idIndex()
 	for _, y := range c.indexes {
-		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation") && sameOption(x.spec, y.spec, "partialFilterExpression")
-		sameRest := x.unique == y.unique && x.sparse == y.sparse && sameOption(x.spec, y.spec, "expireAfterSeconds") || y == id
+		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation")
+		sameRest := x.unique == y.unique && sameOption(x.spec, y.spec, "expireAfterSeconds") || y == id
 		switch {
 		case sameKey && x.name == y.name && sameRest:
 			return true, nil
@@ -564,7 +549,7 @@ func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
 		return nil, command.Errorf(command.CodeNamespaceNotFound, "ns does not exist: %s", ns)
 	}
 	if c.isView() {
-		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		return nil, onView(c)
 	}
 	return s.list(ns, specs, size)
 }
@@ -576,7 +561,7 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
+	f, err := query.Compile(filter, query.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -628,7 +613,7 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
+	f, err := query.Compile(filter, query.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,9 @@ type stream struct {
 	fullDocument string
 	before       string
 	expanded     bool
-	splits       bool // events that are too large come in fragments
 	// next is the sequence number to read next, after what has been given.
 	next    int64
-	skip    int32  // 1: of the entry at next, only the invalidation is left
-	after   string // of the entry at next, what follows the fragment with this token is left
+	skip    bool // of the entry at next, only the invalidation is left
 	token   token
 	pending []bson.Raw // events read and not given
 	tokens  []token
@@ -82,18 +80,13 @@ func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
 	} else if strings.HasPrefix(name, "system.") {
 		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
-	for i, item := range list {
+	for _, item := range list {
 		stage, _ := item.(bson.D)
 		if len(stage) == 0 {
 			continue
 		}
-		if stage[0].Key == "$changeStreamSplitLargeEvent" {
-			if st.splits = i+1 == len(list); !st.splits {
-				return nil, command.Errorf(7182802, "$changeStreamSplitLargeEvent must be the last stage in the pipeline")
-			}
-		}
 		switch stage[0].Key {
-		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith", "$redact", "$unset", "$changeStreamSplitLargeEvent":
+		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith":
 		default:
 			if _, err := pipeline.Compile(bson.A{stage}, g.opts); err != nil {
 				return nil, err
@@ -154,7 +147,7 @@ func (st *stream) start(o *args) error {
 			o.wrong("startAtOperationTime", v, "timestamp")
 			return o.err
 		}
-		if value.CompareTimestamps(ts, d.oplog.from) < 0 {
+		if ts.Compare(d.oplog.from) < 0 {
 			return historyLost()
 		}
 		st.next = d.oplog.seek(ts, false)
@@ -187,7 +180,7 @@ func historyLost() error {
 func (st *stream) resumeFrom(t token) error {
 	d := st.d
 	st.token = t
-	if value.CompareTimestamps(t.ts, d.oplog.from) < 0 {
+	if t.ts.Compare(d.oplog.from) < 0 {
 		return historyLost()
 	}
 	if t.highWater {
@@ -202,13 +195,9 @@ func (st *stream) resumeFrom(t token) error {
 		}
 		if e.txnIndex == t.index {
 			st.next = seq + 1
-			switch {
-			case !t.invalidate && st.invalidates(e):
+			if !t.invalidate && st.invalidates(e) {
 				// The invalidation itself comes next.
-				st.next = seq
-				st.skip = 1
-			case st.splits && !t.invalidate:
-				st.next, st.after = seq, t.text
+				st.next, st.skip = seq, true
 			}
 			return nil
 		}
@@ -217,7 +206,7 @@ func (st *stream) resumeFrom(t token) error {
 
 // seek is the first entry at a time or, if after is set, later than it.
 func (o *oplog) seek(ts bson.Timestamp, after bool) int64 {
-	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return value.CompareTimestamps(e.ts, ts) })
+	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return e.ts.Compare(ts) })
 	if found && after {
 		for i < len(o.entries) && o.entries[i].ts == ts {
 			i++
@@ -239,7 +228,7 @@ func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
 	st.tokens = st.tokens[len(docs):]
 	st.pending = rest
 	if len(rest) == 0 && len(docs) > 0 {
-		if last := tokens[len(tokens)-1]; value.CompareTimestamps(last.ts, st.token.ts) >= 0 {
+		if last := tokens[len(tokens)-1]; last.ts.Compare(st.token.ts) >= 0 {
 			st.token = last
 		}
 	} else if len(docs) > 0 {
@@ -274,8 +263,8 @@ func (st *stream) fill() error {
 		e := &entries[i]
 		st.next++
 		skip := st.skip
-		st.skip = 0
-		if skip == 0 {
+		st.skip = false
+		if !skip {
 			if err := st.add(e, false); err != nil {
 				return err
 			}
@@ -286,7 +275,7 @@ func (st *stream) fill() error {
 		}
 	}
 	// Nothing of interest up to now: that is where to resume.
-	if value.CompareTimestamps(now, st.token.ts) > 0 {
+	if now.Compare(st.token.ts) > 0 {
 		st.token = token{ts: now, highWater: true}
 	}
 	return nil
@@ -331,8 +320,6 @@ func expandedKind(k opKind) bool {
 
 // add appends the event of an entry, as the pipeline leaves it.
 func (st *stream) add(e *entry, invalidate bool) error {
-	after := st.after
-	st.after = ""
 	if !st.concerns(e) || expandedKind(e.kind) && !st.expanded {
 		return nil
 	}
@@ -355,60 +342,19 @@ func (st *stream) add(e *entry, invalidate bool) error {
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
-		if raw := value.Encode(doc); len(raw) <= maxEvent {
-			st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
-			continue
+		raw := value.Encode(doc)
+		if len(raw) > maxEvent {
+			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
+			failed.Labels = []string{"NonResumableChangeStreamError"}
+			return failed
 		}
-		if err := st.split(doc, t); err != nil {
-			return err
-		}
-	}
-	if after != "" { // also where the event was not split, which its only token says
-		given := slices.IndexFunc(st.tokens, func(t token) bool { return t.String() == after }) + 1
-		if given == 0 {
-			given = len(st.tokens)
-		}
-		st.pending, st.tokens = st.pending[given:], st.tokens[given:]
+		st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
 	}
 	return nil
 }
 
 // maxEvent is the size of the largest event.
 const maxEvent = maxDocument + 16*1024
-
-// split adds an event that is too large: in fragments, small fields first, if the
-// stream asks for them.
-func (st *stream) split(doc bson.D, t token) error {
-	id, _ := value.Field(doc, "_id")
-	head := func(i, n int) bson.D {
-		t.fragment = int32(i)
-		return bson.D{{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-			{Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: int32(i)}, {Key: "of", Value: int32(n)}}}}
-	}
-	size := func(d bson.D) int { return len(value.Encode(d)) }
-	fields := slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { return value.Equal(e.Value, id) && e.Key == "_id" })
-	slices.SortStableFunc(fields, func(a, b bson.E) int { return size(bson.D{a}) - size(bson.D{b}) })
-	var fragments []bson.D
-	full := maxEvent
-	for _, f := range fields {
-		n, first := size(bson.D{f}), size(head(1<<20, 1<<20))
-		if !st.splits || first+n > maxEvent {
-			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", size(doc), size(doc), maxEvent)
-			failed.Labels = []string{"NonResumableChangeStreamError"}
-			return failed
-		}
-		if full+n > maxEvent {
-			fragments, full = append(fragments, nil), first
-		}
-		full += n
-		fragments[len(fragments)-1] = append(fragments[len(fragments)-1], f)
-	}
-	for i, f := range fragments {
-		st.pending = append(st.pending, value.Encode(append(head(i+1, len(fragments)), f...)))
-		st.tokens = append(st.tokens, t)
-	}
-	return nil
-}
 
 var eventNames = map[opKind]string{
 	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",

@@ -23,7 +23,7 @@ func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
 	var f *query.Filter
 	var err error
 	if len(validator) > 0 {
-		if f, err = d.compileValidator(validator); err != nil {
+		if f, err = query.Compile(validator, query.Options{}); err != nil {
 			return nil, err
 		}
 	}

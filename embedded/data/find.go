@@ -119,7 +119,7 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	s.lasting = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
-	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
+	opts := query.Options{Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort, q.projection = a.document("filter"), a.document("sort"), a.document("projection")
 	if q.await && !q.tailable {
 		a.fail(command.Errorf(command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'"))
@@ -276,9 +276,7 @@ func (d *Data) indexKey(c *collection, hint any, doc bson.D, byID bool) bson.Raw
 	}
 	if used != nil {
 		for _, k := range used.key {
-			if v, ok := lookup(doc, strings.Split(k.Key, ".")); ok {
-				out = append(out, bson.E{Key: k.Key, Value: v})
-			}
+			query.Leaves(doc, strings.Split(k.Key, "."), func(v any) { out = append(out, bson.E{Key: k.Key, Value: v}) })
 		}
 	}
 	return value.Encode(out)
@@ -420,7 +418,7 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 func (d *Data) history(c *collection, db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if value.CompareTimestamps(at, d.oplog.from) < 0 {
+	if at.Compare(d.oplog.from) < 0 {
 		return nil, command.Errorf(command.CodeSnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
 	}
 	byRID := map[int64]*record{}
@@ -430,7 +428,7 @@ func (d *Data) history(c *collection, db, name string, records []*record, at bso
 	changed := false
 	for i := len(d.oplog.entries) - 1; i >= 0; i-- {
 		e := &d.oplog.entries[i]
-		if value.CompareTimestamps(e.ts, at) <= 0 {
+		if e.ts.Compare(at) <= 0 {
 			break
 		}
 		if e.db != db || e.coll != name {
@@ -462,7 +460,7 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	if limit < 0 {
 		limit = -limit
 	}
-	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
 	a.checkName(s.req.DB, name)
 	if a.err != nil {
@@ -534,7 +532,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	}
 	a.only(" key query collation hint ")
 	name, key := a.name(), a.str("key")
-	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
 	a.need("key")
 	a.checkName(s.req.DB, name)
@@ -555,11 +553,9 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	}
 	values, seen := bson.A{}, map[string]bool{}
 	for _, doc := range docs {
-		if _, ok := lookup(doc, strings.Split(key, ".")); !ok {
-			continue
-		}
 		query.Leaves(doc, strings.Split(key, "."), func(v any) {
-			if _, empty := v.(bson.Undefined); empty {
+			switch v.(type) {
+			case bson.Undefined, value.Missing:
 				return
 			}
 			if k := value.Key(opts.Collation.Fold(v)); !seen[k] {

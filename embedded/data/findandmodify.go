@@ -36,7 +36,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	case m.remove:
 		w.kind = deleting
 	}
-	proj, err := query.CompileProjection(fields, query.Options{Now: d.opts.Now(), Let: w.let, Collation: w.collation})
+	proj, err := query.CompileProjection(fields, query.Options{Let: w.let, Collation: w.collation})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ func (d *Data) rows() []command.Row {
 		{Name: "distinct", Run: d.serve(d.distinct), Transactional: true, ReadConcern: levels},
 		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.serve(d.mapReduce), WriteConcern: true,
 			ReadConcern: []string{"local", "available"}, Untimed: true},
-		{Name: "explain", Run: d.serve(d.explain), OnSecondary: true, ReadConcern: levels[:4], API: "1"},
 		{Name: "create", Run: d.serve(d.createCommand), Write: true, Transactional: true, API: "1"},
 		{Name: "drop", Run: d.serve(d.drop), Write: true, API: "1"},
 		{Name: "dropDatabase", Run: d.serve(d.dropDatabase), Write: true, API: "1"},
@@ -43,9 +42,9 @@ func (d *Data) rows() []command.Row {
 		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with an abort"},
 		{Name: "enableSharding", Run: d.serve(d.enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "dropSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "updateSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "createSearchIndexes", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "dropSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "updateSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
 		{Name: "checkMetadataConsistency", Run: d.serve(d.checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
 		{Name: "shardCollection", Run: d.serve(d.shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}
@@ -66,4 +65,14 @@ func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*com
 		}
 		return do()
 	}
+}
+
+// noSearch is what createSearchIndexes, dropSearchIndex and updateSearchIndex return.
+func noSearch(*command.Request) (bson.D, error) { return nil, searchNotEnabled() }
+
+// searchNotEnabled is what a server without Atlas Search says.
+func searchNotEnabled() error {
+	return command.Errorf(command.CodeSearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
+		"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
+		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
 }

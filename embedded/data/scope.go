@@ -23,16 +23,8 @@ func (s *scope) locked(f func() error) error {
 		defer t.Stop()
 		timeout = t.C
 	}
-	s.yields.slept = 0
 	for {
 		changed, err := s.attempt(f)
-		var yield errYield
-		if errors.As(err, &yield) {
-			if err := s.resume(yield); err != nil {
-				return err
-			}
-			continue
-		}
 		if !errors.Is(err, errBlocked) {
 			return err
 		}
@@ -46,7 +38,7 @@ func (s *scope) locked(f func() error) error {
 		case <-changed:
 		case <-expires:
 		case <-timeout:
-			return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
+			return timedOut()
 		case <-s.req.Context.Done():
 			return interrupted()
 		}
@@ -68,14 +60,11 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
 	began := s.work.from.oplog
-	s.yields.locked, s.yields.left = true, s.yields.slept
-	err = f()
-	s.yields.locked = false
-	if err == nil {
+	if err = f(); err == nil {
 		err = s.commit()
 	}
 	switch {
-	case errors.Is(err, errBlocked), errors.As(err, new(errYield)):
+	case errors.Is(err, errBlocked):
 		s.undo(s.work.from)
 	case err != nil:
 		s.undo(s.work.kept)
@@ -87,17 +76,6 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 		s.d.announce()
 	}
 	return s.d.changed, err
-}
-
-func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
-
-func maxTimeMS(req *command.Request) int64 {
-	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
-	if !ok {
-		return 0
-	}
-	n, _ := value.Whole(v)
-	return n
 }
 
 // collection is a collection as the scope sees it, nil if it does not exist. The
@@ -127,7 +105,7 @@ func (s *scope) records(db, name string) (*collection, []*record) {
 func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	c := s.collection(db, name)
 	if c != nil && c.isView() {
-		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s.%s is a view, not a collection", db, name)
+		return nil, onView(c)
 	}
 	if s.txn == nil {
 		if c == nil && create {

@@ -138,12 +138,13 @@ type scope struct {
 	req *command.Request
 	txn *transaction
 	// session and statements for retryable writes.
-	session *session
-	writes  bool // something was written
-	lasting bool // its cursor has noCursorTimeout
-	yields  yields
-	work    work
-	leave   func() // lets the next command of the session run
+	session  *session
+	writes   bool      // something was written
+	lasting  bool      // its cursor has noCursorTimeout
+	slept    bool      // its scripts have slept before it took the lock
+	deadline time.Time // the end of maxTimeMS for scripts; zero without it
+	work     work
+	leave    func() // lets the next command of the session run
 }
 
 // begin checks the session fields of a command and finds its scope. The caller

@@ -29,15 +29,13 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 				return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
 			}
 			if c.isView() {
-				return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
+				return nil, onView(c)
 			}
 			if e.Key == "count" {
 				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
 			} else {
 				out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
 			}
-		case "latencyStats", "queryExecStats":
-			out = append(out, bson.E{Key: e.Key, Value: bson.D{}})
 		default:
 			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		}
@@ -79,7 +77,7 @@ func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
 			bson.E{Key: "nindexes", Value: int32(0)}, bson.E{Key: "totalIndexSize", Value: int32(0)}), nil
 	}
 	if c.isView() {
-		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
+		return nil, onView(c)
 	}
 	return append(out, storageStats(c, records)...), nil
 }
@@ -107,36 +105,4 @@ func (d *Data) dbStats(s *scope, _ *args) (bson.D, error) {
 	return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
 		{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: avg}, {Key: "dataSize", Value: float64(size)},
 		{Key: "storageSize", Value: float64(size)}, {Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
-}
-
-// explain answers with the plan that everything here has: a scan.
-func (d *Data) explain(s *scope, a *args) (bson.D, error) {
-	inner := a.document("explain")
-	verbosity := a.str("verbosity")
-	if a.err != nil {
-		return nil, a.err
-	}
-	switch verbosity {
-	case "", "queryPlanner", "executionStats", "allPlansExecution":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
-	}
-	if len(inner) == 0 {
-		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: ")
-	}
-	switch inner[0].Key {
-	case "find", "aggregate", "count", "distinct", "update", "delete", "findAndModify", "mapReduce":
-	default:
-		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: %s", inner[0].Key)
-	}
-	name, _ := inner[0].Value.(string)
-	reply := d.explained(s, inner)
-	reply[1].Value = bson.D{{Key: "namespace", Value: s.req.DB + "." + name}, {Key: "indexFilterSet", Value: false},
-		{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}, {Key: "direction", Value: "forward"}}}, {Key: "rejectedPlans", Value: bson.A{}}}
-	if verbosity != "queryPlanner" {
-		_, records := s.records(s.req.DB, name)
-		stats := bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: true}, {Key: "totalDocsExamined", Value: int32(len(records))}}}
-		reply = append(reply[:2:2], append(bson.D{stats}, reply[2:]...)...)
-	}
-	return reply, nil
 }

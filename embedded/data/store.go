@@ -84,8 +84,6 @@ type index struct {
 	prepared bool
 	// clustered is set for the index of _id of a clustered collection.
 	clustered bool
-	sparse    bool
-	partial   *query.Filter
 	fold      *query.Collation
 	entries   map[string]*record
 }
@@ -112,6 +110,11 @@ func (x *index) fresh() *index {
 func (c *collection) ns() string { return c.db + "." + c.name }
 
 func (c *collection) isView() bool { return c.view != "" }
+
+// onView is the error of a command that works on no view.
+func onView(c *collection) error {
+	return command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
+}
 
 // kind is the type of the namespace.
 func (c *collection) kind() string {
@@ -183,33 +186,25 @@ func (c *collection) catalogued() int {
 	return len(c.indexes)
 }
 
-// keys are the keys of a document in an index; none if the index leaves it out.
+// keys are the keys of a document in an index.
 func (x *index) keys(doc bson.D) [][]any {
-	if x.partial != nil {
-		if ok, err := x.partial.Matches(doc); !ok || err != nil {
-			return nil
-		}
-	}
 	out := [][]any{{}}
-	there := false
 	for _, k := range x.key {
 		parts := strings.Split(k.Key, ".")
 		var values []any
 		if len(parts) == 1 && k.Key == "_id" {
 			id, _ := value.Field(doc, "_id")
-			values, there = []any{id}, true
+			values = []any{id}
 		} else {
 			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
-			if _, ok := lookup(doc, parts); ok {
-				there = true
-			}
 		}
 		var next [][]any
 		for _, prefix := range out {
 			seen := map[string]bool{}
 			for _, v := range values {
-				if s, ok := v.(string); ok && x.fold != nil && x.fold.Compare("a", "A") == 0 {
-					v = strings.ToLower(s)
+				v = x.fold.Fold(v)
+				if v == any(value.Missing{}) {
+					v = nil
 				}
 				if key := value.Key(v); !seen[key] {
 					seen[key] = true
@@ -219,36 +214,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		}
 		out = next
 	}
-	if x.sparse && !there {
-		return nil
-	}
 	return out
-}
-
-func lookup(doc bson.D, parts []string) (any, bool) {
-	var v any = doc
-	for i, p := range parts {
-		switch x := v.(type) {
-		case bson.D:
-			f, ok := value.Field(x, p)
-			if !ok {
-				return nil, false
-			}
-			v = f
-		case bson.A:
-			for _, item := range x {
-				if d, ok := item.(bson.D); ok {
-					if r, ok := lookup(d, parts[i:]); ok {
-						return r, true
-					}
-				}
-			}
-			return nil, false
-		default:
-			return nil, false
-		}
-	}
-	return v, true
 }
 
 // duplicate is the server's error for a key that is there already.

@@ -22,8 +22,6 @@ type token struct {
 	invalidate bool  // the invalidation that follows an event
 	uuid       []byte
 	key        bson.D // documentKey
-	fragment   int32  // of an event in several, from 1 on
-	text       string // as it was given
 }
 
 // Bytes of the key format.
@@ -71,9 +69,6 @@ func (t token) String() string {
 			b = append(b, v...)
 		}
 		b = append(b, 0)
-	}
-	if t.fragment > 0 {
-		b = appendNumber(b, int64(t.fragment-1))
 	}
 	return strings.ToUpper(hex.EncodeToString(append(b, keyEnd)))
 }
@@ -151,7 +146,6 @@ func parseToken(v any) (token, error) {
 		numbers[i] = int64(v >> 1)
 		b = b[1+n:]
 	}
-	t.text = s
 	t.highWater, t.index = numbers[1] == 0, int32(numbers[2])
 	if len(b) > 0 {
 		t.invalidate = b[0] == keyTrue

@@ -42,7 +42,7 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 
 // prepare parses the parts of a write.
 func (s *scope) prepare(w *write) (err error) {
-	opts := query.Options{Now: s.d.opts.Now(), Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
+	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
 	if w.kind == updating {
 		if w.u, err = w.parseUpdate(opts); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *scope) prepare(w *write) (err error) {
 
 // parseUpdate parses what an update does to a document.
 func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
-	opts := update.Options{ArrayFilters: w.arrayFilters, Now: o.Now, Collation: o.Collation}
+	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
 	switch x := w.update.(type) {
 	case bson.A:
 		if len(w.arrayFilters) > 0 {
@@ -83,9 +83,6 @@ func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
 
 // do does a write. The caller holds mu.
 func (s *scope) do(w *write) (*statement, error) {
-	if err := s.prepare(w); err != nil {
-		return nil, err
-	}
 	c, err := s.writable(w.db, w.coll, false)
 	if err != nil {
 		return nil, err
@@ -124,16 +121,20 @@ func (w *write) find(c *collection) ([]found, error) {
 	if err := hintExists(c, w.hint); err != nil {
 		return nil, err
 	}
-	limit := int64(1)
-	if w.multi || w.order != nil {
-		limit = 0
-	}
-	hits, err := search(c, c.docs, w.filter, limit)
+	hits, err := search(c, c.docs, w.filter, w.limit())
 	query.Sort(hits, w.order, foundDoc)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
 	}
 	return hits, err
+}
+
+// limit is how many records that match the write has to know; 0: all.
+func (w *write) limit() int64 {
+	if w.multi || w.order != nil {
+		return 0
+	}
+	return 1
 }
 
 // doOne does a write to a document, and returns the document after it, nil if it is deleted.

@@ -10,21 +10,24 @@ import (
 // Accumulator adds a value to what the values of a group before it have made.
 type Accumulator struct {
 	Start any
-	Add   func(sum, v any) any
+	Add   func(sum, v any) (any, error)
 }
 
 var accumulators = map[string]Accumulator{
-	"$sum": {int32(0), func(sum, v any) any {
-		if value.IsNumber(v) {
-			sum, _ = value.Add(sum, v)
+	"$sum": {int32(0), func(sum, v any) (any, error) {
+		if !value.IsNumber(v) {
+			return sum, nil
 		}
-		return sum
+		if sum, _ = value.Add(sum, v); sum == nil {
+			return nil, command.Errorf(command.CodeNotImplemented, "$sum of Decimal128 is not implemented by the embedded deployment")
+		}
+		return sum, nil
 	}},
-	"$push": {bson.A(nil), func(list, v any) any {
+	"$push": {bson.A(nil), func(list, v any) (any, error) {
 		if (v != value.Missing{}) {
 			list = append(list.(bson.A), v)
 		}
-		return list
+		return list, nil
 	}},
 }
 

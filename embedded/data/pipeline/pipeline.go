@@ -19,10 +19,9 @@ type Host interface {
 	// Source gives the documents of a stage that makes its own, such as
 	// $collStats.
 	Source(stage string, arg any) ([]bson.D, error)
-	// Out replaces a collection by documents.
-	Out(t Target, docs []bson.D) error
-	// Merge merges documents into a collection. With fail, it refuses documents that exist.
-	Merge(t Target, fail bool, docs []bson.D) error
+	// Out replaces a collection of the database by documents, and Merge merges them into it.
+	Out(collection string, docs []bson.D) error
+	Merge(collection string, docs []bson.D) error
 }
 
 // Pipeline is a parsed pipeline. It may be used concurrently.
@@ -43,7 +42,7 @@ type stage func(h Host, docs []bson.D) ([]bson.D, error)
 var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$documents", "$changeStream", "$listSearchIndexes"}
 
 // transforms are the stages that pipeline updates allow.
-var transforms = []string{"$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith"}
+var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
 
 // parser has the state of one Compile.
 type parser struct {

@@ -152,16 +152,6 @@ func TypeNumber(name string) (int32, bool) {
 	return 0, false
 }
 
-// KnownType reports whether a number names a BSON type.
-func KnownType(n int32) bool {
-	for _, t := range types {
-		if t.number == n {
-			return n != 0
-		}
-	}
-	return false
-}
-
 // TypeOf is the number of the BSON type of a value; 0 for Missing.
 func TypeOf(v any) int32 {
 	for _, t := range types {
