@@ -16,27 +16,27 @@ type host struct {
 	coll string // empty: the database
 }
 
-func (h host) Read(name string) ([]bson.D, error) { return h.s.d.documentsOf(h.s, h.db, name, 0) }
+func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, 0) }
 
 // documentsOf are the documents of a collection or a view.
-func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, error) {
+func (s *scope) documentsOf(db, name string, depth int) ([]bson.D, error) {
 	if depth > 20 {
 		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "View depth too deep")
 	}
 	c, records := s.records(db, name)
 	if c != nil && c.isView() {
-		return d.readView(s, c, depth)
+		return s.readView(c, depth)
 	}
 	return documentsIn(records), nil
 }
 
 // readView runs the pipeline of a view.
-func (d *Data) readView(s *scope, c *collection, depth int) ([]bson.D, error) {
+func (s *scope) readView(c *collection, depth int) ([]bson.D, error) {
 	p, err := pipeline.Compile(c.pipeline, query.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return d.documentsOf(s, c.db, c.view, depth+1) })
+	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return s.documentsOf(c.db, c.view, depth+1) })
 }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {
@@ -108,16 +108,13 @@ func (h host) Out(name string, docs []bson.D) error {
 			d.removeCollection(old)
 		}
 		d.addCollection(fresh)
-		ts := d.tick()
 		if old != nil {
-			d.log(entry{ts: ts, kind: opDrop, db: db, coll: name, uuid: old.uuid})
-			ts = d.tick()
+			s.changed(entry{kind: opDrop, db: db, coll: name, uuid: old.uuid})
 		}
-		d.log(entry{ts: ts, kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
+		s.changed(entry{kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
 		for _, r := range records {
-			d.log(entry{ts: d.tick(), kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
+			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
 		}
-		s.writes = true
 		return nil
 	})
 }
@@ -161,76 +158,78 @@ const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation 
 
 // aggregation is a parsed aggregate.
 type aggregation struct {
+	s         *scope
 	args      *args
 	name, ns  string // name is empty for a database
 	list      bson.A
 	opts      query.Options
-	hint      any
 	batchSize int64
+	level     string
+	at        *bson.Timestamp
 }
 
-func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
-	g, err := d.parseAggregate(req, a)
-	if err != nil {
-		return nil, err
+// aggregate is the command of that name. An unknown stage is found before all else.
+func aggregate(s *scope, a *args) action {
+	g := parseAggregate(s, a)
+	if a.err == nil {
+		a.fail(pipeline.Named(g.list))
 	}
-	return g.run, nil
+	return func() (bson.D, error) {
+		late := &args{of: a.of, doc: a.doc}
+		if g.level, g.at = late.readConcern(s.d); late.err != nil {
+			return nil, late.err
+		}
+		if len(g.list) > 0 {
+			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
+				return g.watch(first.Value)
+			}
+		}
+		return g.run()
+	}
 }
 
-func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, error) {
+func parseAggregate(s *scope, a *args) *aggregation {
 	a.only(aggregateFields)
-	g := &aggregation{args: a, ns: req.DB + ".$cmd.aggregate"}
+	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
-		g.name, g.ns = str, req.DB+"."+str
-		a.checkName(req.DB, str)
+		g.name, g.ns = str, s.req.DB+"."+str
+		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		a.fail(command.Errorf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+		a.failf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
-	g.list, g.hint = a.array("pipeline"), a.any("hint")
+	g.list = a.array("pipeline")
 	a.need("pipeline")
 	if !a.has("cursor") {
-		a.fail(command.Errorf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument"))
+		a.failf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
-		a.fail(command.Errorf(command.CodeTypeMismatch, "cursor field must be missing or an object"))
+		a.failf(command.CodeTypeMismatch, "cursor field must be missing or an object")
 	}
 	c := a.part("cursor")
 	if g.batchSize = c.number("batchSize", firstBatch); g.batchSize < 0 {
-		a.fail(command.Errorf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize))
+		a.failf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
 	}
 	for _, e := range c.doc {
 		if e.Key != "batchSize" {
-			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key))
+			a.failf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 		}
 	}
-	g.opts = query.Options{Let: a.let(d), Collation: a.collation()}
-	if a.err != nil {
-		return nil, a.err
-	}
-	return g, pipeline.Named(g.list)
+	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
+	return g
 }
 
-func (g *aggregation) run(s *scope) (bson.D, error) {
-	d := s.d
-	level, at, err := d.readConcern(g.args)
-	if err != nil {
-		return nil, err
-	}
-	if len(g.list) > 0 {
-		if first, ok := g.list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
-			return d.changeStream(s, g, first[0].Value)
-		}
-	}
+func (g *aggregation) run() (bson.D, error) {
+	s := g.s
 	p, err := pipeline.Compile(g.list, g.opts)
 	if err == nil {
-		err = g.allowed(s, p, level)
+		err = g.allowed(p)
 	}
 	if err != nil {
 		return nil, err
 	}
-	now := d.clock.time()
+	now := s.d.clock.time()
 	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
-		return d.documentsAt(s, g.name, g.hint, at)
+		return s.documents(g.name, g.args.any("hint"), g.at, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -245,26 +244,22 @@ func (g *aggregation) run(s *scope) (bson.D, error) {
 		}
 	}
 	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
-	if level == "snapshot" && s.txn == nil {
-		src.at = snapshotTime(at, now)
+	if g.level == "snapshot" && s.txn == nil {
+		src.at = snapshotTime(g.at, now)
 	}
-	cur, batch, extra, err := s.open(g.ns, g.ns, src, g.batchSize, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
 }
 
 // allowed refuses a pipeline where it cannot run.
-func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) error {
-	database := g.name == ""
+func (g *aggregation) allowed(p *pipeline.Pipeline) error {
+	s, database := g.s, g.name == ""
 	switch {
 	case p.Writes != "" && s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
 		// Since 5.0 a secondary passes on to the primary what is to be written.
 		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
-	case p.Writes != "" && level == "linearizable":
+	case p.Writes != "" && g.level == "linearizable":
 		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	case database && p.Source == "":
 		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")

@@ -37,8 +37,8 @@ const (
 )
 
 // newBatch reads what the write commands have in common.
-func newBatch(a *args) *batch {
-	b := &batch{ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+func newBatch(s *scope, a *args, out outcomes) *batch {
+	b := &batch{s: s, out: out, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}
@@ -153,7 +153,8 @@ func (b *batch) run(i int, w *write) error {
 }
 
 // opTime are the fields that members of a replica set add to write replies.
-func (d *Data) opTime(req *command.Request) bson.D {
+func (s *scope) opTime() bson.D {
+	d, req := s.d, s.req
 	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 
 // stream is the source of a change stream: it reads the log from a place on.
 type stream struct {
-	s    *scope
 	d    *Data
 	wire int
 	// What it watches: a collection, a database (coll empty) or all (db empty).
@@ -35,97 +34,71 @@ type stream struct {
 
 const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
 
-// changeStream opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
-func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
-	name, list := g.name, g.list[1:]
-	if !d.logged() {
-		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
-	}
-	if s.txn != nil {
-		return nil, command.Errorf(command.CodeOperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
-	}
+// watch opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
+func (g *aggregation) watch(arg any) (bson.D, error) {
+	s := g.s
 	doc, ok := arg.(bson.D)
-	if !ok {
+	switch {
+	case !s.d.logged():
+		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
+	case s.txn != nil:
+		return nil, command.Errorf(command.CodeOperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
+	case !ok:
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	if err := unknown("$changeStream.", append(bson.D{{}}, doc...)[1:], streamFields); err != nil {
-		return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
-	}
-	if err := tooNew(s.req, "$changeStream", doc); err != nil {
-		return nil, err
-	}
-	o := &args{of: "$changeStream", doc: doc}
-	st := &stream{s: s, d: d, wire: wire(s.req), db: s.req.DB, coll: name,
-		fullDocument: o.str("fullDocument"), before: o.str("fullDocumentBeforeChange"), expanded: o.flag("showExpandedEvents")}
-	if o.err != nil {
-		return nil, o.err
-	}
-	switch st.fullDocument {
-	case "", "default", "updateLookup", "whenAvailable", "required":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", st.fullDocument)
-	}
-	switch st.before {
-	case "", "off", "whenAvailable", "required":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", st.before)
-	}
-	if o.flag("allChangesForCluster") {
-		if name != "" || s.req.DB != "admin" {
-			return nil, command.Errorf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+	a := &args{of: "$changeStream", doc: doc}
+	for _, e := range doc {
+		if !strings.Contains(streamFields, " "+e.Key+" ") {
+			a.failf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
 		}
+	}
+	a.fail(tooNew(s.req, a.of, doc))
+	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
+		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
+	switch all := a.flag("allChangesForCluster"); {
+	case all && (g.name != "" || st.db != "admin"):
+		a.failf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+	case all:
 		st.db = ""
-	} else if s.req.DB == "admin" || s.req.DB == "config" || s.req.DB == "local" {
-		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", s.req.DB)
-	} else if strings.HasPrefix(name, "system.") {
-		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
+	case internalDB(st.db):
+		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
+	case strings.HasPrefix(g.name, "system."):
+		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
+	list := g.list[1:]
 	for _, item := range list {
-		stage, _ := item.(bson.D)
-		if len(stage) == 0 {
-			continue
-		}
-		switch stage[0].Key {
-		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith":
-		default:
-			if _, err := pipeline.Compile(bson.A{stage}, g.opts); err != nil {
-				return nil, err
-			}
-			return nil, command.Errorf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
+		if name := item.(bson.D)[0].Key; name != "$match" && !pipeline.Transforms(name) {
+			a.failf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 		}
 	}
 	var err error
-	if st.pipeline, err = pipeline.Compile(list, g.opts); err != nil {
-		return nil, err
-	}
-	if c := d.viewOf(s.req.DB, name); c {
-		return nil, command.Errorf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
-	}
-	if err := st.start(o); err != nil {
-		return nil, err
-	}
-	cur, batch, extra, err := s.open(g.ns, g.ns, st, g.batchSize, false, true)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, extra, false), nil
-}
-
-func (d *Data) viewOf(db, name string) bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	c := d.collection(db, name)
-	return c != nil && c.isView()
-}
-
-func unknownKey(doc bson.D, fields string) string {
-	for _, e := range doc {
-		if !strings.Contains(fields, " "+e.Key+" ") {
-			return e.Key
+	st.pipeline, err = pipeline.Compile(list, g.opts)
+	a.fail(err)
+	s.d.reading(func() {
+		if c := s.d.collection(s.req.DB, g.name); c != nil && c.isView() {
+			a.failf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 		}
+	})
+	if a.err == nil {
+		a.fail(st.start(a))
 	}
-	return ""
+	if a.err != nil {
+		return nil, a.err
+	}
+	return s.open(g.ns, st, cursorOptions{size: g.batchSize, await: true})
 }
+
+// enum is a string field that is empty or one of these values.
+func (a *args) enum(key string, values ...string) string {
+	v := a.str(key)
+	if v != "" && !slices.Contains(values, v) {
+		a.failf(command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
+	}
+	return v
+}
+
+// internalDB reports whether a database is the server's own.
+func internalDB(name string) bool { return name == "admin" || name == "config" || name == "local" }
 
 // start finds the place in the log that a stream begins at.
 func (st *stream) start(o *args) error {
@@ -283,7 +256,7 @@ func (st *stream) fill() error {
 
 // concerns reports whether an entry is of a namespace that the stream watches.
 func (st *stream) concerns(e *entry) bool {
-	if e.db == "config" || e.db == "local" || e.db == "admin" || strings.HasPrefix(e.coll, "system.") {
+	if internalDB(e.db) || strings.HasPrefix(e.coll, "system.") {
 		return false
 	}
 	if st.db == "" {

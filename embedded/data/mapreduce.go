@@ -10,36 +10,30 @@ import (
 )
 
 // mapReduce maps the documents of a collection and reduces what they emit. It gives the results inline.
-func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
-	if _, _, err := d.readConcern(a); err != nil {
-		return nil, err
-	}
+func mapReduce(s *scope, a *args) action {
+	a.readConcern(s.d)
 	a.only(" map reduce out query ")
-	name, filter := a.name(), a.document("query")
-	m := &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
+	a.document("query")
+	if s.d.opts.NoScripting {
+		a.failf(16149, "cannot run map reduce without the js engine")
+	}
+	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
 	if out := a.part("out"); !out.has("inline") || len(out.doc) > 1 {
-		a.fail(command.Errorf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out"))))
+		a.failf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
-	if d.opts.NoScripting {
-		return nil, command.Errorf(16149, "cannot run map reduce without the js engine")
+	f := a.filter("query", query.Options{Scripts: s.scripts()})
+	return func() (bson.D, error) {
+		c, records := s.records(s.req.DB, name)
+		if c != nil && c.isView() {
+			return nil, onView(c)
+		}
+		docs, err := f.Select(documentsIn(records))
+		if err != nil {
+			return nil, err
+		}
+		results, err := m.run(docs)
+		return bson.D{{Key: "results", Value: results}}, err
 	}
-	if a.err != nil {
-		return nil, a.err
-	}
-	f, err := query.Compile(filter, query.Options{Scripts: s.scripts()})
-	if err != nil {
-		return nil, err
-	}
-	c, records := s.records(s.req.DB, name)
-	if c != nil && c.isView() {
-		return nil, onView(c)
-	}
-	hits, err := search(nil, records, f, 0)
-	if err != nil {
-		return nil, err
-	}
-	results, err := m.run(hits)
-	return bson.D{{Key: "results", Value: results}}, err
 }
 
 // function is a field that has a function of JavaScript.
@@ -50,12 +44,10 @@ func (a *args) function(key string) *script.Function {
 		source, ok = string(code), true
 	}
 	if !ok {
-		a.fail(command.Errorf(command.CodeTypeMismatch, "'%s' must be of string or code type", key))
+		a.failf(command.CodeTypeMismatch, "'%s' must be of string or code type", key)
 	}
 	f, err := script.Parse(source)
-	if err != nil {
-		a.fail(err)
-	}
+	a.fail(err)
 	return f
 }
 
@@ -85,9 +77,9 @@ func (m *mapReducer) emit(args []any) (any, error) {
 }
 
 // run maps documents and reduces what they emit.
-func (m *mapReducer) run(hits []found) (bson.A, error) {
-	for _, h := range hits {
-		if _, err := m.mapper.Call(m.stopped, h.doc, map[string]script.Builtin{"emit": m.emit}); err != nil {
+func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
+	for _, doc := range docs {
+		if _, err := m.mapper.Call(m.stopped, doc, map[string]script.Builtin{"emit": m.emit}); err != nil {
 			return nil, err
 		}
 	}

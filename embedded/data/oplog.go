@@ -105,3 +105,10 @@ func (o *oplog) append(e entry) {
 	o.first += int64(old)
 	o.entries = append([]entry(nil), o.entries[old:]...)
 }
+
+// changed logs a change that the command has made. The caller holds mu.
+func (s *scope) changed(e entry) {
+	e.ts = s.d.tick()
+	s.d.log(e)
+	s.writes = true
+}

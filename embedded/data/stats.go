@@ -64,45 +64,44 @@ func storageStats(c *collection, records []*record) bson.D {
 		bson.E{Key: "indexSizes", Value: sizes})
 }
 
-func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
+// collStats is how much a collection has.
+func collStats(s *scope, a *args) action {
 	name := a.name()
 	a.checkName(s.req.DB, name)
-	if a.err != nil {
-		return nil, a.err
+	return func() (bson.D, error) {
+		c, records := s.records(s.req.DB, name)
+		switch {
+		case c == nil:
+			c = &collection{}
+		case c.isView():
+			return nil, onView(c)
+		}
+		return append(bson.D{{Key: "ns", Value: s.req.DB + "." + name}}, storageStats(c, records)...), nil
 	}
-	c, records := s.records(s.req.DB, name)
-	out := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
-	if c == nil {
-		return append(out, bson.E{Key: "size", Value: int32(0)}, bson.E{Key: "count", Value: int32(0)}, bson.E{Key: "storageSize", Value: int32(0)},
-			bson.E{Key: "nindexes", Value: int32(0)}, bson.E{Key: "totalIndexSize", Value: int32(0)}), nil
-	}
-	if c.isView() {
-		return nil, onView(c)
-	}
-	return append(out, storageStats(c, records)...), nil
 }
 
-func (d *Data) dbStats(s *scope, _ *args) (bson.D, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	var colls, views, objects, size, indexes int64
-	if db := d.databases[s.req.DB]; db != nil {
-		for _, c := range db.order {
-			if c.isView() {
-				views++
-				continue
+// dbStats is how much a database has.
+func dbStats(s *scope, _ *args) action {
+	return func() (bson.D, error) {
+		var colls, views, objects, size, indexes int64
+		s.d.reading(func() {
+			db := s.d.databases[s.req.DB]
+			if db == nil {
+				return
 			}
-			colls++
-			objects += int64(len(c.docs))
-			size += c.size
-			indexes += int64(len(c.indexes))
-		}
+			for _, c := range db.order {
+				if c.isView() {
+					views++
+					continue
+				}
+				colls++
+				objects += int64(len(c.docs))
+				size += c.size
+				indexes += int64(len(c.indexes))
+			}
+		})
+		return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+			{Key: "objects", Value: value.Int(objects)}, {Key: "dataSize", Value: float64(size)}, {Key: "storageSize", Value: float64(size)},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
 	}
-	avg := 0.0
-	if objects > 0 {
-		avg = float64(size) / float64(objects)
-	}
-	return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
-		{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: avg}, {Key: "dataSize", Value: float64(size)},
-		{Key: "storageSize", Value: float64(size)}, {Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
 }

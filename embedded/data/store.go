@@ -162,6 +162,11 @@ func (c *collection) byID(id any) *record {
 	return c.indexes[0].entries[value.Key(bson.A{id})]
 }
 
+// findsByID reports whether records may be looked up by _id.
+func (c *collection) findsByID() bool {
+	return c != nil && !c.isView() && !c.timeseries && !c.frozen
+}
+
 // idIndex is the index of _id, whose name a clustered collection chooses; nil
 // for a view.
 func (c *collection) idIndex() *index {
@@ -376,7 +381,7 @@ func (c *collection) private() *collection {
 func (d *Data) collection(db, name string) *collection { return d.databases[db].collection(name) }
 
 // namespace checks a name of a collection.
-func namespace(db, name string) *command.Error {
+func namespace(db, name string) error {
 	if name == "" || strings.Contains(name, "\x00") {
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
 	}

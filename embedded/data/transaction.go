@@ -1,6 +1,7 @@
 package data
 
 import (
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -54,6 +55,13 @@ func address(req *command.Request) string {
 		return ""
 	}
 	return req.Server.Address
+}
+
+func wire(req *command.Request) int {
+	if req.Server == nil {
+		return 0
+	}
+	return req.Server.Wire
 }
 
 // join begins or continues the transaction of a request. The caller holds mu.
@@ -237,6 +245,17 @@ func (d *Data) lock(t *transaction, k lockKey) error {
 	return nil
 }
 
+// lockedIn reports whether a transaction has locked something in a collection, or in a database if coll
+// is empty. The caller holds mu.
+func (d *Data) lockedIn(db, coll string) bool {
+	for k := range d.locks {
+		if k.ns == db+"."+coll || coll == "" && strings.HasPrefix(k.ns, db+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // endTransaction is commitTransaction and abortTransaction.
 func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	commit := req.Row.Name == "commitTransaction"
@@ -246,8 +265,8 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 		}
 		return nil, command.Errorf(command.CodeCommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
-	s, err := d.begin(req)
-	if err != nil {
+	s := &scope{d: d, req: req}
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	defer s.leave()

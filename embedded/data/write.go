@@ -239,7 +239,7 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		if !ok {
-			a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v)))
+			a.failf(command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
 		}
 		st := &args{of: a.of + "." + key, doc: doc, in: a}
 		st.only(fields)
@@ -252,19 +252,20 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	return out
 }
 
-func (d *Data) update(req *command.Request, a *args) (action, error) {
+// updateCommand is the command update.
+func updateCommand(s *scope, a *args) action {
 	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
-	let := a.let(d)
+	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
+	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetried = "(or request) retryable writes with multi=true"
 		if w.multi && st.has("sort") {
-			st.fail(command.Errorf(command.CodeFailedToParse, "Cannot specify sort with multi=true"))
+			st.failf(command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		}
 		writes = append(writes, w)
 	}
-	return d.batched(a, func(b *batch, name string) error {
+	return batched(s, a, func(b *batch, name string) error {
 		if err := b.runAll(name, writes); err != nil && err != errStop {
 			return err
 		}
@@ -281,20 +282,21 @@ func (d *Data) update(req *command.Request, a *args) (action, error) {
 	})
 }
 
-func (d *Data) delete(req *command.Request, a *args) (action, error) {
+// deleteCommand is the command delete.
+func deleteCommand(s *scope, a *args) action {
 	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
-	let := a.let(d)
+	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
+	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
 		limit := st.number("limit", 0)
 		if limit != 0 && limit != 1 {
-			st.fail(command.Errorf(command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit))
+			st.failf(command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 		}
 		w := st.write(deleting, let, "q", "", "")
 		w.multi, w.notRetried = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
-	return d.batched(a, func(b *batch, name string) error { return b.runAll(name, writes) })
+	return batched(s, a, func(b *batch, name string) error { return b.runAll(name, writes) })
 }
 
 // runAll does writes to the collection that a command names.
@@ -358,20 +360,16 @@ func (t *tally) reply() bson.D {
 }
 
 // batched makes the action of insert, update or delete.
-func (d *Data) batched(a *args, run func(b *batch, name string) error) (action, error) {
-	b, name, unanswered := newBatch(a), a.name(), a.unacknowledged()
-	if a.err != nil {
-		return nil, a.err
-	}
-	return func(s *scope) (bson.D, error) {
-		t := &tally{req: s.req}
-		b.s, b.out = s, t
+func batched(s *scope, a *args, run func(b *batch, name string) error) action {
+	t := &tally{req: s.req}
+	b, name, unanswered := newBatch(s, a, t), a.name(), a.unacknowledged()
+	return func() (bson.D, error) {
 		var err error
 		switch e := namespace(s.req.DB, name); {
 		case e == nil:
 			err = run(b, name)
 		case mongos(s.req): // says so of the statement
-			t.failed(0, inserting, e)
+			t.failed(0, inserting, e.(*command.Error))
 		default:
 			return nil, e
 		}
@@ -381,8 +379,8 @@ func (d *Data) batched(a *args, run func(b *batch, name string) error) (action, 
 		case unanswered:
 			return bson.D{}, nil
 		}
-		return slices.Concat(t.reply(), b.retriedFields(), d.opTime(s.req)), nil
-	}, nil
+		return slices.Concat(t.reply(), b.retriedFields(), s.opTime()), nil
+	}
 }
 
 // unacknowledged reports whether the write concern asks for no reply.

@@ -41,8 +41,11 @@ type stage func(h Host, docs []bson.D) ([]bson.D, error)
 // sources are the stages that make documents; all must come first.
 var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$documents", "$changeStream", "$listSearchIndexes"}
 
-// transforms are the stages that pipeline updates allow.
+// transforms are the stages that make one document of each, which pipeline updates allow.
 var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
+
+// Transforms reports whether a stage makes one document of each.
+func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
 // parser has the state of one Compile.
 type parser struct {
@@ -126,7 +129,7 @@ func CompileUpdate(list bson.A, o query.Options) (func(bson.D) (bson.D, error), 
 		return nil, err
 	}
 	for _, item := range list {
-		if name := item.(bson.D)[0].Key; !slices.Contains(transforms, name) {
+		if name := item.(bson.D)[0].Key; !Transforms(name) {
 			return nil, command.Errorf(command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
 		}
 	}

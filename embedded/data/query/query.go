@@ -71,8 +71,11 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 	return ok && c.err == nil, c.err
 }
 
-// Select gives the documents that match.
+// Select gives the documents that match; all if the filter is nil.
 func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
+	if f == nil {
+		return docs, nil
+	}
 	var out []bson.D
 	for _, d := range docs {
 		ok, err := f.Matches(d)
