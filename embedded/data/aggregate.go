@@ -1,6 +1,8 @@
 package data
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
@@ -99,8 +101,8 @@ func (h host) Out(name string, docs []bson.D) error {
 				return e
 			}
 			d.nextRID++
-			r := &record{d.nextRID, raw}
-			fresh.add(r, doc)
+			r := newRecord(d.nextRID, raw)
+			fresh.add(r)
 			records = append(records, r)
 		}
 		// The new collection takes the place of the old one in one step.
@@ -113,7 +115,7 @@ func (h host) Out(name string, docs []bson.D) error {
 		}
 		s.changed(entry{kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
 		for _, r := range records {
-			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
+			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, new: r})
 		}
 		return nil
 	})
@@ -146,7 +148,7 @@ func (s *scope) merge(db, name string, doc bson.D) error {
 	if old == nil {
 		return s.insert(c, doc, value.Encode(doc))
 	}
-	merged := old.doc()
+	merged := slices.Clone(old.doc)
 	for _, e := range doc {
 		merged = value.Set(merged, e.Key, e.Value)
 	}

@@ -341,13 +341,13 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		name = "invalidate"
 	}
 	var key bson.D
-	data := e.post
+	data := e.new
 	if e.kind == opDelete {
-		data = e.pre
+		data = e.old
 	}
 	var doc bson.D
 	if data != nil && !invalidate {
-		doc = value.Must(data)
+		doc = data.doc
 		id, _ := value.Field(doc, "_id")
 		key = bson.D{{Key: "_id", Value: id}}
 		t.key = key
@@ -397,9 +397,9 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		out = append(out, bson.E{Key: "documentKey", Value: key})
 	}
 	if e.kind == opUpdate {
-		d := difference(value.Must(e.pre), doc)
+		d := difference(e.old.doc, doc)
 		if st.expanded {
-			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(value.Must(e.pre), doc, d)})
+			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(e.old.doc, doc, d)})
 		}
 		out = append(out, bson.E{Key: "updateDescription", Value: d})
 	}
@@ -436,8 +436,8 @@ func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
 		var now any
 		st.d.reading(func() {
 			if c := st.d.collection(e.db, e.coll); c != nil {
-				if r := c.find(e.rid); r != nil {
-					now = r.doc()
+				if r := c.find(e.new.rid); r != nil {
+					now = r.doc
 				}
 			}
 		})
@@ -458,7 +458,7 @@ func (st *stream) preImage(e *entry) (bson.D, error) {
 	switch st.before {
 	case "whenAvailable", "required":
 		if e.preimages {
-			return bson.D{{Key: "fullDocumentBeforeChange", Value: value.Must(e.pre)}}, nil
+			return bson.D{{Key: "fullDocumentBeforeChange", Value: e.old.doc}}, nil
 		}
 		if st.before == "required" {
 			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")

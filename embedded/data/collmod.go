@@ -120,7 +120,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		y.unique = true
 		y = *y.fresh()
 		for _, r := range c.docs {
-			for _, k := range y.keys(r.doc()) {
+			for _, k := range y.keys(r.doc) {
 				y.entries[value.Key(bson.A(k))] = r
 			}
 		}
@@ -142,7 +142,7 @@ func (x *index) violations(docs []*record) bson.A {
 	holders := map[string]bson.A{}
 	var shared []string
 	for _, r := range docs {
-		doc := r.doc()
+		doc := r.doc
 		for _, k := range x.keys(doc) {
 			key := value.Key(bson.A(k))
 			id, _ := value.Field(doc, "_id")

@@ -119,7 +119,7 @@ func (s *scope) keepCursor(c *cursor) {
 	for c.id == 0 || s.d.cursors[c.id] != nil {
 		c.id = newCursorID()
 	}
-	c.used = s.d.opts.Now()
+	c.used = time.Now()
 	s.d.forgetCursors(c.used)
 	s.d.cursors[c.id] = c
 }
@@ -247,7 +247,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 func (d *Data) checkIn(c *cursor, ended bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
-	c.busy, c.used = false, d.opts.Now()
+	c.busy, c.used = false, time.Now()
 	if ended {
 		delete(d.cursors, c.id)
 	}

@@ -127,7 +127,7 @@ func (q *findCommand) run(c *collection) (bson.D, error) {
 }
 
 // search finds the records in their order.
-func (q *findCommand) search(c *collection) ([]found, error) {
+func (q *findCommand) search(c *collection) ([]*record, error) {
 	if id, ok := q.match.ID(); ok && c.findsByID() && q.at == nil {
 		// One record is looked up: that holds no more than the read lock.
 		var one []*record
@@ -147,21 +147,21 @@ func (q *findCommand) search(c *collection) ([]found, error) {
 		stop = q.skip + q.limit
 	}
 	hits, err := search(nil, records, q.match, stop)
-	query.Sort(hits, q.order, foundDoc)
+	query.Sort(hits, q.order, (*record).document)
 	return hits, err
 }
 
 // result is what the client gets of a record.
-func (q *findCommand) result(c *collection, h found) (bson.Raw, error) {
+func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	switch {
 	case q.returnKey:
-		return q.indexKey(c, h.doc), nil
+		return q.indexKey(c, r.doc), nil
 	case q.proj == nil && !q.showRecordID:
-		return h.rec.raw, nil
+		return r.raw, nil
 	}
-	doc, err := q.proj.Apply(h.doc)
+	doc, err := q.proj.Apply(r.doc)
 	if q.showRecordID {
-		doc = append(doc[:len(doc):len(doc)], bson.E{Key: "$recordId", Value: h.rec.rid})
+		doc = append(doc[:len(doc):len(doc)], bson.E{Key: "$recordId", Value: r.rid})
 	}
 	return value.Encode(doc), err
 }

@@ -151,7 +151,7 @@ func (x *index) keysIfUnique(r *record) [][]any {
 	if !x.unique {
 		return nil
 	}
-	return x.keys(r.doc())
+	return x.keys(r.doc)
 }
 
 // clash reports whether an index is there already, or one that stands in its

@@ -12,40 +12,29 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// found is a record that a filter matched.
-type found struct {
-	rec *record
-	doc bson.D
-}
-
 // search gives the records that match, up to limit (0: all). Where the filter
 // asks for one _id and c is given with the lock held, it looks that up.
-func search(c *collection, records []*record, f *query.Filter, limit int64) ([]found, error) {
+func search(c *collection, records []*record, f *query.Filter, limit int64) (out []*record, err error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
-		r := c.byID(id)
-		if r == nil {
-			return nil, nil
+		records = nil
+		if r := c.byID(id); r != nil {
+			records = []*record{r}
 		}
-		records = []*record{r}
 	}
-	var out []found
 	for _, r := range records {
-		doc := r.doc()
-		ok, err := f.Matches(doc)
+		ok, err := f.Matches(r.doc)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			out = append(out, found{r, doc})
-			if limit > 0 && int64(len(out)) >= limit {
-				break
-			}
+		if !ok {
+			continue
+		}
+		if out = append(out, r); int64(len(out)) == limit {
+			break
 		}
 	}
 	return out, nil
 }
-
-func foundDoc(f found) bson.D { return f.doc }
 
 // recordsAt are the records of a collection at an earlier time, or those of
 // a collection or a view now, if at is nil.
@@ -56,7 +45,7 @@ func (s *scope) recordsAt(name string, at *bson.Timestamp) ([]*record, error) {
 		docs, err := s.readView(c, 0)
 		records := make([]*record, len(docs))
 		for i, doc := range docs {
-			records[i] = &record{raw: value.Encode(doc)}
+			records[i] = &record{raw: value.Encode(doc), doc: doc}
 		}
 		return records, err
 	case at != nil:
@@ -136,9 +125,9 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 		changed = true
 		switch e.kind {
 		case opInsert:
-			delete(byRID, e.rid)
+			delete(byRID, e.new.rid)
 		case opUpdate, opReplace, opDelete:
-			byRID[e.rid] = &record{e.rid, e.pre}
+			byRID[e.old.rid] = e.old
 		case opCreate, opDrop, opRename, opDropDatabase:
 			return nil, command.Errorf(command.CodeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
 		}

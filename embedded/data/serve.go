@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -58,7 +59,7 @@ func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*com
 
 // serve does an action in the session of its command, and ends the transaction of a command that failed.
 func (s *scope) serve(do action) (bson.D, error) {
-	s.d.seen.note(s.req, s.d.opts.Now())
+	s.d.seen.note(s.req, time.Now())
 	if err := s.begin(); err != nil {
 		return routed(s.req, err)
 	}

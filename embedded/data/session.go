@@ -74,7 +74,7 @@ func (d *Data) forgetIdle() {
 	if len(d.sessions) < maxSeen {
 		return
 	}
-	now := d.opts.Now()
+	now := time.Now()
 	for key, s := range d.sessions {
 		busy := len(s.turn) > 0 || s.txn != nil && s.txn.state == running
 		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSeen/2) {
@@ -200,7 +200,7 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 		var s *session
 		d.changing(func() {
 			s = d.session(key)
-			s.used = d.opts.Now()
+			s.used = time.Now()
 		})
 		select {
 		case s.turn <- struct{}{}:

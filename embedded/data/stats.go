@@ -2,6 +2,7 @@ package data
 
 import (
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -21,7 +22,7 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 		out = append(out, bson.E{Key: "shard", Value: d.opts.ShardName})
 		_, host, _ = strings.Cut(d.opts.ShardHost, "/")
 	}
-	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(d.opts.Now())})
+	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
 		switch e.Key {
 		case "count", "storageStats":

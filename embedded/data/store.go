@@ -35,14 +35,17 @@ func (db *database) collection(name string) *collection {
 type record struct {
 	rid int64
 	raw bson.Raw
+	doc bson.D // the same
 }
 
-func (r *record) doc() bson.D { return value.Must(r.raw) }
+func newRecord(rid int64, raw bson.Raw) *record { return &record{rid, raw, value.Must(raw)} }
+
+func (r *record) document() bson.D { return r.doc }
 
 func documentsIn(records []*record) []bson.D {
 	out := make([]bson.D, len(records))
 	for i, r := range records {
-		out[i] = r.doc()
+		out[i] = r.doc
 	}
 	return out
 }
@@ -264,12 +267,12 @@ func (c *collection) taken(x *index, doc bson.D, self int64) []any {
 		wanted[value.Key(bson.A(k))] = k
 	}
 	if r := c.find(self); r != nil {
-		for _, k := range x.keys(r.doc()) {
+		for _, k := range x.keys(r.doc) {
 			delete(wanted, value.Key(bson.A(k)))
 		}
 	}
 	for _, r := range c.docs {
-		for _, k := range x.keys(r.doc()) {
+		for _, k := range x.keys(r.doc) {
 			if w, there := wanted[value.Key(bson.A(k))]; there && r.rid != self {
 				return w
 			}
@@ -278,10 +281,10 @@ func (c *collection) taken(x *index, doc bson.D, self int64) []any {
 	return nil
 }
 
-func (c *collection) indexIn(r *record, doc bson.D) {
+func (c *collection) indexIn(r *record) {
 	for _, x := range c.indexes {
 		if x.unique && !c.timeseries {
-			for _, k := range x.keys(doc) {
+			for _, k := range x.keys(r.doc) {
 				x.entries[value.Key(bson.A(k))] = r
 			}
 		}
@@ -289,13 +292,9 @@ func (c *collection) indexIn(r *record, doc bson.D) {
 }
 
 func (c *collection) indexOut(r *record) {
-	var doc bson.D
 	for _, x := range c.indexes {
 		if x.unique && !c.timeseries {
-			if doc == nil {
-				doc = r.doc()
-			}
-			for _, k := range x.keys(doc) {
+			for _, k := range x.keys(r.doc) {
 				if key := value.Key(bson.A(k)); x.entries[key] == r {
 					delete(x.entries, key)
 				}
@@ -305,7 +304,7 @@ func (c *collection) indexOut(r *record) {
 }
 
 // add stores a record whose keys were checked.
-func (c *collection) add(r *record, doc bson.D) {
+func (c *collection) add(r *record) {
 	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
 		c.own()
 		i, _ := c.place(r.rid)
@@ -314,11 +313,11 @@ func (c *collection) add(r *record, doc bson.D) {
 		c.docs = append(c.docs, r)
 	}
 	c.size += int64(len(r.raw))
-	c.indexIn(r, doc)
+	c.indexIn(r)
 }
 
 // swap puts a record in the place of the one with its rid.
-func (c *collection) swap(r *record, doc bson.D) {
+func (c *collection) swap(r *record) {
 	i, ok := c.place(r.rid)
 	if !ok {
 		return
@@ -328,7 +327,7 @@ func (c *collection) swap(r *record, doc bson.D) {
 	c.indexOut(old)
 	c.docs[i] = r
 	c.size += int64(len(r.raw) - len(old.raw))
-	c.indexIn(r, doc)
+	c.indexIn(r)
 }
 
 // drop takes a record away.
@@ -372,7 +371,7 @@ func (c *collection) private() *collection {
 		p.indexes[i] = &y
 	}
 	for _, r := range p.docs {
-		p.indexIn(r, r.doc())
+		p.indexIn(r)
 	}
 	return &p
 }
@@ -439,5 +438,5 @@ func (d *Data) seed() {
 	}
 	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
 	d.nextRID++
-	shards.add(&record{rid: d.nextRID, raw: value.Encode(doc)}, doc)
+	shards.add(newRecord(d.nextRID, value.Encode(doc)))
 }

@@ -44,7 +44,7 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 		if n >= 0 && int64(len(out)) >= n {
 			break
 		}
-		doc := r.doc()
+		doc := r.doc
 		t.last = r.rid
 		ok, err := t.filter.Matches(doc)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 type txnState uint8
@@ -86,7 +85,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
 			snapshot: map[string]*collection{}, copies: map[string]*collection{}}
 		if req.TransactionLifetime > 0 {
-			s.txn.ends = d.opts.Now().Add(req.TransactionLifetime)
+			s.txn.ends = time.Now().Add(req.TransactionLifetime)
 		}
 		for _, db := range d.databases {
 			for _, c := range db.order {
@@ -153,7 +152,7 @@ func noSuch(format string, args ...any) *command.Error {
 // when the next one will have been; the zero time if none will. The caller
 // holds mu.
 func (d *Data) expire() (next time.Time) {
-	now := d.opts.Now()
+	now := time.Now()
 	for _, s := range d.sessions {
 		t := s.txn
 		switch {
@@ -216,13 +215,11 @@ func (d *Data) commit(t *transaction) {
 			}
 			switch op.kind {
 			case opInsert:
-				c.add(&record{op.rid, op.post}, value.Must(op.post))
+				c.add(op.new)
 			case opUpdate, opReplace:
-				c.swap(&record{op.rid, op.post}, value.Must(op.post))
+				c.swap(op.new)
 			case opDelete:
-				if r := c.find(op.rid); r != nil {
-					c.drop(r)
-				}
+				c.drop(op.old)
 			}
 			op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 			d.log(op)

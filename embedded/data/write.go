@@ -95,16 +95,16 @@ func (s *scope) do(w *write) (*statement, error) {
 	if len(hits) == 0 && w.upsert {
 		return st, s.upsert(w, st)
 	}
-	for _, h := range hits {
-		post, err := s.doOne(w, c, h)
+	for _, r := range hits {
+		post, err := s.doOne(w, c, r)
 		if err != nil {
 			return nil, err
 		}
-		if st.n++; post != nil && !bytes.Equal(post, h.rec.raw) {
+		if st.n++; post != nil && !bytes.Equal(post, r.raw) {
 			st.modified++
 		}
 		if st.as != nil {
-			st.pre, st.post = h.rec.raw, post
+			st.pre, st.post = r.raw, post
 		}
 		if w.multi {
 			s.keep()
@@ -114,7 +114,7 @@ func (s *scope) do(w *write) (*statement, error) {
 }
 
 // find finds the records that a write concerns; c is nil if the collection does not exist.
-func (w *write) find(c *collection) ([]found, error) {
+func (w *write) find(c *collection) ([]*record, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func (w *write) find(c *collection) ([]found, error) {
 		return nil, err
 	}
 	hits, err := search(c, c.docs, w.filter, w.limit())
-	query.Sort(hits, w.order, foundDoc)
+	query.Sort(hits, w.order, (*record).document)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
 	}
@@ -138,11 +138,11 @@ func (w *write) limit() int64 {
 }
 
 // doOne does a write to a document, and returns the document after it, nil if it is deleted.
-func (s *scope) doOne(w *write, c *collection, h found) (bson.Raw, error) {
+func (s *scope) doOne(w *write, c *collection, r *record) (bson.Raw, error) {
 	if w.kind == deleting {
-		return nil, s.remove(c, h.rec)
+		return nil, s.remove(c, r)
 	}
-	doc, err := w.u.Apply(h.doc, false)
+	doc, err := w.u.Apply(r.doc, false)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *scope) doOne(w *write, c *collection, h found) (bson.Raw, error) {
 	if w.u.Replaces() {
 		kind = opReplace
 	}
-	return s.replace(c, h.rec, doc, kind)
+	return s.replace(c, r, doc, kind)
 }
 
 // upsert inserts the document that an update makes of its filter.

@@ -53,10 +53,34 @@ func addFields(p *parser, arg any) stage {
 	return each(fields.Apply)
 }
 
+// accumulator adds a value to what the values of a group before it have made.
+type accumulator struct {
+	start any
+	add   func(sum, v any) (any, error)
+}
+
+var accumulators = map[string]accumulator{
+	"$sum": {int32(0), func(sum, v any) (any, error) {
+		if !value.IsNumber(v) {
+			return sum, nil
+		}
+		if sum, _ = value.Add(sum, v); sum == nil {
+			return nil, command.Errorf(command.CodeNotImplemented, "$sum of Decimal128 is not implemented by the embedded deployment")
+		}
+		return sum, nil
+	}},
+	"$push": {bson.A(nil), func(list, v any) (any, error) {
+		if (v != value.Missing{}) {
+			list = append(list.(bson.A), v)
+		}
+		return list, nil
+	}},
+}
+
 // accumulation is a field of a group.
 type accumulation struct {
 	name string
-	expression.Accumulator
+	accumulator
 	x expression.Expr
 }
 
@@ -71,10 +95,11 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	case len(d) != 1:
 		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
-		var err error
+		var known bool
 		out.name = e.Key
-		out.Accumulator, err = expression.NewAccumulator(d[0].Key)
-		p.Note(err)
+		if out.accumulator, known = accumulators[d[0].Key]; !known {
+			p.Fail(15952, "unknown group operator '%s'", d[0].Key)
+		}
 		out.x = p.expression(d[0].Value)
 	}
 	return out
@@ -131,7 +156,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 			places[k] = place
 			doc := bson.D{{Key: "_id", Value: id}}
 			for _, f := range g.fields {
-				doc = append(doc, bson.E{Key: f.name, Value: f.Start})
+				doc = append(doc, bson.E{Key: f.name, Value: f.start})
 			}
 			groups = append(groups, doc)
 		}
@@ -141,7 +166,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 				return nil, err
 			}
 			sum := &groups[place][i+1].Value
-			if *sum, err = f.Add(*sum, v); err != nil {
+			if *sum, err = f.add(*sum, v); err != nil {
 				return nil, err
 			}
 		}

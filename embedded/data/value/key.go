@@ -46,30 +46,11 @@ func AppendKey(dst []byte, v any) []byte {
 		return append(dst, 0)
 	case bson.ObjectID:
 		return append(append(dst, 8), v[:]...)
-	case bool:
-		if v {
-			return append(dst, 9, 1)
-		}
-		return append(dst, 9, 0)
+	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
+		return append(dst, byte(Rank(v)))
 	}
-	dst = append(dst, byte(Rank(v)))
-	switch v := v.(type) {
-	case bson.Binary:
-		return sized(append(dst, v.Subtype), string(v.Data))
-	case bson.DateTime:
-		return binary.BigEndian.AppendUint64(dst, uint64(v))
-	case bson.Timestamp:
-		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, v.T), v.I)
-	case bson.Regex:
-		return sized(sized(dst, v.Pattern), v.Options)
-	case bson.DBPointer:
-		return append(sized(dst, v.DB), v.Pointer[:]...)
-	case bson.JavaScript:
-		return sized(dst, string(v))
-	case bson.CodeWithScope:
-		return AppendKey(sized(dst, string(v.Code)), v.Scope)
-	}
-	return dst
+	// Other values are equal if they are written alike.
+	return sized(append(dst, byte(Rank(v))), string(Encode(bson.D{{Value: v}})))
 }
 
 func intKey(dst []byte, i int64) []byte {

@@ -129,19 +129,11 @@ func CompareWith(a, b any, fold func(string) string) int {
 		return cmp.Compare(x, b.(bson.DateTime))
 	case bson.Timestamp:
 		return x.Compare(b.(bson.Timestamp))
-	case bson.Regex:
-		y := b.(bson.Regex)
-		return cmp.Or(strings.Compare(x.Pattern, y.Pattern), strings.Compare(x.Options, y.Options))
-	case bson.DBPointer:
-		y := b.(bson.DBPointer)
-		return cmp.Or(strings.Compare(x.DB, y.DB), bytes.Compare(x.Pointer[:], y.Pointer[:]))
-	case bson.JavaScript:
-		return strings.Compare(string(x), string(b.(bson.JavaScript)))
-	case bson.CodeWithScope:
-		y := b.(bson.CodeWithScope)
-		return cmp.Or(strings.Compare(string(x.Code), string(y.Code)), CompareWith(x.Scope, y.Scope, fold))
+	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
+		return 0
 	}
-	return 0
+	// Of rare types, equality alone matters.
+	return bytes.Compare(Encode(bson.D{{Value: a}}), Encode(bson.D{{Value: b}}))
 }
 
 func text(v any) string {
