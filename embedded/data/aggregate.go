@@ -256,7 +256,7 @@ func (g *aggregation) run() (bson.D, error) {
 func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	s, database := g.s, g.name == ""
 	switch {
-	case p.Writes != "" && s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
+	case p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
 		// Since 5.0 a secondary passes on to the primary what is to be written.
 		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
@@ -271,7 +271,7 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
 	case p.Source == "$currentOp" && s.req.DB != "admin":
 		return command.Errorf(command.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < wire50:
+	case p.Source == "$documents" && wire(s.req) < wire50:
 		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
 	}
 	return nil

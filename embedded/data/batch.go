@@ -155,7 +155,7 @@ func (b *batch) run(i int, w *write) error {
 // opTime are the fields that members of a replica set add to write replies.
 func (s *scope) opTime() bson.D {
 	d, req := s.d, s.req
-	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
+	if !d.opts.ReplicaSet || d.opts.Sharded || mongos(req) {
 		return nil
 	}
 	ts := d.clock.time()

@@ -350,7 +350,6 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		doc = data.doc
 		id, _ := value.Field(doc, "_id")
 		key = bson.D{{Key: "_id", Value: id}}
-		t.key = key
 	}
 	if e.kind == opDropDatabase {
 		t.uuid = nil
@@ -389,9 +388,11 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		out = append(out, full...)
 	}
 	out = append(out, bson.E{Key: "ns", Value: ns})
+	var to bson.E
 	if e.kind == opRename {
 		db, coll, _ := strings.Cut(e.to, ".")
-		out = append(out, bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}})
+		to = bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}
+		out = append(out, to)
 	}
 	if key != nil {
 		out = append(out, bson.E{Key: "documentKey", Value: key})
@@ -407,8 +408,7 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		out = append(out, bson.E{Key: "nsType", Value: e.nsType})
 	}
 	if e.kind == opRename && st.expanded {
-		db, coll, _ := strings.Cut(e.to, ".")
-		what := bson.D{{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}}
+		what := bson.D{to}
 		if e.dropped != nil {
 			what = append(what, bson.E{Key: "dropTarget", Value: *e.dropped})
 		}
@@ -417,55 +417,42 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 	if e.detail != nil && st.expanded {
 		out = append(out, bson.E{Key: "operationDescription", Value: e.detail})
 	}
-	switch e.kind {
-	case opUpdate, opReplace, opDelete:
-		pre, err := st.preImage(e)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, pre...)
+	if e.old == nil {
+		return out, nil
 	}
-	return out, nil
+	pre, err := image("fullDocumentBeforeChange", st.before, e.preimages, e.old.doc,
+		"pre-image for all update, delete and replace events, but the pre-image")
+	return append(out, pre...), err
 }
 
 // updated is the document of an update event, as far as the stream asks for
 // it.
 func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
-	switch st.fullDocument {
-	case "updateLookup":
-		var now any
-		st.d.reading(func() {
-			if c := st.d.collection(e.db, e.coll); c != nil {
-				if r := c.find(e.new.rid); r != nil {
-					now = r.doc
-				}
-			}
-		})
-		return bson.D{{Key: "fullDocument", Value: now}}, nil
-	case "whenAvailable", "required":
-		if e.preimages {
-			return bson.D{{Key: "fullDocument", Value: doc}}, nil
-		}
-		if st.fullDocument == "required" {
-			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a post-image for all update events, but the post-image was not found for event")
-		}
-		return bson.D{{Key: "fullDocument", Value: nil}}, nil
+	if st.fullDocument != "updateLookup" {
+		return image("fullDocument", st.fullDocument, e.preimages, doc, "post-image for all update events, but the post-image")
 	}
-	return nil, nil
+	var now any
+	st.d.reading(func() {
+		if c := st.d.collection(e.db, e.coll); c != nil {
+			if r := c.find(e.new.rid); r != nil {
+				now = r.doc
+			}
+		}
+	})
+	return bson.D{{Key: "fullDocument", Value: now}}, nil
 }
 
-func (st *stream) preImage(e *entry) (bson.D, error) {
-	switch st.before {
-	case "whenAvailable", "required":
-		if e.preimages {
-			return bson.D{{Key: "fullDocumentBeforeChange", Value: e.old.doc}}, nil
-		}
-		if st.before == "required" {
-			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")
-		}
-		return bson.D{{Key: "fullDocumentBeforeChange", Value: nil}}, nil
+// image is a field with the document before or after a write, which is there if the collection keeps images.
+func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, error) {
+	switch {
+	case mode != "whenAvailable" && mode != "required":
+		return nil, nil
+	case kept:
+		return bson.D{{Key: field, Value: doc}}, nil
+	case mode == "required":
+		return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a %s was not found for event", what)
 	}
-	return nil, nil
+	return bson.D{{Key: field, Value: nil}}, nil
 }
 
 // ambiguous are the paths of an update whose text is ambiguous: field

@@ -46,15 +46,13 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	a.collation()
 	switch {
 	case c.capped && c.maxSize <= 0:
-		a.fail(command.Errorf(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true"))
+		a.failf(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		a.fail(command.Errorf(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"))
+		a.failf(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 	case c.view == "" && a.has("pipeline"):
-		a.fail(command.Errorf(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified"))
-	case c.timeseries && wire(req) > 0 && wire(req) < wire50:
-		a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'create.timeseries' is an unknown field."))
-	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && (wire(req) == 0 || wire(req) >= wire60):
-		a.fail(command.Errorf(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"))
+		a.failf(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
+	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(req) >= wire60:
+		a.failf(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	}
 	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256

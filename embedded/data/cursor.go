@@ -236,7 +236,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 		return nil, command.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, sessionText(sessionKey(s.req.LSID)))
 	case c.txn >= 0 && s.txn == nil:
 		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
-	case limited && !c.await && d.strictMaxTime(s.req):
+	case limited && !c.await && wire(s.req) < wire44: // later versions accept it
 		return nil, command.Errorf(command.CodeBadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.busy = true
@@ -266,12 +266,6 @@ func struck(req *command.Request) error {
 	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 }
 
-// strictMaxTime reports that maxTimeMS is refused on ordinary cursors; 4.4 and
-// later accept it.
-func (d *Data) strictMaxTime(req *command.Request) bool {
-	return req.Server != nil && req.Server.Wire > 0 && req.Server.Wire < 9
-}
-
 func isInterrupt(err error) bool {
 	e, ok := err.(*command.Error)
 	return ok && (e.Code == command.CodeInterrupted)
@@ -284,29 +278,24 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	if maxTime > 0 {
 		wait = time.Duration(maxTime) * time.Millisecond
 	}
-	var timer *time.Timer
+	var timeout <-chan time.Time
 	for {
 		var changed <-chan struct{}
 		d.reading(func() { changed = d.changed })
 		docs, done, err := c.source.batch(size)
 		if err != nil || done || len(docs) > 0 || !c.await {
-			if timer != nil {
-				timer.Stop()
-			}
 			return docs, done, err
 		}
-		if timer == nil {
-			timer = time.NewTimer(wait)
+		if timeout == nil {
+			timeout = time.After(wait)
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-timeout:
 			return nil, false, nil
 		case <-c.killed:
-			timer.Stop()
 			return nil, true, command.Errorf(command.CodeCursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, false, interrupted()
 		}
 	}

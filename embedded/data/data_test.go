@@ -247,7 +247,7 @@ func TestPanicKeepsNoLock(t *testing.T) {
 		"reading":  func(d *Data) { d.reading(fails) },
 		"changing": func(d *Data) { d.changing(fails) },
 		"attempt": func(d *Data) {
-			_ = (&scope{d: d, req: new(command.Request)}).locked(func() error { fails(); return nil })
+			_ = (&scope{d: d, req: &command.Request{Server: new(command.Server)}}).locked(func() error { fails(); return nil })
 		},
 		"kill some": func(d *Data) { d.killCursorsOf(func(string) bool { fails(); return false }) },
 	} {

@@ -54,7 +54,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	if s.txn != nil && s.txn.state == aborted {
 		return s.d.changed, s.txn.gone()
 	}
-	if s.req.Server != nil && s.req.Server.Term < s.d.term {
+	if s.req.Server.Term < s.d.term {
 		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")
 	}
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}

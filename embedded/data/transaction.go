@@ -47,21 +47,11 @@ type lockKey struct {
 var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
 	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
 
-func mongos(req *command.Request) bool { return req.Server != nil && req.Server.Role == command.Mongos }
+func mongos(req *command.Request) bool { return req.Server.Role == command.Mongos }
 
-func address(req *command.Request) string {
-	if req.Server == nil {
-		return ""
-	}
-	return req.Server.Address
-}
+func address(req *command.Request) string { return req.Server.Address }
 
-func wire(req *command.Request) int {
-	if req.Server == nil {
-		return 0
-	}
-	return req.Server.Wire
-}
+func wire(req *command.Request) int { return req.Server.Wire }
 
 // join begins or continues the transaction of a request. The caller holds mu.
 func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, error) {

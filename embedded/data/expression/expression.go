@@ -4,6 +4,7 @@ package expression
 
 import (
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -178,6 +179,9 @@ func (p *parser) variable(path string) Expr {
 	name, rest := parts[0], parts[1:]
 	if name == "" {
 		return p.fail(16869, "empty variable names are not allowed")
+	}
+	if name == "NOW" {
+		return constant(bson.NewDateTimeFromTime(time.Now()))
 	}
 	return func(e *Env) any {
 		if name == "ROOT" || name == "CURRENT" {

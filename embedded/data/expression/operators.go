@@ -18,6 +18,10 @@ type operator struct {
 
 var operators = map[string]operator{
 	"$eq":       {2, 2, func(e *Env, args []Expr) any { return value.Equal(args[0](e), args[1](e)) }},
+	"$lte":      {2, 2, func(e *Env, args []Expr) any { return value.Compare(args[0](e), args[1](e)) <= 0 }},
+	"$or":       {0, -1, or},
+	"$cond":     {3, 3, cond},
+	"$ifNull":   {2, -1, ifNull},
 	"$add":      {0, -1, arithmetic("$add", 0, value.Add)},
 	"$multiply": {0, -1, arithmetic("$multiply", 1, value.Multiply)},
 	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
@@ -58,14 +62,45 @@ func nullish(v any) bool {
 	return false
 }
 
-// arithmetic is an operator of any number of numbers; null among them makes null.
+// or stops at an argument that decides.
+func or(e *Env, args []Expr) any {
+	for _, a := range args {
+		if value.Truthy(a(e)) {
+			return true
+		}
+	}
+	return false
+}
+
+func cond(e *Env, args []Expr) any {
+	if value.Truthy(args[0](e)) {
+		return args[1](e)
+	}
+	return args[2](e)
+}
+
+func ifNull(e *Env, args []Expr) any {
+	var v any
+	for _, a := range args {
+		if v = a(e); !nullish(v) {
+			break
+		}
+	}
+	return v
+}
+
+// arithmetic is an operator of any number of numbers; null among them makes null. $add takes dates as well.
 func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
 	return func(e *Env, args []Expr) any {
 		var result any = start
+		dated := false
 		for _, a := range args {
 			v := a(e)
 			if e.err != nil || nullish(v) {
 				return nil
+			}
+			if date, ok := v.(bson.DateTime); ok && name == "$add" {
+				v, dated = int64(date), true
 			}
 			if !value.IsNumber(v) {
 				return e.fail(command.CodeTypeMismatch, "%s only supports numeric types, not %s", name, value.TypeName(v))
@@ -73,6 +108,10 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*En
 			if result, _ = f(result, v); result == nil {
 				return e.fail(command.CodeNotImplemented, "%s of Decimal128 is not implemented by the embedded deployment", name)
 			}
+		}
+		if dated {
+			whole, _ := value.Whole(result)
+			return bson.DateTime(whole)
 		}
 		return result
 	}

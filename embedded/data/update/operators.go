@@ -2,7 +2,6 @@ package update
 
 import (
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -31,6 +30,7 @@ var operators = map[string]operator{
 	"$inc":         {modify: arithmetic("$inc", "increment", value.Add)},
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
 	"$push":        {modify: push},
+	"$addToSet":    {modify: addToSet},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
@@ -68,16 +68,48 @@ func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (mod
 	}
 }
 
-// push is $push of one value. It has no modifiers.
-func push(f bson.E) (modifier, error) {
-	if d, ok := f.Value.(bson.D); ok && len(d) > 0 && strings.HasPrefix(d[0].Key, "$") {
-		return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in $push: %s", d[0].Key)
+// items are the values that $push or $addToSet adds: one, or those of $each.
+func items(op string, f bson.E) (bson.A, error) {
+	d, _ := f.Value.(bson.D)
+	each, ok := value.Field(d, "$each")
+	if !ok {
+		return bson.A{f.Value}, nil
 	}
+	list, ok := each.(bson.A)
+	switch {
+	case len(d) > 1:
+		return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
+	case !ok:
+		return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
+	}
+	return list, nil
+}
+
+func push(f bson.E) (modifier, error) {
+	list, err := items("$push", f)
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
 		if !ok && !missing(old) {
 			return nil, command.Errorf(command.CodeBadValue, "The field '%s' must be an array but is of type %s in document {_id: %s}", f.Key, value.TypeName(old), theID)
 		}
-		return append(slices.Clone(a), f.Value), nil
-	}, nil
+		return append(slices.Clone(a), list...), nil
+	}, err
+}
+
+// addToSet is $addToSet, without the collation.
+func addToSet(f bson.E) (modifier, error) {
+	list, err := items("$addToSet", f)
+	return func(old any) (any, error) {
+		a, ok := old.(bson.A)
+		if !ok && !missing(old) {
+			return nil, command.Errorf(command.CodeBadValue, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", f.Key, value.TypeName(old))
+		}
+		out := slices.Clone(a)
+		for _, item := range list {
+			if !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
+				out = append(out, item)
+			}
+		}
+		return out, nil
+	}, err
 }
