@@ -121,7 +121,7 @@ func (h host) Out(name string, docs []bson.D) error {
 	})
 }
 
-func (h host) Merge(name string, docs []bson.D) error {
+func (h host) Merge(name string, fail bool, docs []bson.D) error {
 	s := h.s
 	if err := namespace(h.db, name); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (h host) Merge(name string, docs []bson.D) error {
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		if err := s.locked(func() error { return s.merge(h.db, name, doc) }); err != nil {
+		if err := s.locked(func() error { return s.merge(h.db, name, fail, doc) }); err != nil {
 			return err
 		}
 	}
@@ -139,14 +139,17 @@ func (h host) Merge(name string, docs []bson.D) error {
 }
 
 // merge inserts a document, or sets its fields in that with its _id. The caller holds mu.
-func (s *scope) merge(db, name string, doc bson.D) error {
+func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	c, err := s.writable(db, name, true)
 	if err != nil {
 		return err
 	}
 	old := c.byID(doc[0].Value)
-	if old == nil {
+	switch {
+	case old == nil:
 		return s.insert(c, doc, value.Encode(doc))
+	case fail:
+		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	}
 	merged := slices.Clone(old.doc)
 	for _, e := range doc {

@@ -92,6 +92,9 @@ func insertCommand(s *scope, a *args) action {
 	docs := a.array("documents")
 	a.need("documents")
 	a.fail(checkSize(len(docs)))
+	if a.err != nil {
+		return nil
+	}
 	raws, err := s.req.Body.Lookup("documents").Array().Values()
 	if err != nil || len(raws) != len(docs) {
 		a.failf(command.CodeInvalidBSON, "documents is not a valid array")

@@ -19,9 +19,10 @@ type Host interface {
 	// Source gives the documents of a stage that makes its own, such as
 	// $collStats.
 	Source(stage string, arg any) ([]bson.D, error)
-	// Out replaces a collection of the database by documents, and Merge merges them into it.
+	// Out replaces a collection of the database by documents, and Merge merges them into it. With fail,
+	// it refuses documents that exist.
 	Out(collection string, docs []bson.D) error
-	Merge(collection string, docs []bson.D) error
+	Merge(collection string, fail bool, docs []bson.D) error
 }
 
 // Pipeline is a parsed pipeline. It may be used concurrently.

@@ -375,13 +375,17 @@ func out(p *parser, arg any) stage {
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(name, docs) }
 }
 
-// merge is $merge, which finds documents by their _id and sets their fields.
+// merge is $merge, which finds documents by their _id, and sets their fields or refuses them.
 func merge(p *parser, arg any) stage {
-	into := arg
+	into, fail := arg, false
 	if d, ok := arg.(bson.D); ok {
 		into, _ = value.Field(d, "into")
 		for _, e := range d {
-			if e.Key != "into" {
+			switch {
+			case e.Key == "into", e.Key == "on" && e.Value == "_id":
+			case e.Key == "whenMatched" && (e.Value == "fail" || e.Value == "merge"):
+				fail = e.Value == "fail"
+			default:
 				p.Fail(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 			}
 		}
@@ -390,5 +394,5 @@ func merge(p *parser, arg any) stage {
 	if !ok || name == "" {
 		p.Fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 	}
-	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(name, docs) }
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(name, fail, docs) }
 }
