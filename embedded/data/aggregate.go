@@ -1,7 +1,7 @@
 package data
 
 import (
-	"cmp"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -18,27 +18,27 @@ type host struct {
 	coll string // empty: the database
 }
 
-func (h host) Read(name string) ([]bson.D, error) { return h.s.d.documentsOf(h.s, h.db, name, 0) }
+func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, 0) }
 
 // documentsOf are the documents of a collection or a view.
-func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, error) {
+func (s *scope) documentsOf(db, name string, depth int) ([]bson.D, error) {
 	if depth > 20 {
 		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "View depth too deep")
 	}
 	c, records := s.records(db, name)
 	if c != nil && c.isView() {
-		return d.readView(s, c, depth)
+		return s.readView(c, depth)
 	}
 	return documentsIn(records), nil
 }
 
 // readView runs the pipeline of a view.
-func (d *Data) readView(s *scope, c *collection, depth int) ([]bson.D, error) {
-	p, err := pipeline.Compile(c.pipeline, query.Options{Now: d.opts.Now()})
+func (s *scope) readView(c *collection, depth int) ([]bson.D, error) {
+	p, err := pipeline.Compile(c.pipeline, query.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return d.documentsOf(s, c.db, c.view, depth+1) })
+	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return s.documentsOf(c.db, c.view, depth+1) })
 }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {
@@ -63,11 +63,10 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	case "$listLocalSessions":
 		return d.seen.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
-		_, err := d.noSearch(h.s, nil)
-		return nil, err
+		return nil, searchNotEnabled()
 	case "$currentOp":
 		options, _ := arg.(bson.D)
-		local, _ := lookup(options, []string{"localOps"})
+		local, _ := value.Field(options, "localOps")
 		var out []bson.D
 		for _, o := range h.s.req.Operations(local == true) {
 			out = append(out, value.Must(o))
@@ -77,12 +76,8 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
-// target is the namespace that a stage writes.
-func (h host) target(t pipeline.Target) (db, name string) { return cmp.Or(t.DB, h.db), t.Collection }
-
-func (h host) Out(t pipeline.Target, docs []bson.D) error {
-	s, d := h.s, h.s.d
-	db, name := h.target(t)
+func (h host) Out(name string, docs []bson.D) error {
+	s, d, db := h.s, h.s.d, h.db
 	if err := namespace(db, name); err != nil {
 		return err
 	}
@@ -106,8 +101,8 @@ func (h host) Out(t pipeline.Target, docs []bson.D) error {
 				return e
 			}
 			d.nextRID++
-			r := &record{d.nextRID, raw}
-			fresh.add(r, doc)
+			r := newRecord(d.nextRID, raw)
+			fresh.add(r)
 			records = append(records, r)
 		}
 		// The new collection takes the place of the old one in one step.
@@ -115,36 +110,32 @@ func (h host) Out(t pipeline.Target, docs []bson.D) error {
 			d.removeCollection(old)
 		}
 		d.addCollection(fresh)
-		ts := d.tick()
 		if old != nil {
-			d.log(entry{ts: ts, kind: opDrop, db: db, coll: name, uuid: old.uuid})
-			ts = d.tick()
+			s.changed(entry{kind: opDrop, db: db, coll: name, uuid: old.uuid})
 		}
-		d.log(entry{ts: ts, kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
+		s.changed(entry{kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
 		for _, r := range records {
-			d.log(entry{ts: d.tick(), kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
+			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, new: r})
 		}
-		s.writes = true
 		return nil
 	})
 }
 
-func (h host) Merge(t pipeline.Target, fail bool, docs []bson.D) error {
+func (h host) Merge(name string, fail bool, docs []bson.D) error {
 	s := h.s
-	db, name := h.target(t)
-	if err := namespace(db, name); err != nil {
+	if err := namespace(h.db, name); err != nil {
 		return err
+	}
+	if len(docs) == 0 {
+		return s.locked(func() error { _, err := s.writable(h.db, name, true); return err })
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		if err := s.locked(func() error { return s.merge(db, name, fail, doc) }); err != nil {
+		if err := s.locked(func() error { return s.merge(h.db, name, fail, doc) }); err != nil {
 			return err
 		}
 	}
-	if len(docs) > 0 {
-		return nil
-	}
-	return s.locked(func() error { _, err := s.writable(db, name, true); return err })
+	return nil
 }
 
 // merge inserts a document, or sets its fields in that with its _id. The caller holds mu.
@@ -160,7 +151,7 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	case fail:
 		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	}
-	merged := old.doc()
+	merged := slices.Clone(old.doc)
 	for _, e := range doc {
 		merged = value.Set(merged, e.Key, e.Value)
 	}
@@ -168,84 +159,82 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	return err
 }
 
-const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
+const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
 // aggregation is a parsed aggregate.
 type aggregation struct {
+	s         *scope
 	args      *args
 	name, ns  string // name is empty for a database
 	list      bson.A
 	opts      query.Options
-	explain   bool
-	hint      any
 	batchSize int64
+	level     string
+	at        *bson.Timestamp
 }
 
-func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
-	g, err := d.parseAggregate(req, a)
-	if err != nil {
-		return nil, err
+// aggregate is the command of that name. An unknown stage is found before all else.
+func aggregate(s *scope, a *args) action {
+	g := parseAggregate(s, a)
+	if a.err == nil {
+		a.fail(pipeline.Named(g.list))
 	}
-	return g.run, nil
+	return func() (bson.D, error) {
+		late := &args{of: a.of, doc: a.doc}
+		if g.level, g.at = late.readConcern(s.d); late.err != nil {
+			return nil, late.err
+		}
+		if len(g.list) > 0 {
+			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
+				return g.watch(first.Value)
+			}
+		}
+		return g.run()
+	}
 }
 
-func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, error) {
+func parseAggregate(s *scope, a *args) *aggregation {
 	a.only(aggregateFields)
-	g := &aggregation{args: a, ns: req.DB + ".$cmd.aggregate"}
+	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
-		g.name, g.ns = str, req.DB+"."+str
-		a.checkName(req.DB, str)
+		g.name, g.ns = str, s.req.DB+"."+str
+		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		a.fail(command.Errorf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+		a.failf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
-	g.list, g.explain, g.hint = a.array("pipeline"), a.flag("explain"), a.any("hint")
+	g.list = a.array("pipeline")
 	a.need("pipeline")
-	if !a.has("cursor") && !g.explain {
-		a.fail(command.Errorf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument"))
+	if !a.has("cursor") {
+		a.failf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
-		a.fail(command.Errorf(command.CodeTypeMismatch, "cursor field must be missing or an object"))
+		a.failf(command.CodeTypeMismatch, "cursor field must be missing or an object")
 	}
 	c := a.part("cursor")
 	if g.batchSize = c.number("batchSize", firstBatch); g.batchSize < 0 {
-		a.fail(command.Errorf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize))
+		a.failf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
 	}
 	for _, e := range c.doc {
 		if e.Key != "batchSize" {
-			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key))
+			a.failf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 		}
 	}
-	g.opts = query.Options{Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
-	if a.err != nil {
-		return nil, a.err
-	}
-	return g, pipeline.Named(g.list)
+	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
+	return g
 }
 
-func (g *aggregation) run(s *scope) (bson.D, error) {
-	d := s.d
-	level, at, err := d.readConcern(g.args)
-	if err != nil {
-		return nil, err
-	}
-	if len(g.list) > 0 {
-		if first, ok := g.list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
-			return d.changeStream(s, g, first[0].Value)
-		}
-	}
+func (g *aggregation) run() (bson.D, error) {
+	s := g.s
 	p, err := pipeline.Compile(g.list, g.opts)
 	if err == nil {
-		err = g.allowed(s, p, level)
+		err = g.allowed(p)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if g.explain {
-		return d.explained(s, g.args.doc), nil
-	}
-	now := d.clock.time()
+	now := s.d.clock.time()
 	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
-		return d.documentsAt(s, g.name, g.hint, at)
+		return s.documents(g.name, g.args.any("hint"), g.at, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -260,26 +249,22 @@ func (g *aggregation) run(s *scope) (bson.D, error) {
 		}
 	}
 	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
-	if level == "snapshot" && s.txn == nil {
-		src.at = snapshotTime(at, now)
+	if g.level == "snapshot" && s.txn == nil {
+		src.at = snapshotTime(g.at, now)
 	}
-	cur, batch, extra, err := s.open(g.ns, g.ns, src, g.batchSize, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
 }
 
 // allowed refuses a pipeline where it cannot run.
-func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) error {
-	database := g.name == ""
+func (g *aggregation) allowed(p *pipeline.Pipeline) error {
+	s, database := g.s, g.name == ""
 	switch {
-	case p.Writes != "" && s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
+	case p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
 		// Since 5.0 a secondary passes on to the primary what is to be written.
 		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
-	case p.Writes != "" && level == "linearizable":
+	case p.Writes != "" && g.level == "linearizable":
 		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	case database && p.Source == "":
 		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
@@ -289,17 +274,8 @@ func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) erro
 		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
 	case p.Source == "$currentOp" && s.req.DB != "admin":
 		return command.Errorf(command.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < wire50:
+	case p.Source == "$documents" && wire(s.req) < wire50:
 		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
 	}
 	return nil
-}
-
-func (d *Data) explained(s *scope, doc bson.D) bson.D {
-	return bson.D{
-		{Key: "explainVersion", Value: "1"},
-		{Key: "queryPlanner", Value: bson.D{{Key: "namespace", Value: s.req.DB}, {Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}}}}},
-		{Key: "command", Value: doc},
-		{Key: "serverInfo", Value: bson.D{{Key: "host", Value: address(s.req)}}},
-	}
 }

@@ -22,13 +22,21 @@ type args struct {
 	in  *args // what this is a part of: its errors are errors of that as well
 }
 
+// fail notes an error, if it is one.
 func (a *args) fail(err error) {
+	if err == nil {
+		return
+	}
 	if a.err == nil {
 		a.err = err
 	}
 	if a.in != nil {
 		a.in.fail(err)
 	}
+}
+
+func (a *args) failf(code int32, format string, values ...any) {
+	a.fail(command.Errorf(code, format, values...))
 }
 
 // part are the fields of a field that is a document.
@@ -45,9 +53,9 @@ func (a *args) batchSize() int64 {
 
 func (a *args) wrong(key string, v any, want string) {
 	if a.old {
-		a.fail(command.Errorf(command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want))
+		a.failf(command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
 	}
-	a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want))
+	a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
 }
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
@@ -74,7 +82,7 @@ func (a *args) name() string {
 	}
 	s, ok := a.doc[0].Value.(string)
 	if !ok {
-		a.fail(command.Errorf(command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value)))
+		a.failf(command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	}
 	return s
 }
@@ -112,9 +120,9 @@ func (a *args) number(key string, other int64) int64 {
 	}
 	if !value.IsNumber(v) {
 		if a.old {
-			a.fail(command.Errorf(command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key))
+			a.failf(command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
 		}
-		a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v)))
+		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
 		return other
 	}
 	n, ok := value.Whole(v)
@@ -128,7 +136,7 @@ func (a *args) number(key string, other int64) int64 {
 func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
 	if n < 0 {
-		a.fail(command.Errorf(command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n))
+		a.failf(command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
 	}
 	return n
 }
@@ -140,40 +148,39 @@ func (a *args) flag(key string) bool {
 		return false
 	}
 	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
-		a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v)))
+		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
 	}
 	return value.Truthy(v)
 }
 
 // let are the variables of a command: expressions without a document.
-func (a *args) let(d *Data) bson.D {
-	vars := a.document("let")
-	if len(vars) == 0 {
-		return nil
-	}
-	out := make(bson.D, 0, len(vars))
-	for _, v := range vars {
+func (a *args) let() (out bson.D) {
+	for _, v := range a.document("let") {
 		x, err := expression.Parse(v.Value)
-		if err != nil {
-			a.fail(err)
-			return nil
+		if err == nil {
+			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}
-		r, err := x.Eval(expression.NewEnv(bson.D{}, d.opts.Now(), out))
-		if err != nil {
-			a.fail(err)
-			return nil
-		}
-		out = append(out, bson.E{Key: v.Key, Value: r})
+		a.fail(err)
+		out = append(out, v)
 	}
 	return out
 }
 
 func (a *args) collation() *query.Collation {
 	c, err := query.ParseCollation(a.document("collation"))
-	if err != nil {
-		a.fail(err)
-	}
+	a.fail(err)
 	return c
+}
+
+// filter is a field that has a filter. It is compiled only if all is well so far.
+func (a *args) filter(key string, opts query.Options) *query.Filter {
+	doc := a.document(key)
+	if a.err != nil {
+		return nil
+	}
+	f, err := query.Compile(doc, opts)
+	a.fail(err)
+	return f
 }
 
 // generic are the fields that any command may have.
@@ -202,143 +209,37 @@ func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
 // need refuses a command without a field that it must have.
 func (a *args) need(key string) {
 	if !a.has(key) {
-		a.fail(command.Errorf(command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key))
+		a.failf(command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
 	}
 }
 
 // checkName refuses a namespace that cannot be.
-func (a *args) checkName(db, name string) {
-	if err := namespace(db, name); err != nil {
-		a.fail(err)
-	}
-}
+func (a *args) checkName(db, name string) { a.fail(namespace(db, name)) }
 
-// readConcern checks the read concern of a command and gives its level.
-func (d *Data) readConcern(a *args) (level string, at *bson.Timestamp, err error) {
-	rc := a.document("readConcern")
-	if a.err != nil {
-		return "", nil, a.err
-	}
-	v, ok := value.Field(rc, "level")
-	if ok {
-		level, _ = v.(string)
-		switch level {
-		case "local", "majority", "linearizable", "available", "snapshot":
-		default:
-			return "", nil, command.Errorf(command.CodeFailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
-		}
-	}
-	if t, ok := value.Field(rc, "atClusterTime"); ok {
-		ts, isTime := t.(bson.Timestamp)
-		if !isTime {
-			return "", nil, command.Errorf(command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(t))
+// readConcern gives the level of the read concern, which the server has checked, and its time; nil: now.
+func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
+	rc := a.part("readConcern")
+	level = rc.str("level")
+	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
+		ts, isTime := v.(bson.Timestamp)
+		if at = &ts; !isTime {
+			a.failf(command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
 		}
 		if level != "snapshot" {
-			return "", nil, command.Errorf(command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
-		}
-		at = &ts
-	}
-	if !d.logged() {
-		if level == "snapshot" || level == "linearizable" {
-			return "", nil, command.Errorf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
-		}
-		if _, ok := value.Field(rc, "afterClusterTime"); ok {
-			return "", nil, command.Errorf(command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+			a.failf(command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 		}
 	}
-	return level, at, nil
+	if d.logged() {
+		return level, at
+	}
+	if level == "snapshot" || level == "linearizable" {
+		a.failf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
+	}
+	if rc.has("afterClusterTime") {
+		a.failf(command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+	}
+	return level, at
 }
 
 // nsText is a namespace of a command without collection.
 func nsText(db, what string) string { return fmt.Sprintf("%s.$cmd.%s", db, what) }
-
-// handler is a command of this package.
-type handler func(s *scope, a *args) (bson.D, error)
-
-// serve wraps a handler: it decodes the command, finds the session's scope,
-// and ends the transaction of a command that failed.
-func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
-	return run(d.parse(func(_ *command.Request, a *args) (action, error) {
-		return func(s *scope) (bson.D, error) { return h(s, a) }, nil
-	}))
-}
-
-// action does what a command asks for.
-type action func(s *scope) (bson.D, error)
-
-// parse makes the Parse of a row.
-func (d *Data) parse(p func(*command.Request, *args) (action, error)) func(*command.Request) (func() (bson.D, error), error) {
-	return func(req *command.Request) (func() (bson.D, error), error) {
-		doc, err := value.Decode(req.Body)
-		if err != nil {
-			return nil, command.Errorf(command.CodeInvalidBSON, "%v", err)
-		}
-		if err := tooNew(req, req.Row.Name, doc); err != nil {
-			return nil, err
-		}
-		do, err := p(req, &args{of: req.Row.Name, doc: doc})
-		return func() (bson.D, error) {
-			d.seen.note(req, d.opts.Now())
-			s, err := d.begin(req)
-			if err != nil {
-				return routed(req, err)
-			}
-			defer s.leave()
-			reply, err := do(s)
-			if s.txn == nil {
-				return reply, err
-			}
-			return d.inTransaction(s, reply, err)
-		}, err
-	}
-}
-
-// routed is how a mongos reports what its shard said about the session of a
-// write: as the error of the first statement.
-func routed(req *command.Request, err error) (bson.D, error) {
-	e, ok := err.(*command.Error)
-	if !ok || !mongos(req) || e.Code != command.CodeTransactionTooOld || req.InTransaction {
-		return nil, err
-	}
-	switch req.Row.Name {
-	case "insert", "update", "delete":
-		t := &tally{req: req}
-		t.failed(0, inserting, e)
-		return t.reply(), nil
-	}
-	return nil, err
-}
-
-// inTransaction finishes a command of a transaction. If someone else has
-// aborted the transaction while it ran, nothing that it found is true.
-func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) {
-	_, failed := value.Field(reply, "writeErrors")
-	touched := false
-	d.changing(func() {
-		switch {
-		case s.txn.state == aborted && err == nil:
-			reply, err = nil, s.txn.gone()
-		case s.txn.state == running && (failed || err != nil):
-			d.abort(s.txn)
-		}
-		// The shard has to recover an outcome only where something was written.
-		if row := s.req.Row; err == nil && row.Write && !row.EndsTransaction {
-			s.txn.touched = true
-		}
-		touched = s.txn.touched
-	})
-	if !mongos(s.req) {
-		return reply, err
-	}
-	if e, ok := err.(*command.Error); ok {
-		if e.Code == command.CodeWriteConflict {
-			c := *e
-			_, host, _ := strings.Cut(d.opts.ShardHost, "/")
-			c.Message = fmt.Sprintf("Encountered error from %s during a transaction :: caused by :: %s", host, e.Message)
-			return reply, &c
-		}
-		return reply, err
-	}
-	s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(touched)...)
-	return reply, err
-}

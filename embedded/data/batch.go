@@ -37,8 +37,8 @@ const (
 )
 
 // newBatch reads what the write commands have in common.
-func newBatch(a *args) *batch {
-	b := &batch{ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+func newBatch(s *scope, a *args, out outcomes) *batch {
+	b := &batch{s: s, out: out, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}
@@ -121,6 +121,12 @@ func (s *scope) thrown(code int32) bool {
 
 // once does a write as the i-th statement, unless it was done before.
 func (b *batch) once(i int, w *write) (st *statement, err error) {
+	if err := b.s.prepare(w); err != nil {
+		return nil, err
+	}
+	if err := b.s.rehearse(w); err != nil {
+		return nil, err
+	}
 	err = b.s.locked(func() (err error) {
 		if st = b.recorded(i); st != nil {
 			return w.repeats(st)
@@ -147,8 +153,9 @@ func (b *batch) run(i int, w *write) error {
 }
 
 // opTime are the fields that members of a replica set add to write replies.
-func (d *Data) opTime(req *command.Request) bson.D {
-	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
+func (s *scope) opTime() bson.D {
+	d, req := s.d, s.req
+	if !d.opts.ReplicaSet || d.opts.Sharded || mongos(req) {
 		return nil
 	}
 	ts := d.clock.time()

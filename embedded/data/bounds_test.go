@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -60,7 +59,7 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 // TestLogIsBoundedInBytes writes large documents.
 func TestLogIsBoundedInBytes(t *testing.T) {
 	var o oplog
-	e := entry{post: make(bson.Raw, 1<<20)}
+	e := entry{new: &record{raw: make(bson.Raw, 1<<20)}}
 	for i := range 1000 {
 		e.ts.I = uint32(i)
 		o.append(e)
@@ -93,7 +92,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // TestTimeWaitsForNoWrite asks for the time of a reply while something is written.
 func TestTimeWaitsForNoWrite(t *testing.T) {
 	b := replicaSet(t)
-	b.d.opts.Now = func() time.Time { return time.Now().Add(time.Hour) } // when there would be a no-op
+	b.d.clock.next(func(bson.Timestamp) bson.Timestamp { return bson.Timestamp{T: 1} }) // there would be a no-op
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	told := make(chan bson.Timestamp, 1)

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -25,45 +26,46 @@ type target struct{ db, coll string }
 
 // bulkWrite is the command of that name, which 8.0 brought: writes to several
 // namespaces, with a cursor over their results.
-func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
+func bulkWrite(s *scope, a *args) action {
 	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
-	r := &bulk{batch: newBatch(a), a: a, let: a.let(d), errorsOnly: a.flag("errorsOnly")}
-	r.s, r.out = s, r
+	r := &bulk{a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
+	r.batch = newBatch(s, a, r)
 	ops, size := r.operations(), a.batchSize()
-	if a.err != nil {
-		return nil, a.err
+	return func() (bson.D, error) {
+		if err := r.runAll(ops); err != nil && err != errStop {
+			return nil, err
+		}
+		const ns = "admin.$cmd.bulkWrite"
+		reply, err := s.open(ns, &results{docs: r.results, known: true}, cursorOptions{size: size, idFirst: true})
+		if err != nil {
+			return nil, err
+		}
+		if a.unacknowledged() {
+			return bson.D{}, nil
+		}
+		c := r.counts
+		reply = append(reply, bson.E{Key: "nErrors", Value: value.Int(c.errors)}, bson.E{Key: "nInserted", Value: value.Int(c.inserted)},
+			bson.E{Key: "nMatched", Value: value.Int(c.matched)}, bson.E{Key: "nModified", Value: value.Int(c.modified)},
+			bson.E{Key: "nUpserted", Value: value.Int(c.upserted)}, bson.E{Key: "nDeleted", Value: value.Int(c.deleted)})
+		return slices.Concat(reply, r.retriedFields(), s.opTime()), nil
 	}
-	for i := 0; i < len(ops); {
+}
+
+// runAll does the operations. Inserts in a row, into the same namespace, are one batch.
+func (r *bulk) runAll(ops []*args) (err error) {
+	for i := 0; i < len(ops) && err == nil; {
 		op, end := ops[i], i+1
-		var err error
-		if op.doc[0].Key == "insert" {
-			// Inserts in a row, into the same namespace, are one batch.
+		if op.doc[0].Key != "insert" {
+			err = r.write(i, op)
+		} else {
 			for end < len(ops) && value.Equal(ops[end].doc[:1], op.doc[:1]) {
 				end++
 			}
 			err = r.insert(i, ops[i:end])
-		} else {
-			err = r.write(i, op)
 		}
-		if i = end; err == errStop {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+		i = end
 	}
-	cur, docs, _, err := s.open("admin.$cmd.bulkWrite", "admin.$cmd.bulkWrite", &results{docs: r.results, known: true}, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	if a.unacknowledged() {
-		return bson.D{}, nil
-	}
-	c := r.counts
-	reply := append(cursorReply(cur, "firstBatch", docs, nil, true),
-		bson.E{Key: "nErrors", Value: value.Int(c.errors)}, bson.E{Key: "nInserted", Value: value.Int(c.inserted)}, bson.E{Key: "nMatched", Value: value.Int(c.matched)},
-		bson.E{Key: "nModified", Value: value.Int(c.modified)}, bson.E{Key: "nUpserted", Value: value.Int(c.upserted)}, bson.E{Key: "nDeleted", Value: value.Int(c.deleted)})
-	return append(append(reply, r.retriedFields()...), d.opTime(s.req)...), nil
+	return err
 }
 
 // operations reads the namespaces, and the operations without what each asks for.
@@ -77,7 +79,7 @@ func (r *bulk) operations() []*args {
 		ns, _ := value.Field(info, "ns")
 		str, ok := ns.(string)
 		if !ok {
-			a.fail(command.Errorf(command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field"))
+			a.failf(command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		}
 		db, coll, _ := strings.Cut(str, ".")
 		a.checkName(db, coll)
@@ -87,14 +89,14 @@ func (r *bulk) operations() []*args {
 	for i, v := range list {
 		op, ok := v.(bson.D)
 		if !ok || len(op) == 0 {
-			a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v)))
+			a.failf(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 			break
 		}
 		switch n, ok := value.Whole(op[0].Value); {
 		case op[0].Key != "insert" && op[0].Key != "update" && op[0].Key != "delete":
-			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key))
+			a.failf(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
 		case !ok || n < 0 || n >= int64(len(r.targets)):
-			a.fail(command.Errorf(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op)))
+			a.failf(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
 		ops = append(ops, &args{of: "bulkWrite.ops", doc: op})
 	}

@@ -13,7 +13,6 @@ import (
 
 // stream is the source of a change stream: it reads the log from a place on.
 type stream struct {
-	s    *scope
 	d    *Data
 	wire int
 	// What it watches: a collection, a database (coll empty) or all (db empty).
@@ -23,11 +22,9 @@ type stream struct {
 	fullDocument string
 	before       string
 	expanded     bool
-	splits       bool // events that are too large come in fragments
 	// next is the sequence number to read next, after what has been given.
 	next    int64
-	skip    int32  // 1: of the entry at next, only the invalidation is left
-	after   string // of the entry at next, what follows the fragment with this token is left
+	skip    bool // of the entry at next, only the invalidation is left
 	token   token
 	pending []bson.Raw // events read and not given
 	tokens  []token
@@ -37,102 +34,71 @@ type stream struct {
 
 const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
 
-// changeStream opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
-func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
-	name, list := g.name, g.list[1:]
-	if !d.logged() {
-		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
-	}
-	if s.txn != nil {
-		return nil, command.Errorf(command.CodeOperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
-	}
+// watch opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
+func (g *aggregation) watch(arg any) (bson.D, error) {
+	s := g.s
 	doc, ok := arg.(bson.D)
-	if !ok {
+	switch {
+	case !s.d.logged():
+		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
+	case s.txn != nil:
+		return nil, command.Errorf(command.CodeOperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
+	case !ok:
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	if err := unknown("$changeStream.", append(bson.D{{}}, doc...)[1:], streamFields); err != nil {
-		return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
-	}
-	if err := tooNew(s.req, "$changeStream", doc); err != nil {
-		return nil, err
-	}
-	o := &args{of: "$changeStream", doc: doc}
-	st := &stream{s: s, d: d, wire: wire(s.req), db: s.req.DB, coll: name,
-		fullDocument: o.str("fullDocument"), before: o.str("fullDocumentBeforeChange"), expanded: o.flag("showExpandedEvents")}
-	if o.err != nil {
-		return nil, o.err
-	}
-	switch st.fullDocument {
-	case "", "default", "updateLookup", "whenAvailable", "required":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", st.fullDocument)
-	}
-	switch st.before {
-	case "", "off", "whenAvailable", "required":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", st.before)
-	}
-	if o.flag("allChangesForCluster") {
-		if name != "" || s.req.DB != "admin" {
-			return nil, command.Errorf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+	a := &args{of: "$changeStream", doc: doc}
+	for _, e := range doc {
+		if !strings.Contains(streamFields, " "+e.Key+" ") {
+			a.failf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
 		}
+	}
+	a.fail(tooNew(s.req, a.of, doc))
+	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
+		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
+	switch all := a.flag("allChangesForCluster"); {
+	case all && (g.name != "" || st.db != "admin"):
+		a.failf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+	case all:
 		st.db = ""
-	} else if s.req.DB == "admin" || s.req.DB == "config" || s.req.DB == "local" {
-		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", s.req.DB)
-	} else if strings.HasPrefix(name, "system.") {
-		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
+	case internalDB(st.db):
+		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
+	case strings.HasPrefix(g.name, "system."):
+		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
-	for i, item := range list {
-		stage, _ := item.(bson.D)
-		if len(stage) == 0 {
-			continue
-		}
-		if stage[0].Key == "$changeStreamSplitLargeEvent" {
-			if st.splits = i+1 == len(list); !st.splits {
-				return nil, command.Errorf(7182802, "$changeStreamSplitLargeEvent must be the last stage in the pipeline")
-			}
-		}
-		switch stage[0].Key {
-		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith", "$redact", "$unset", "$changeStreamSplitLargeEvent":
-		default:
-			if _, err := pipeline.Compile(bson.A{stage}, g.opts); err != nil {
-				return nil, err
-			}
-			return nil, command.Errorf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
+	list := g.list[1:]
+	for _, item := range list {
+		if name := item.(bson.D)[0].Key; name != "$match" && !pipeline.Transforms(name) {
+			a.failf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 		}
 	}
 	var err error
-	if st.pipeline, err = pipeline.Compile(list, g.opts); err != nil {
-		return nil, err
-	}
-	if c := d.viewOf(s.req.DB, name); c {
-		return nil, command.Errorf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
-	}
-	if err := st.start(o); err != nil {
-		return nil, err
-	}
-	cur, batch, extra, err := s.open(g.ns, g.ns, st, g.batchSize, false, true)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, extra, false), nil
-}
-
-func (d *Data) viewOf(db, name string) bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	c := d.collection(db, name)
-	return c != nil && c.isView()
-}
-
-func unknownKey(doc bson.D, fields string) string {
-	for _, e := range doc {
-		if !strings.Contains(fields, " "+e.Key+" ") {
-			return e.Key
+	st.pipeline, err = pipeline.Compile(list, g.opts)
+	a.fail(err)
+	s.d.reading(func() {
+		if c := s.d.collection(s.req.DB, g.name); c != nil && c.isView() {
+			a.failf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 		}
+	})
+	if a.err == nil {
+		a.fail(st.start(a))
 	}
-	return ""
+	if a.err != nil {
+		return nil, a.err
+	}
+	return s.open(g.ns, st, cursorOptions{size: g.batchSize, await: true})
 }
+
+// enum is a string field that is empty or one of these values.
+func (a *args) enum(key string, values ...string) string {
+	v := a.str(key)
+	if v != "" && !slices.Contains(values, v) {
+		a.failf(command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
+	}
+	return v
+}
+
+// internalDB reports whether a database is the server's own.
+func internalDB(name string) bool { return name == "admin" || name == "config" || name == "local" }
 
 // start finds the place in the log that a stream begins at.
 func (st *stream) start(o *args) error {
@@ -154,7 +120,7 @@ func (st *stream) start(o *args) error {
 			o.wrong("startAtOperationTime", v, "timestamp")
 			return o.err
 		}
-		if value.CompareTimestamps(ts, d.oplog.from) < 0 {
+		if ts.Compare(d.oplog.from) < 0 {
 			return historyLost()
 		}
 		st.next = d.oplog.seek(ts, false)
@@ -187,7 +153,7 @@ func historyLost() error {
 func (st *stream) resumeFrom(t token) error {
 	d := st.d
 	st.token = t
-	if value.CompareTimestamps(t.ts, d.oplog.from) < 0 {
+	if t.ts.Compare(d.oplog.from) < 0 {
 		return historyLost()
 	}
 	if t.highWater {
@@ -202,13 +168,9 @@ func (st *stream) resumeFrom(t token) error {
 		}
 		if e.txnIndex == t.index {
 			st.next = seq + 1
-			switch {
-			case !t.invalidate && st.invalidates(e):
+			if !t.invalidate && st.invalidates(e) {
 				// The invalidation itself comes next.
-				st.next = seq
-				st.skip = 1
-			case st.splits && !t.invalidate:
-				st.next, st.after = seq, t.text
+				st.next, st.skip = seq, true
 			}
 			return nil
 		}
@@ -217,7 +179,7 @@ func (st *stream) resumeFrom(t token) error {
 
 // seek is the first entry at a time or, if after is set, later than it.
 func (o *oplog) seek(ts bson.Timestamp, after bool) int64 {
-	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return value.CompareTimestamps(e.ts, ts) })
+	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return e.ts.Compare(ts) })
 	if found && after {
 		for i < len(o.entries) && o.entries[i].ts == ts {
 			i++
@@ -239,7 +201,7 @@ func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
 	st.tokens = st.tokens[len(docs):]
 	st.pending = rest
 	if len(rest) == 0 && len(docs) > 0 {
-		if last := tokens[len(tokens)-1]; value.CompareTimestamps(last.ts, st.token.ts) >= 0 {
+		if last := tokens[len(tokens)-1]; last.ts.Compare(st.token.ts) >= 0 {
 			st.token = last
 		}
 	} else if len(docs) > 0 {
@@ -274,8 +236,8 @@ func (st *stream) fill() error {
 		e := &entries[i]
 		st.next++
 		skip := st.skip
-		st.skip = 0
-		if skip == 0 {
+		st.skip = false
+		if !skip {
 			if err := st.add(e, false); err != nil {
 				return err
 			}
@@ -286,7 +248,7 @@ func (st *stream) fill() error {
 		}
 	}
 	// Nothing of interest up to now: that is where to resume.
-	if value.CompareTimestamps(now, st.token.ts) > 0 {
+	if now.Compare(st.token.ts) > 0 {
 		st.token = token{ts: now, highWater: true}
 	}
 	return nil
@@ -294,7 +256,7 @@ func (st *stream) fill() error {
 
 // concerns reports whether an entry is of a namespace that the stream watches.
 func (st *stream) concerns(e *entry) bool {
-	if e.db == "config" || e.db == "local" || e.db == "admin" || strings.HasPrefix(e.coll, "system.") {
+	if internalDB(e.db) || strings.HasPrefix(e.coll, "system.") {
 		return false
 	}
 	if st.db == "" {
@@ -331,8 +293,6 @@ func expandedKind(k opKind) bool {
 
 // add appends the event of an entry, as the pipeline leaves it.
 func (st *stream) add(e *entry, invalidate bool) error {
-	after := st.after
-	st.after = ""
 	if !st.concerns(e) || expandedKind(e.kind) && !st.expanded {
 		return nil
 	}
@@ -355,60 +315,19 @@ func (st *stream) add(e *entry, invalidate bool) error {
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
-		if raw := value.Encode(doc); len(raw) <= maxEvent {
-			st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
-			continue
+		raw := value.Encode(doc)
+		if len(raw) > maxEvent {
+			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
+			failed.Labels = []string{"NonResumableChangeStreamError"}
+			return failed
 		}
-		if err := st.split(doc, t); err != nil {
-			return err
-		}
-	}
-	if after != "" { // also where the event was not split, which its only token says
-		given := slices.IndexFunc(st.tokens, func(t token) bool { return t.String() == after }) + 1
-		if given == 0 {
-			given = len(st.tokens)
-		}
-		st.pending, st.tokens = st.pending[given:], st.tokens[given:]
+		st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
 	}
 	return nil
 }
 
 // maxEvent is the size of the largest event.
 const maxEvent = maxDocument + 16*1024
-
-// split adds an event that is too large: in fragments, small fields first, if the
-// stream asks for them.
-func (st *stream) split(doc bson.D, t token) error {
-	id, _ := value.Field(doc, "_id")
-	head := func(i, n int) bson.D {
-		t.fragment = int32(i)
-		return bson.D{{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-			{Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: int32(i)}, {Key: "of", Value: int32(n)}}}}
-	}
-	size := func(d bson.D) int { return len(value.Encode(d)) }
-	fields := slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { return value.Equal(e.Value, id) && e.Key == "_id" })
-	slices.SortStableFunc(fields, func(a, b bson.E) int { return size(bson.D{a}) - size(bson.D{b}) })
-	var fragments []bson.D
-	full := maxEvent
-	for _, f := range fields {
-		n, first := size(bson.D{f}), size(head(1<<20, 1<<20))
-		if !st.splits || first+n > maxEvent {
-			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", size(doc), size(doc), maxEvent)
-			failed.Labels = []string{"NonResumableChangeStreamError"}
-			return failed
-		}
-		if full+n > maxEvent {
-			fragments, full = append(fragments, nil), first
-		}
-		full += n
-		fragments[len(fragments)-1] = append(fragments[len(fragments)-1], f)
-	}
-	for i, f := range fragments {
-		st.pending = append(st.pending, value.Encode(append(head(i+1, len(fragments)), f...)))
-		st.tokens = append(st.tokens, t)
-	}
-	return nil
-}
 
 var eventNames = map[opKind]string{
 	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",
@@ -422,16 +341,15 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		name = "invalidate"
 	}
 	var key bson.D
-	data := e.post
+	data := e.new
 	if e.kind == opDelete {
-		data = e.pre
+		data = e.old
 	}
 	var doc bson.D
 	if data != nil && !invalidate {
-		doc = value.Must(data)
+		doc = data.doc
 		id, _ := value.Field(doc, "_id")
 		key = bson.D{{Key: "_id", Value: id}}
-		t.key = key
 	}
 	if e.kind == opDropDatabase {
 		t.uuid = nil
@@ -470,17 +388,19 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		out = append(out, full...)
 	}
 	out = append(out, bson.E{Key: "ns", Value: ns})
+	var to bson.E
 	if e.kind == opRename {
 		db, coll, _ := strings.Cut(e.to, ".")
-		out = append(out, bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}})
+		to = bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}
+		out = append(out, to)
 	}
 	if key != nil {
 		out = append(out, bson.E{Key: "documentKey", Value: key})
 	}
 	if e.kind == opUpdate {
-		d := difference(value.Must(e.pre), doc)
+		d := difference(e.old.doc, doc)
 		if st.expanded {
-			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(value.Must(e.pre), doc, d)})
+			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(e.old.doc, doc, d)})
 		}
 		out = append(out, bson.E{Key: "updateDescription", Value: d})
 	}
@@ -488,8 +408,7 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		out = append(out, bson.E{Key: "nsType", Value: e.nsType})
 	}
 	if e.kind == opRename && st.expanded {
-		db, coll, _ := strings.Cut(e.to, ".")
-		what := bson.D{{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}}
+		what := bson.D{to}
 		if e.dropped != nil {
 			what = append(what, bson.E{Key: "dropTarget", Value: *e.dropped})
 		}
@@ -498,55 +417,42 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 	if e.detail != nil && st.expanded {
 		out = append(out, bson.E{Key: "operationDescription", Value: e.detail})
 	}
-	switch e.kind {
-	case opUpdate, opReplace, opDelete:
-		pre, err := st.preImage(e)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, pre...)
+	if e.old == nil {
+		return out, nil
 	}
-	return out, nil
+	pre, err := image("fullDocumentBeforeChange", st.before, e.preimages, e.old.doc,
+		"pre-image for all update, delete and replace events, but the pre-image")
+	return append(out, pre...), err
 }
 
 // updated is the document of an update event, as far as the stream asks for
 // it.
 func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
-	switch st.fullDocument {
-	case "updateLookup":
-		var now any
-		st.d.reading(func() {
-			if c := st.d.collection(e.db, e.coll); c != nil {
-				if r := c.find(e.rid); r != nil {
-					now = r.doc()
-				}
-			}
-		})
-		return bson.D{{Key: "fullDocument", Value: now}}, nil
-	case "whenAvailable", "required":
-		if e.preimages {
-			return bson.D{{Key: "fullDocument", Value: doc}}, nil
-		}
-		if st.fullDocument == "required" {
-			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a post-image for all update events, but the post-image was not found for event")
-		}
-		return bson.D{{Key: "fullDocument", Value: nil}}, nil
+	if st.fullDocument != "updateLookup" {
+		return image("fullDocument", st.fullDocument, e.preimages, doc, "post-image for all update events, but the post-image")
 	}
-	return nil, nil
+	var now any
+	st.d.reading(func() {
+		if c := st.d.collection(e.db, e.coll); c != nil {
+			if r := c.find(e.new.rid); r != nil {
+				now = r.doc
+			}
+		}
+	})
+	return bson.D{{Key: "fullDocument", Value: now}}, nil
 }
 
-func (st *stream) preImage(e *entry) (bson.D, error) {
-	switch st.before {
-	case "whenAvailable", "required":
-		if e.preimages {
-			return bson.D{{Key: "fullDocumentBeforeChange", Value: value.Must(e.pre)}}, nil
-		}
-		if st.before == "required" {
-			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")
-		}
-		return bson.D{{Key: "fullDocumentBeforeChange", Value: nil}}, nil
+// image is a field with the document before or after a write, which is there if the collection keeps images.
+func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, error) {
+	switch {
+	case mode != "whenAvailable" && mode != "required":
+		return nil, nil
+	case kept:
+		return bson.D{{Key: field, Value: doc}}, nil
+	case mode == "required":
+		return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a %s was not found for event", what)
 	}
-	return nil, nil
+	return bson.D{{Key: field, Value: nil}}, nil
 }
 
 // ambiguous are the paths of an update whose text is ambiguous: field

@@ -20,9 +20,9 @@ func clusteredIndex(a *args) bson.D {
 	c.need("unique")
 	switch {
 	case !c.flag("unique"):
-		c.fail(command.Errorf(5979700, "The clusteredIndex option requires unique: true to be specified"))
+		c.failf(5979700, "The clusteredIndex option requires unique: true to be specified")
 	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
-		c.fail(command.Errorf(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}"))
+		c.failf(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
 	}
 	if name == "" {
 		name = "_id_"

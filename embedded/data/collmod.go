@@ -10,61 +10,48 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
-	name := a.name()
+// collMod changes the options of a collection, or an index.
+func collMod(s *scope, a *args) action {
+	name, d := a.name(), s.d
 	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
-	validator := a.document("validator")
-	images := a.document("changeStreamPreAndPostImages")
+	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(s.req, a)
 	a.checkName(s.req.DB, name)
-	if a.err != nil {
-		return nil, a.err
-	}
-	var f *query.Filter
-	var err error
-	if len(validator) > 0 {
-		if f, err = d.compileValidator(validator); err != nil {
-			return nil, err
-		}
-	}
-	reply := bson.D{}
-	err = s.locked(func() error {
-		c := d.collection(s.req.DB, name)
-		if c == nil {
-			return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
-		}
-		// Readers may hold the collection: another takes its place.
-		next := *c
-		if index != nil {
-			for k := range d.locks {
-				if k.ns == c.ns() {
+	validator := a.filter("validator", query.Options{})
+	return func() (bson.D, error) {
+		reply := bson.D{}
+		err := s.locked(func() error {
+			c := d.collection(s.req.DB, name)
+			if c == nil {
+				return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
+			}
+			// Readers may hold the collection: another takes its place.
+			next := *c
+			if index != nil {
+				if d.lockedIn(c.db, c.name) {
 					return errBlocked
 				}
+				var err error
+				if reply, err = index.apply(&next); err != nil {
+					return err
+				}
 			}
-			var err error
-			if reply, err = index.apply(&next); err != nil {
-				return err
+			next.options = slices.Clone(c.options)
+			for _, e := range a.doc[1:] {
+				switch e.Key {
+				case "validator", "validationLevel", "validationAction", "expireAfterSeconds", "changeStreamPreAndPostImages":
+					next.options = value.Set(next.options, e.Key, e.Value)
+				}
 			}
-		}
-		d.substitute(c, &next)
-		c = &next
-		c.options = slices.Clone(c.options)
-		for _, e := range a.doc[1:] {
-			switch e.Key {
-			case "validator":
-				c.validator = f
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "validationLevel", "validationAction", "expireAfterSeconds":
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "changeStreamPreAndPostImages":
-				c.options = value.Set(c.options, e.Key, images)
+			if a.has("validator") {
+				next.validator = validator
 			}
-		}
-		d.log(entry{ts: d.tick(), kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
-		s.writes = true
-		return nil
-	})
-	return d.onShard(s, reply, err)
+			d.substitute(c, &next)
+			s.changed(entry{kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
+			return nil
+		})
+		return s.onShard(reply, err)
+	}
 }
 
 // indexChange is what the field index of collMod asks for.
@@ -89,13 +76,13 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	}
 	switch {
 	case x.has("name") && x.has("keyPattern"):
-		x.fail(command.Errorf(command.CodeInvalidOptions, "Cannot specify both key pattern and name."))
+		x.failf(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
 	case !x.has("name") && !x.has("keyPattern"):
-		x.fail(command.Errorf(command.CodeInvalidOptions, "Must specify either index name or key pattern."))
+		x.failf(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
 	case ch.prepare == nil && !x.has("unique"):
-		x.fail(command.Errorf(command.CodeInvalidOptions, "no unique or prepareUnique field"))
+		x.failf(command.CodeInvalidOptions, "no unique or prepareUnique field")
 	case ch.prepare == nil && !ch.unique:
-		x.fail(command.Errorf(command.CodeBadValue, "Cannot make index non-unique"))
+		x.failf(command.CodeBadValue, "Cannot make index non-unique")
 	}
 	return ch
 }
@@ -133,7 +120,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		y.unique = true
 		y = *y.fresh()
 		for _, r := range c.docs {
-			for _, k := range y.keys(r.doc()) {
+			for _, k := range y.keys(r.doc) {
 				y.entries[value.Key(bson.A(k))] = r
 			}
 		}
@@ -155,7 +142,7 @@ func (x *index) violations(docs []*record) bson.A {
 	holders := map[string]bson.A{}
 	var shared []string
 	for _, r := range docs {
-		doc := r.doc()
+		doc := r.doc
 		for _, k := range x.keys(doc) {
 			key := value.Key(bson.A(k))
 			id, _ := value.Field(doc, "_id")

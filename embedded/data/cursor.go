@@ -23,12 +23,10 @@ const (
 // cursor is an open cursor. It belongs to the server that opened it.
 type cursor struct {
 	id      int64
-	ns      string // as replies name it
-	coll    string
+	ns      string
 	server  string
 	session string
 	txn     int64 // -1 outside of transactions
-	command string
 	source  source
 	// style is how this server orders the fields of replies.
 	idFirst bool
@@ -85,36 +83,45 @@ func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 	return docs, nil
 }
 
+// cursorOptions say how a cursor is opened.
+type cursorOptions struct {
+	size    int64 // of the first batch
+	single  bool  // there is no other
+	await   bool  // for data that comes later
+	idFirst bool  // how the server orders the fields of the reply
+}
+
 // open gives the first batch of a source and keeps the cursor if more is to
 // come.
-func (s *scope) open(ns, coll string, src source, size int64, single, await bool) (*cursor, []bson.Raw, bson.D, error) {
-	docs, done, err := src.batch(size)
+func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
+	docs, done, err := src.batch(o.size)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	c := &cursor{ns: ns, coll: coll, source: src, killed: make(chan struct{}), txn: -1, await: await}
+	c := &cursor{ns: ns, source: src, killed: make(chan struct{}), txn: -1, await: o.await}
 	extra := src.extra()
-	if done || single {
-		return c, docs, extra, nil
+	if !done && !o.single {
+		s.keepCursor(c)
 	}
-	c.server = address(s.req)
-	c.command = s.req.Row.Name
+	return cursorReply(c, "firstBatch", docs, extra, o.idFirst), nil
+}
+
+func (s *scope) keepCursor(c *cursor) {
+	c.server, c.idFirst, c.lasts = address(s.req), mongos(s.req), s.lasting
 	if s.req.LSID != nil {
 		c.session = sessionKey(s.req.LSID)
 	}
 	if s.txn != nil {
 		c.txn = s.txn.number
 	}
-	c.idFirst = mongos(s.req)
 	s.d.cursorMu.Lock()
+	defer s.d.cursorMu.Unlock()
 	for c.id == 0 || s.d.cursors[c.id] != nil {
 		c.id = newCursorID()
 	}
-	c.used, c.lasts = s.d.opts.Now(), s.lasting
+	c.used = time.Now()
 	s.d.forgetCursors(c.used)
 	s.d.cursors[c.id] = c
-	s.d.cursorMu.Unlock()
-	return c, docs, extra, nil
 }
 
 // forgetCursors drops those that have been idle for too long, now and then. The caller holds
@@ -160,11 +167,7 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 
 // list is the reply of a command whose result is all there.
 func (s *scope) list(ns string, docs []bson.Raw, size int64) (bson.D, error) {
-	cur, batch, _, err := s.open(ns, ns, &results{docs: docs, known: true}, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, nil, true), nil
+	return s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true})
 }
 
 func (s *scope) notFound(id int64, ns string) error {
@@ -174,46 +177,43 @@ func (s *scope) notFound(id int64, ns string) error {
 	return command.Errorf(command.CodeCursorNotFound, "cursor id %d not found", id)
 }
 
-func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
+// getMore gives the next batch of a cursor.
+func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
 	if !ok {
-		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+		a.failf(command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
 	}
-	coll := a.str("collection")
-	size := a.number("batchSize", -1)
-	maxTime := a.number("maxTimeMS", 0)
+	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
 	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
 	a.need("collection")
-	if a.err != nil {
-		return nil, a.err
-	}
 	if a.has("batchSize") && size < 0 {
-		return nil, command.Errorf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+		a.failf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	}
 	if size == 0 {
 		size = -1
 	}
-	c, err := d.checkOut(s, id, s.req.DB+"."+coll, maxTime > 0)
-	if err != nil {
-		return nil, err
+	return func() (bson.D, error) {
+		c, err := d.checkOut(s, id, s.req.DB+"."+coll, maxTime > 0)
+		if err != nil {
+			return nil, err
+		}
+		ended := true // unless batch says otherwise
+		defer func() { d.checkIn(c, ended) }()
+		_, s.req.Watches = c.source.(*stream)
+		if err := struck(s.req); err != nil {
+			return nil, err
+		}
+		docs, done, err := d.next(s.req.Context, c, size, maxTime)
+		ended = done || err != nil && !isInterrupt(err)
+		if err != nil {
+			return nil, err
+		}
+		reply := &cursor{id: c.id, ns: c.ns}
+		if done {
+			reply.id = 0
+		}
+		return cursorReply(reply, "nextBatch", docs, c.source.extra(), c.idFirst), nil
 	}
-	ended := true // unless batch says otherwise
-	defer func() { d.checkIn(c, ended) }()
-	_, s.req.Watches = c.source.(*stream)
-	if err := struck(s.req); err != nil {
-		return nil, err
-	}
-	docs, done, err := d.next(s.req.Context, c, size, maxTime)
-	ended = done || err != nil && !isInterrupt(err)
-	if err != nil {
-		return nil, err
-	}
-	extra := c.source.extra()
-	reply := &cursor{id: c.id, ns: c.ns}
-	if done {
-		reply.id = 0
-	}
-	return cursorReply(reply, "nextBatch", docs, extra, c.idFirst), nil
 }
 
 // checkOut takes a cursor for a getMore, if the request may have it.
@@ -224,8 +224,8 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 	switch {
 	case c == nil || c.server != address(s.req):
 		return nil, s.notFound(id, ns)
-	case c.coll != ns:
-		return nil, command.Errorf(command.CodeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
+	case c.ns != ns:
+		return nil, command.Errorf(command.CodeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	case c.busy:
 		return nil, command.Errorf(command.CodeCursorInUse, "cursor id %d is already in use", id)
 	case c.session != "" && s.req.LSID == nil:
@@ -236,7 +236,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 		return nil, command.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, sessionText(sessionKey(s.req.LSID)))
 	case c.txn >= 0 && s.txn == nil:
 		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
-	case limited && !c.await && d.strictMaxTime(s.req):
+	case limited && !c.await && wire(s.req) < wire44: // later versions accept it
 		return nil, command.Errorf(command.CodeBadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.busy = true
@@ -247,7 +247,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 func (d *Data) checkIn(c *cursor, ended bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
-	c.busy, c.used = false, d.opts.Now()
+	c.busy, c.used = false, time.Now()
 	if ended {
 		delete(d.cursors, c.id)
 	}
@@ -266,12 +266,6 @@ func struck(req *command.Request) error {
 	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 }
 
-// strictMaxTime reports that maxTimeMS is refused on ordinary cursors; 4.4 and
-// later accept it.
-func (d *Data) strictMaxTime(req *command.Request) bool {
-	return req.Server != nil && req.Server.Wire > 0 && req.Server.Wire < 9
-}
-
 func isInterrupt(err error) bool {
 	e, ok := err.(*command.Error)
 	return ok && (e.Code == command.CodeInterrupted)
@@ -284,63 +278,58 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	if maxTime > 0 {
 		wait = time.Duration(maxTime) * time.Millisecond
 	}
-	var timer *time.Timer
+	var timeout <-chan time.Time
 	for {
 		var changed <-chan struct{}
 		d.reading(func() { changed = d.changed })
 		docs, done, err := c.source.batch(size)
 		if err != nil || done || len(docs) > 0 || !c.await {
-			if timer != nil {
-				timer.Stop()
-			}
 			return docs, done, err
 		}
-		if timer == nil {
-			timer = time.NewTimer(wait)
+		if timeout == nil {
+			timeout = time.After(wait)
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-timeout:
 			return nil, false, nil
 		case <-c.killed:
-			timer.Stop()
 			return nil, true, command.Errorf(command.CodeCursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, false, interrupted()
 		}
 	}
 }
 
-func (d *Data) killCursors(s *scope, a *args) (bson.D, error) {
+// killCursors closes cursors.
+func killCursors(s *scope, a *args) action {
 	a.only(" cursors ")
-	ids := a.array("cursors")
-	ns := s.req.DB + "." + a.name()
+	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
 	a.need("cursors")
-	if a.err != nil {
-		return nil, a.err
-	}
-	killed, missing := bson.A{}, bson.A{}
-	d.cursorMu.Lock()
-	defer d.cursorMu.Unlock()
 	for _, v := range ids {
-		id, ok := v.(int64)
-		if !ok {
-			return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
+		if _, ok := v.(int64); !ok {
+			a.failf(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
 		}
-		c := d.cursors[id]
-		if c == nil || c.server != address(s.req) || c.coll != ns {
-			missing = append(missing, id)
-			continue
-		}
-		delete(d.cursors, id)
-		c.kill()
-		killed = append(killed, id)
 	}
-	return bson.D{
-		{Key: "cursorsKilled", Value: killed}, {Key: "cursorsNotFound", Value: missing},
-		{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
-	}, nil
+	return func() (bson.D, error) {
+		killed, missing := bson.A{}, bson.A{}
+		d.cursorMu.Lock()
+		defer d.cursorMu.Unlock()
+		for _, v := range ids {
+			c := d.cursors[v.(int64)]
+			if c == nil || c.server != address(s.req) || c.ns != ns {
+				missing = append(missing, v)
+				continue
+			}
+			delete(d.cursors, c.id)
+			c.kill()
+			killed = append(killed, v)
+		}
+		return bson.D{
+			{Key: "cursorsKilled", Value: killed}, {Key: "cursorsNotFound", Value: missing},
+			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
+		}, nil
+	}
 }
 
 // CursorCount is the number of open cursors of a server, all servers if the

@@ -33,8 +33,6 @@ type Options struct {
 	ShardName, ShardHost string
 	// NoShard leaves config.shards empty: shards are added by command.
 	NoShard bool
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 	// NoScripting refuses what needs a script engine.
 	NoScripting bool
 }
@@ -67,9 +65,6 @@ type Data struct {
 
 // New is the data of a deployment, empty.
 func New(opts Options) *Data {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
 	if opts.ShardName == "" {
 		opts.ShardName = "s0"
 	}
@@ -104,9 +99,9 @@ func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 // Every reply has it, so that it waits for no one: while something is written, the no-op
 // can wait.
 func (d *Data) OperationTime() bson.Timestamp {
-	if uint32(d.opts.Now().Unix()) >= d.clock.time().T+10 && d.mu.TryLock() {
+	if uint32(time.Now().Unix()) >= d.clock.time().T+10 && d.mu.TryLock() {
 		defer d.mu.Unlock()
-		if uint32(d.opts.Now().Unix()) >= d.clock.time().T+10 {
+		if uint32(time.Now().Unix()) >= d.clock.time().T+10 {
 			return d.tick()
 		}
 	}
@@ -190,7 +185,7 @@ func (d *Data) EndTerm(term int64) {
 
 // tick advances the clock and returns the new time. The caller holds mu.
 func (d *Data) tick() bson.Timestamp {
-	now := uint32(d.opts.Now().Unix())
+	now := uint32(time.Now().Unix())
 	return d.clock.next(func(t bson.Timestamp) bson.Timestamp {
 		t = latest(t, d.heard.time())
 		if now > t.T {

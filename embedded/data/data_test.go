@@ -158,8 +158,8 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 	b := replicaSet(t)
 	req, err := b.request(ext(t, inSession(`{"insert":"c",BEGIN(1,1)}`)))
 	testkit.Check(t, err)
-	s, err := b.d.begin(req)
-	testkit.Check(t, err)
+	s := &scope{d: b.d, req: req}
+	testkit.Check(t, s.begin())
 	b.d.KillSessions(nil)
 	err = s.locked(func() error {
 		t.Error("a write ran in a transaction that was gone")
@@ -168,7 +168,7 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 	if c := codeOf(nil, err); c != 251 {
 		t.Errorf("the write: %v, want NoSuchTransaction", err)
 	}
-	if _, err = b.d.inTransaction(s, bson.D{{Key: "n", Value: int32(1)}}, nil); codeOf(nil, err) != 251 {
+	if _, err = s.inTransaction(bson.D{{Key: "n", Value: int32(1)}}, nil); codeOf(nil, err) != 251 {
 		t.Errorf("its end: %v, want NoSuchTransaction", err)
 	}
 }
@@ -247,7 +247,7 @@ func TestPanicKeepsNoLock(t *testing.T) {
 		"reading":  func(d *Data) { d.reading(fails) },
 		"changing": func(d *Data) { d.changing(fails) },
 		"attempt": func(d *Data) {
-			_ = (&scope{d: d, req: new(command.Request)}).locked(func() error { fails(); return nil })
+			_ = (&scope{d: d, req: &command.Request{Server: new(command.Server)}}).locked(func() error { fails(); return nil })
 		},
 		"kill some": func(d *Data) { d.killCursorsOf(func(string) bool { fails(); return false }) },
 	} {

@@ -13,60 +13,56 @@ type modify struct {
 	remove, wantsNew bool
 }
 
-func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
+// findAndModify is the command of that name.
+func findAndModify(s *scope, a *args) action {
 	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
-	name := a.name()
 	m := &modify{remove: a.flag("remove"), wantsNew: a.flag("new")}
-	w := a.write(updating, a.let(d), "query", "update", "")
-	w.db, w.coll, w.findAndModify, w.request = s.req.DB, name, m, a.doc
-	fields, b := a.document("fields"), newBatch(a)
-	a.checkName(s.req.DB, name)
-	if a.err != nil {
-		return nil, a.err
-	}
+	w := a.write(updating, a.let(), "query", "update", "")
+	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.name(), m, a.doc
+	fields, b := a.document("fields"), newBatch(s, a, nil)
+	a.checkName(w.db, w.coll)
 	switch has := a.has("update"); {
 	case m.remove && has:
-		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
+		a.failf(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
 	case m.remove && w.upsert:
-		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
+		a.failf(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
 	case m.remove && m.wantsNew:
-		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+		a.failf(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case !m.remove && !has:
-		return nil, command.Errorf(command.CodeFailedToParse, "Either an update or remove=true must be specified")
+		a.failf(command.CodeFailedToParse, "Either an update or remove=true must be specified")
 	case m.remove:
 		w.kind = deleting
 	}
-	proj, err := query.CompileProjection(fields, query.Options{Now: d.opts.Now(), Let: w.let, Collation: w.collation})
-	if err != nil {
-		return nil, err
-	}
-	b.s = s
-	st, err := b.once(0, w)
-	if err != nil {
-		return nil, err
-	}
-	last := bson.D{{Key: "n", Value: value.Int(st.n)}}
-	if !m.remove {
-		last = append(last, bson.E{Key: "updatedExisting", Value: st.n > 0 && !st.inserted()})
-	}
-	if st.inserted() {
-		last = append(last, bson.E{Key: "upserted", Value: st.upserted})
-	}
-	raw := st.pre
-	if m.wantsNew {
-		raw = st.post
-	}
-	var result any
-	if raw != nil {
-		if result, err = proj.Apply(value.Must(raw)); err != nil {
+	proj, err := query.CompileProjection(fields, query.Options{Let: w.let, Collation: w.collation})
+	a.fail(err)
+	return func() (bson.D, error) {
+		st, err := b.once(0, w)
+		if err != nil {
 			return nil, err
 		}
+		last := bson.D{{Key: "n", Value: value.Int(st.n)}}
+		if !m.remove {
+			last = append(last, bson.E{Key: "updatedExisting", Value: st.n > 0 && !st.inserted()})
+		}
+		if st.inserted() {
+			last = append(last, bson.E{Key: "upserted", Value: st.upserted})
+		}
+		raw := st.pre
+		if m.wantsNew {
+			raw = st.post
+		}
+		var result any
+		if raw != nil {
+			if result, err = proj.Apply(value.Must(raw)); err != nil {
+				return nil, err
+			}
+		}
+		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
+		if b.retriedFields() != nil {
+			out = append(out, bson.E{Key: "retriedStmtId", Value: b.id(0)})
+		}
+		return out, nil
 	}
-	out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
-	if b.retriedFields() != nil {
-		out = append(out, bson.E{Key: "retriedStmtId", Value: b.id(0)})
-	}
-	return out, nil
 }
 
 // repeats refuses the retry of a findAndModify that differs from what was recorded under its number.

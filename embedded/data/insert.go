@@ -86,30 +86,32 @@ func (b *batch) store(db, name string, items []insertion) error {
 	return nil
 }
 
-func (d *Data) insert(req *command.Request, a *args) (action, error) {
+// insertCommand is the command insert.
+func insertCommand(s *scope, a *args) action {
 	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	docs := a.array("documents")
 	a.need("documents")
+	a.fail(checkSize(len(docs)))
 	if a.err != nil {
-		return nil, a.err
+		return nil
 	}
-	if err := checkSize(len(docs)); err != nil {
-		return nil, err
-	}
-	raws, err := req.Body.Lookup("documents").Array().Values()
+	raws, err := s.req.Body.Lookup("documents").Array().Values()
 	if err != nil || len(raws) != len(docs) {
-		return nil, command.Errorf(command.CodeInvalidBSON, "documents is not a valid array")
+		a.failf(command.CodeInvalidBSON, "documents is not a valid array")
 	}
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
 		if !ok {
-			return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			a.failf(command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		}
+		if a.err != nil {
+			return nil
 		}
 		raw, _ := raws[i].DocumentOK()
-		items[i] = newInsertion(req, i, doc, raw)
+		items[i] = newInsertion(s.req, i, doc, raw)
 	}
-	return d.batched(a, func(b *batch, name string) error { return b.insertAll(req.DB, name, items) })
+	return batched(s, a, func(b *batch, name string) error { return b.insertAll(s.req.DB, name, items) })
 }
 
 // withID returns a document whose first field is its _id, with a new one if it has none.

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"time"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -30,8 +32,7 @@ type entry struct {
 	kind      opKind
 	db, coll  string
 	uuid      bson.Binary
-	rid       int64
-	pre, post bson.Raw
+	old, new  *record      // of a document that was written; nil where it did not exist, or does not any more
 	to        string       // rename: the new namespace
 	nsType    string       // create: collection, view or timeseries
 	detail    bson.D       // operationDescription of expanded events
@@ -50,7 +51,15 @@ const (
 )
 
 // bytes is about what an entry takes.
-func (e *entry) bytes() int { return 256 + len(e.pre) + len(e.post) }
+func (e *entry) bytes() int {
+	n := 256
+	for _, r := range []*record{e.old, e.new} {
+		if r != nil {
+			n += len(r.raw)
+		}
+	}
+	return n
+}
 
 // oplog is the log of writes, from which change streams and snapshots read.
 type oplog struct {
@@ -87,7 +96,7 @@ func (d *Data) log(e entry) {
 	if !d.logged() {
 		return
 	}
-	e.wall = bson.NewDateTimeFromTime(d.opts.Now())
+	e.wall = bson.NewDateTimeFromTime(time.Now())
 	d.oplog.append(e)
 }
 
@@ -104,4 +113,11 @@ func (o *oplog) append(e entry) {
 	o.from = o.entries[old-1].ts
 	o.first += int64(old)
 	o.entries = append([]entry(nil), o.entries[old:]...)
+}
+
+// changed logs a change that the command has made. The caller holds mu.
+func (s *scope) changed(e entry) {
+	e.ts = s.d.tick()
+	s.d.log(e)
+	s.writes = true
 }

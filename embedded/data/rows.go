@@ -11,43 +11,42 @@ func (d *Data) rows() []command.Row {
 	mongosOnly := []command.Role{command.Mongos}
 	levels := command.ReadConcernLevels
 	rows := []command.Row{
-		{Name: "insert", Parse: d.parse(d.insert), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
-		{Name: "update", Parse: d.parse(d.update), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
-		{Name: "delete", Parse: d.parse(d.delete), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
-		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.serve(d.findAndModify), Write: true, Retryable: true, Transactional: true, API: "1"},
-		{Name: "bulkWrite", Run: d.serve(d.bulkWrite), Write: true, Retryable: true, Transactional: true, AdminOnly: true, MinWire: 25, API: "1"},
-		{Name: "find", Run: d.serve(d.find), Transactional: true, ReadConcern: levels, API: "1"},
-		{Name: "getMore", Run: d.serve(d.getMore), Transactional: true, OnSecondary: true, ReadConcern: levels, Untimed: true, API: "1"},
-		{Name: "killCursors", Run: d.serve(d.killCursors), Transactional: true, OnSecondary: true, API: "1",
+		{Name: "insert", Parse: d.parse(insertCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
+		{Name: "update", Parse: d.parse(updateCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
+		{Name: "delete", Parse: d.parse(deleteCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
+		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.serve(findAndModify), Write: true, Retryable: true, Transactional: true, API: "1"},
+		{Name: "bulkWrite", Run: d.serve(bulkWrite), Write: true, Retryable: true, Transactional: true, AdminOnly: true, MinWire: 25, API: "1"},
+		{Name: "find", Run: d.serve(find), Transactional: true, ReadConcern: levels, API: "1"},
+		{Name: "getMore", Run: d.serve(getMore), Transactional: true, OnSecondary: true, ReadConcern: levels, Untimed: true, API: "1"},
+		{Name: "killCursors", Run: d.serve(killCursors), Transactional: true, OnSecondary: true, API: "1",
 			NotFirst: "Cannot run killCursors as the first operation in a multi-document transaction."},
-		{Name: "aggregate", Parse: d.parse(d.aggregate), Transactional: true, WriteConcern: true, ReadConcern: levels, API: "1"},
-		{Name: "count", Run: d.serve(d.count), ReadConcern: levels[:4], API: "1"},
-		{Name: "distinct", Run: d.serve(d.distinct), Transactional: true, ReadConcern: levels},
-		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.serve(d.mapReduce), WriteConcern: true,
+		{Name: "aggregate", Parse: d.parse(aggregate), Transactional: true, WriteConcern: true, ReadConcern: levels, API: "1"},
+		{Name: "count", Run: d.serve(count), ReadConcern: levels[:4], API: "1"},
+		{Name: "distinct", Run: d.serve(distinct), Transactional: true, ReadConcern: levels},
+		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.serve(mapReduce), WriteConcern: true,
 			ReadConcern: []string{"local", "available"}, Untimed: true},
-		{Name: "explain", Run: d.serve(d.explain), OnSecondary: true, ReadConcern: levels[:4], API: "1"},
-		{Name: "create", Run: d.serve(d.createCommand), Write: true, Transactional: true, API: "1"},
-		{Name: "drop", Run: d.serve(d.drop), Write: true, API: "1"},
-		{Name: "dropDatabase", Run: d.serve(d.dropDatabase), Write: true, API: "1"},
-		{Name: "createIndexes", Run: d.serve(d.createIndexes), Write: true, Transactional: true, API: "1"},
-		{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Run: d.serve(d.dropIndexes), Write: true, API: "1"},
-		{Name: "listIndexes", Run: d.serve(d.listIndexes), API: "1"},
-		{Name: "listCollections", Run: d.serve(d.listCollections), API: "1"},
-		{Name: "listDatabases", Run: d.serve(d.listDatabases), API: "1"},
-		{Name: "collMod", Run: d.serve(d.collMod), Write: true, API: "1"},
-		{Name: "renameCollection", Run: d.serve(d.renameCollection), Write: true, AdminOnly: true},
-		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.serve(d.collStats)},
-		{Name: "dbStats", Aliases: []string{"dbstats"}, Run: d.serve(d.dbStats)},
+		{Name: "create", Run: d.serve(createCommand), Write: true, Transactional: true, API: "1"},
+		{Name: "drop", Run: d.serve(drop), Write: true, API: "1"},
+		{Name: "dropDatabase", Run: d.serve(dropDatabase), Write: true, API: "1"},
+		{Name: "createIndexes", Run: d.serve(createIndexes), Write: true, Transactional: true, API: "1"},
+		{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Run: d.serve(dropIndexes), Write: true, API: "1"},
+		{Name: "listIndexes", Run: d.serve(listIndexes), API: "1"},
+		{Name: "listCollections", Run: d.serve(listCollections), API: "1"},
+		{Name: "listDatabases", Run: d.serve(listDatabases), API: "1"},
+		{Name: "collMod", Run: d.serve(collMod), Write: true, API: "1"},
+		{Name: "renameCollection", Run: d.serve(renameCollection), Write: true, AdminOnly: true},
+		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.serve(collStats)},
+		{Name: "dbStats", Aliases: []string{"dbstats"}, Run: d.serve(dbStats)},
 		{Name: "commitTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with a commit"},
 		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with an abort"},
-		{Name: "enableSharding", Run: d.serve(d.enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "dropSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "updateSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "checkMetadataConsistency", Run: d.serve(d.checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
-		{Name: "shardCollection", Run: d.serve(d.shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "enableSharding", Run: d.serve(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "createSearchIndexes", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "dropSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "updateSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "checkMetadataConsistency", Run: d.serve(checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
+		{Name: "shardCollection", Run: d.serve(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}
 	for i, row := range rows {
 		if row.Parse != nil {
@@ -57,13 +56,12 @@ func (d *Data) rows() []command.Row {
 	return rows
 }
 
-// run parses and answers.
-func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*command.Request) (bson.D, error) {
-	return func(req *command.Request) (bson.D, error) {
-		do, err := parse(req)
-		if err != nil {
-			return nil, err
-		}
-		return do()
-	}
+// noSearch is what createSearchIndexes, dropSearchIndex and updateSearchIndex return.
+func noSearch(*command.Request) (bson.D, error) { return nil, searchNotEnabled() }
+
+// searchNotEnabled is what a server without Atlas Search says.
+func searchNotEnabled() error {
+	return command.Errorf(command.CodeSearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
+		"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
+		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
 }

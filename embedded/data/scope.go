@@ -23,16 +23,8 @@ func (s *scope) locked(f func() error) error {
 		defer t.Stop()
 		timeout = t.C
 	}
-	s.yields.slept = 0
 	for {
 		changed, err := s.attempt(f)
-		var yield errYield
-		if errors.As(err, &yield) {
-			if err := s.resume(yield); err != nil {
-				return err
-			}
-			continue
-		}
 		if !errors.Is(err, errBlocked) {
 			return err
 		}
@@ -40,13 +32,13 @@ func (s *scope) locked(f func() error) error {
 		var next time.Time
 		s.d.changing(func() { next = s.d.expire() })
 		if !next.IsZero() {
-			expires = time.After(next.Sub(s.d.opts.Now()))
+			expires = time.After(next.Sub(time.Now()))
 		}
 		select {
 		case <-changed:
 		case <-expires:
 		case <-timeout:
-			return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
+			return timedOut()
 		case <-s.req.Context.Done():
 			return interrupted()
 		}
@@ -62,20 +54,17 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	if s.txn != nil && s.txn.state == aborted {
 		return s.d.changed, s.txn.gone()
 	}
-	if s.req.Server != nil && s.req.Server.Term < s.d.term {
+	if s.req.Server.Term < s.d.term {
 		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")
 	}
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
 	began := s.work.from.oplog
-	s.yields.locked, s.yields.left = true, s.yields.slept
-	err = f()
-	s.yields.locked = false
-	if err == nil {
+	if err = f(); err == nil {
 		err = s.commit()
 	}
 	switch {
-	case errors.Is(err, errBlocked), errors.As(err, new(errYield)):
+	case errors.Is(err, errBlocked):
 		s.undo(s.work.from)
 	case err != nil:
 		s.undo(s.work.kept)
@@ -87,17 +76,6 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 		s.d.announce()
 	}
 	return s.d.changed, err
-}
-
-func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
-
-func maxTimeMS(req *command.Request) int64 {
-	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
-	if !ok {
-		return 0
-	}
-	n, _ := value.Whole(v)
-	return n
 }
 
 // collection is a collection as the scope sees it, nil if it does not exist. The
@@ -127,7 +105,7 @@ func (s *scope) records(db, name string) (*collection, []*record) {
 func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	c := s.collection(db, name)
 	if c != nil && c.isView() {
-		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s.%s is a view, not a collection", db, name)
+		return nil, onView(c)
 	}
 	if s.txn == nil {
 		if c == nil && create {
@@ -237,7 +215,7 @@ func (s *scope) hold(c *collection, r *record) error {
 
 func (s *scope) inserted(c *collection, r *record) bool {
 	for _, op := range s.txn.ops {
-		if op.rid == r.rid && op.db == c.db && op.coll == c.name {
+		if op.kind == opInsert && op.new.rid == r.rid && op.db == c.db && op.coll == c.name {
 			return true
 		}
 	}
@@ -246,13 +224,7 @@ func (s *scope) inserted(c *collection, r *record) bool {
 
 // wrote logs a write, at once or with the transaction's commit.
 func (s *scope) wrote(c *collection, kind opKind, old, now *record) {
-	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, preimages: c.preimages()}
-	if old != nil {
-		e.rid, e.pre = old.rid, old.raw
-	}
-	if now != nil {
-		e.rid, e.post = now.rid, now.raw
-	}
+	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, old: old, new: now, preimages: c.preimages()}
 	if s.txn != nil {
 		s.txn.ops = append(s.txn.ops, e)
 		return
@@ -282,8 +254,8 @@ func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 		return err
 	}
 	s.d.nextRID++
-	r := &record{s.d.nextRID, raw}
-	c.add(r, doc)
+	r := newRecord(s.d.nextRID, raw)
+	c.add(r)
 	s.wrote(c, opInsert, nil, r)
 	for c.capped && len(c.docs) > 1 && (c.maxSize > 0 && c.size > c.maxSize || c.maxDocs > 0 && int64(len(c.docs)) > c.maxDocs) {
 		if s.txn == nil {
@@ -315,8 +287,8 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 	if err := s.claim(c, doc, r.rid); err != nil {
 		return nil, err
 	}
-	now := &record{r.rid, raw}
-	c.swap(now, doc)
+	now := newRecord(r.rid, raw)
+	c.swap(now)
 	s.wrote(c, kind, r, now)
 	return raw, nil
 }
@@ -361,24 +333,16 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 	return e
 }
 
-// validationDetails says which rule a document broke, for a rule of one
-// operator as the server does; for others it names the rules alone.
+// validationDetails says which rule a document broke, for the rule of a type as the server does; for
+// others it names the rules alone.
 func validationDetails(rules any, doc bson.D) bson.D {
 	d, _ := rules.(bson.D)
 	if len(d) == 1 {
-		if ops, ok := d[0].Value.(bson.D); ok && len(ops) == 1 {
-			out := bson.D{{Key: "operatorName", Value: ops[0].Key}, {Key: "specifiedAs", Value: d}}
-			v, has := value.Field(doc, d[0].Key)
-			switch {
-			case !has:
-				out = append(out, bson.E{Key: "reason", Value: "field was missing"})
-			case ops[0].Key == "$type":
-				out = append(out, bson.E{Key: "reason", Value: "type did not match"}, bson.E{Key: "consideredValue", Value: v},
-					bson.E{Key: "consideredType", Value: value.TypeName(v)})
-			default:
-				out = append(out, bson.E{Key: "reason", Value: "comparison failed"}, bson.E{Key: "consideredValue", Value: v})
-			}
-			return out
+		ops, _ := d[0].Value.(bson.D)
+		v, has := value.Field(doc, d[0].Key)
+		if len(ops) == 1 && ops[0].Key == "$type" && has {
+			return bson.D{{Key: "operatorName", Value: "$type"}, {Key: "specifiedAs", Value: d}, {Key: "reason", Value: "type did not match"},
+				{Key: "consideredValue", Value: v}, {Key: "consideredType", Value: value.TypeName(v)}}
 		}
 	}
 	return bson.D{{Key: "specifiedAs", Value: rules}}

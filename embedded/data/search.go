@@ -1,15 +1,139 @@
 package data
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// noSearch is what createSearchIndexes, dropSearchIndex, updateSearchIndex and $listSearchIndexes
-// return: the deployment has no Atlas Search.
-func (d *Data) noSearch(*scope, *args) (bson.D, error) {
-	return nil, command.Errorf(command.CodeSearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
-		"Please connect to Atlas or an AtlasCLI local deployment to enable. "+
-		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
+// search gives the records that match, up to limit (0: all). Where the filter
+// asks for one _id and c is given with the lock held, it looks that up.
+func search(c *collection, records []*record, f *query.Filter, limit int64) (out []*record, err error) {
+	if id, ok := f.ID(); ok && c.findsByID() {
+		records = nil
+		if r := c.byID(id); r != nil {
+			records = []*record{r}
+		}
+	}
+	for _, r := range records {
+		ok, err := f.Matches(r.doc)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if out = append(out, r); int64(len(out)) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// recordsAt are the records of a collection at an earlier time, or those of
+// a collection or a view now, if at is nil.
+func (s *scope) recordsAt(name string, at *bson.Timestamp) ([]*record, error) {
+	c, records := s.records(s.req.DB, name)
+	switch {
+	case c != nil && c.isView():
+		docs, err := s.readView(c, 0)
+		records := make([]*record, len(docs))
+		for i, doc := range docs {
+			records[i] = &record{raw: value.Encode(doc), doc: doc}
+		}
+		return records, err
+	case at != nil:
+		return s.d.history(s.req.DB, name, records, *at)
+	}
+	return records, nil
+}
+
+// documents are the documents of a collection or a view that match a filter, or all if it is nil.
+func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
+	var err error
+	s.d.reading(func() { err = hintExists(s.collection(s.req.DB, name), hint) })
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.recordsAt(name, at)
+	if err != nil {
+		return nil, err
+	}
+	return f.Select(documentsIn(records))
+}
+
+// hintExists refuses a hint that names no index.
+func hintExists(c *collection, hint any) error {
+	if c == nil || hint == nil {
+		return nil
+	}
+	switch h := hint.(type) {
+	case string:
+		if h == "$natural" || c.index(h) != nil {
+			return nil
+		}
+	case bson.D:
+		if len(h) == 0 || h[0].Key == "$natural" {
+			return nil
+		}
+		for _, x := range c.indexes {
+			if value.Equal(x.key, h) {
+				return nil
+			}
+		}
+	default:
+		return command.Errorf(command.CodeFailedToParse, "Failed to parse: hint must be a string or an object")
+	}
+	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
+}
+
+// snapshotTime is the field of a cursor, or of a reply, with the time that a snapshot was read at.
+func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
+	if at != nil {
+		now = *at
+	}
+	return bson.D{{Key: "atClusterTime", Value: now}}
+}
+
+// history is what a collection held at an earlier time: its records of now
+// with the writes since undone.
+func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if at.Compare(d.oplog.from) < 0 {
+		return nil, command.Errorf(command.CodeSnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+	}
+	byRID := map[int64]*record{}
+	for _, r := range records {
+		byRID[r.rid] = r
+	}
+	changed := false
+	for i := len(d.oplog.entries) - 1; i >= 0; i-- {
+		e := &d.oplog.entries[i]
+		if e.ts.Compare(at) <= 0 {
+			break
+		}
+		if e.db != db || e.coll != name {
+			continue
+		}
+		changed = true
+		switch e.kind {
+		case opInsert:
+			delete(byRID, e.new.rid)
+		case opUpdate, opReplace, opDelete:
+			byRID[e.old.rid] = e.old
+		case opCreate, opDrop, opRename, opDropDatabase:
+			return nil, command.Errorf(command.CodeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
+		}
+	}
+	if !changed {
+		return records, nil
+	}
+	return slices.SortedFunc(maps.Values(byRID), func(a, b *record) int { return cmp.Compare(a.rid, b.rid) }), nil
 }

@@ -74,7 +74,7 @@ func (d *Data) forgetIdle() {
 	if len(d.sessions) < maxSeen {
 		return
 	}
-	now := d.opts.Now()
+	now := time.Now()
 	for key, s := range d.sessions {
 		busy := len(s.turn) > 0 || s.txn != nil && s.txn.state == running
 		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSeen/2) {
@@ -138,27 +138,25 @@ type scope struct {
 	req *command.Request
 	txn *transaction
 	// session and statements for retryable writes.
-	session *session
-	writes  bool // something was written
-	lasting bool // its cursor has noCursorTimeout
-	yields  yields
-	work    work
-	leave   func() // lets the next command of the session run
+	session  *session
+	writes   bool      // something was written
+	lasting  bool      // its cursor has noCursorTimeout
+	slept    bool      // its scripts have slept before it took the lock
+	deadline time.Time // the end of maxTimeMS for scripts; zero without it
+	work     work
+	leave    func() // lets the next command of the session run
 }
 
-// begin checks the session fields of a command and finds its scope. The caller
+// begin checks the session fields of the command, and finds its session or transaction. The caller
 // does not hold mu.
-func (d *Data) begin(req *command.Request) (_ *scope, err error) {
-	if err := checkTxnNumber(req); err != nil {
-		return nil, err
-	}
-	s := &scope{d: d, req: req, leave: func() {}}
-	if req.TxnNumber == nil {
-		return s, nil
+func (s *scope) begin() (err error) {
+	d, req := s.d, s.req
+	if err := checkTxnNumber(req); err != nil || req.TxnNumber == nil {
+		return err
 	}
 	sess, err := d.checkOutSession(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -178,24 +176,20 @@ func (d *Data) begin(req *command.Request) (_ *scope, err error) {
 			if sess.txn != nil {
 				kind = "transaction"
 			}
-			return nil, command.Errorf(command.CodeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
+			return command.Errorf(command.CodeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
 		}
 		if n > sess.txnNumber {
 			d.advance(sess, n)
 			sess.statements = map[int32]*statement{}
 		}
 		if sess.txn != nil {
-			return nil, command.Errorf(command.CodeInvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
+			return command.Errorf(command.CodeInvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
 		}
 		s.session = sess
-		return s, nil
+		return nil
 	}
-	txn, err := d.join(req, sess, n)
-	if err != nil {
-		return nil, err
-	}
-	s.txn = txn
-	return s, nil
+	s.txn, err = d.join(req, sess, n)
+	return err
 }
 
 // checkOutSession waits for the session's turn, unless the session ends meanwhile: then
@@ -206,7 +200,7 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 		var s *session
 		d.changing(func() {
 			s = d.session(key)
-			s.used = d.opts.Now()
+			s.used = time.Now()
 		})
 		select {
 		case s.turn <- struct{}{}:

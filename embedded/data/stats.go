@@ -2,6 +2,7 @@ package data
 
 import (
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -21,7 +22,7 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 		out = append(out, bson.E{Key: "shard", Value: d.opts.ShardName})
 		_, host, _ = strings.Cut(d.opts.ShardHost, "/")
 	}
-	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(d.opts.Now())})
+	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
 		switch e.Key {
 		case "count", "storageStats":
@@ -29,15 +30,13 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 				return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
 			}
 			if c.isView() {
-				return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
+				return nil, onView(c)
 			}
 			if e.Key == "count" {
 				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
 			} else {
 				out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
 			}
-		case "latencyStats", "queryExecStats":
-			out = append(out, bson.E{Key: e.Key, Value: bson.D{}})
 		default:
 			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		}
@@ -66,77 +65,44 @@ func storageStats(c *collection, records []*record) bson.D {
 		bson.E{Key: "indexSizes", Value: sizes})
 }
 
-func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
+// collStats is how much a collection has.
+func collStats(s *scope, a *args) action {
 	name := a.name()
 	a.checkName(s.req.DB, name)
-	if a.err != nil {
-		return nil, a.err
-	}
-	c, records := s.records(s.req.DB, name)
-	out := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
-	if c == nil {
-		return append(out, bson.E{Key: "size", Value: int32(0)}, bson.E{Key: "count", Value: int32(0)}, bson.E{Key: "storageSize", Value: int32(0)},
-			bson.E{Key: "nindexes", Value: int32(0)}, bson.E{Key: "totalIndexSize", Value: int32(0)}), nil
-	}
-	if c.isView() {
-		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
-	}
-	return append(out, storageStats(c, records)...), nil
-}
-
-func (d *Data) dbStats(s *scope, _ *args) (bson.D, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	var colls, views, objects, size, indexes int64
-	if db := d.databases[s.req.DB]; db != nil {
-		for _, c := range db.order {
-			if c.isView() {
-				views++
-				continue
-			}
-			colls++
-			objects += int64(len(c.docs))
-			size += c.size
-			indexes += int64(len(c.indexes))
+	return func() (bson.D, error) {
+		c, records := s.records(s.req.DB, name)
+		switch {
+		case c == nil:
+			c = &collection{}
+		case c.isView():
+			return nil, onView(c)
 		}
+		return append(bson.D{{Key: "ns", Value: s.req.DB + "." + name}}, storageStats(c, records)...), nil
 	}
-	avg := 0.0
-	if objects > 0 {
-		avg = float64(size) / float64(objects)
-	}
-	return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
-		{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: avg}, {Key: "dataSize", Value: float64(size)},
-		{Key: "storageSize", Value: float64(size)}, {Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
 }
 
-// explain answers with the plan that everything here has: a scan.
-func (d *Data) explain(s *scope, a *args) (bson.D, error) {
-	inner := a.document("explain")
-	verbosity := a.str("verbosity")
-	if a.err != nil {
-		return nil, a.err
+// dbStats is how much a database has.
+func dbStats(s *scope, _ *args) action {
+	return func() (bson.D, error) {
+		var colls, views, objects, size, indexes int64
+		s.d.reading(func() {
+			db := s.d.databases[s.req.DB]
+			if db == nil {
+				return
+			}
+			for _, c := range db.order {
+				if c.isView() {
+					views++
+					continue
+				}
+				colls++
+				objects += int64(len(c.docs))
+				size += c.size
+				indexes += int64(len(c.indexes))
+			}
+		})
+		return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+			{Key: "objects", Value: value.Int(objects)}, {Key: "dataSize", Value: float64(size)}, {Key: "storageSize", Value: float64(size)},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
 	}
-	switch verbosity {
-	case "", "queryPlanner", "executionStats", "allPlansExecution":
-	default:
-		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
-	}
-	if len(inner) == 0 {
-		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: ")
-	}
-	switch inner[0].Key {
-	case "find", "aggregate", "count", "distinct", "update", "delete", "findAndModify", "mapReduce":
-	default:
-		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: %s", inner[0].Key)
-	}
-	name, _ := inner[0].Value.(string)
-	reply := d.explained(s, inner)
-	reply[1].Value = bson.D{{Key: "namespace", Value: s.req.DB + "." + name}, {Key: "indexFilterSet", Value: false},
-		{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}, {Key: "direction", Value: "forward"}}}, {Key: "rejectedPlans", Value: bson.A{}}}
-	if verbosity != "queryPlanner" {
-		_, records := s.records(s.req.DB, name)
-		stats := bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: true}, {Key: "totalDocsExamined", Value: int32(len(records))}}}
-		reply = append(reply[:2:2], append(bson.D{stats}, reply[2:]...)...)
-	}
-	return reply, nil
 }

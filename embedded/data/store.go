@@ -35,14 +35,17 @@ func (db *database) collection(name string) *collection {
 type record struct {
 	rid int64
 	raw bson.Raw
+	doc bson.D // the same
 }
 
-func (r *record) doc() bson.D { return value.Must(r.raw) }
+func newRecord(rid int64, raw bson.Raw) *record { return &record{rid, raw, value.Must(raw)} }
+
+func (r *record) document() bson.D { return r.doc }
 
 func documentsIn(records []*record) []bson.D {
 	out := make([]bson.D, len(records))
 	for i, r := range records {
-		out[i] = r.doc()
+		out[i] = r.doc
 	}
 	return out
 }
@@ -84,8 +87,6 @@ type index struct {
 	prepared bool
 	// clustered is set for the index of _id of a clustered collection.
 	clustered bool
-	sparse    bool
-	partial   *query.Filter
 	fold      *query.Collation
 	entries   map[string]*record
 }
@@ -112,6 +113,11 @@ func (x *index) fresh() *index {
 func (c *collection) ns() string { return c.db + "." + c.name }
 
 func (c *collection) isView() bool { return c.view != "" }
+
+// onView is the error of a command that works on no view.
+func onView(c *collection) error {
+	return command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
+}
 
 // kind is the type of the namespace.
 func (c *collection) kind() string {
@@ -159,6 +165,11 @@ func (c *collection) byID(id any) *record {
 	return c.indexes[0].entries[value.Key(bson.A{id})]
 }
 
+// findsByID reports whether records may be looked up by _id.
+func (c *collection) findsByID() bool {
+	return c != nil && !c.isView() && !c.timeseries && !c.frozen
+}
+
 // idIndex is the index of _id, whose name a clustered collection chooses; nil
 // for a view.
 func (c *collection) idIndex() *index {
@@ -183,33 +194,25 @@ func (c *collection) catalogued() int {
 	return len(c.indexes)
 }
 
-// keys are the keys of a document in an index; none if the index leaves it out.
+// keys are the keys of a document in an index.
 func (x *index) keys(doc bson.D) [][]any {
-	if x.partial != nil {
-		if ok, err := x.partial.Matches(doc); !ok || err != nil {
-			return nil
-		}
-	}
 	out := [][]any{{}}
-	there := false
 	for _, k := range x.key {
 		parts := strings.Split(k.Key, ".")
 		var values []any
 		if len(parts) == 1 && k.Key == "_id" {
 			id, _ := value.Field(doc, "_id")
-			values, there = []any{id}, true
+			values = []any{id}
 		} else {
 			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
-			if _, ok := lookup(doc, parts); ok {
-				there = true
-			}
 		}
 		var next [][]any
 		for _, prefix := range out {
 			seen := map[string]bool{}
 			for _, v := range values {
-				if s, ok := v.(string); ok && x.fold != nil && x.fold.Compare("a", "A") == 0 {
-					v = strings.ToLower(s)
+				v = x.fold.Fold(v)
+				if v == any(value.Missing{}) {
+					v = nil
 				}
 				if key := value.Key(v); !seen[key] {
 					seen[key] = true
@@ -219,36 +222,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		}
 		out = next
 	}
-	if x.sparse && !there {
-		return nil
-	}
 	return out
-}
-
-func lookup(doc bson.D, parts []string) (any, bool) {
-	var v any = doc
-	for i, p := range parts {
-		switch x := v.(type) {
-		case bson.D:
-			f, ok := value.Field(x, p)
-			if !ok {
-				return nil, false
-			}
-			v = f
-		case bson.A:
-			for _, item := range x {
-				if d, ok := item.(bson.D); ok {
-					if r, ok := lookup(d, parts[i:]); ok {
-						return r, true
-					}
-				}
-			}
-			return nil, false
-		default:
-			return nil, false
-		}
-	}
-	return v, true
 }
 
 // duplicate is the server's error for a key that is there already.
@@ -293,12 +267,12 @@ func (c *collection) taken(x *index, doc bson.D, self int64) []any {
 		wanted[value.Key(bson.A(k))] = k
 	}
 	if r := c.find(self); r != nil {
-		for _, k := range x.keys(r.doc()) {
+		for _, k := range x.keys(r.doc) {
 			delete(wanted, value.Key(bson.A(k)))
 		}
 	}
 	for _, r := range c.docs {
-		for _, k := range x.keys(r.doc()) {
+		for _, k := range x.keys(r.doc) {
 			if w, there := wanted[value.Key(bson.A(k))]; there && r.rid != self {
 				return w
 			}
@@ -307,10 +281,10 @@ func (c *collection) taken(x *index, doc bson.D, self int64) []any {
 	return nil
 }
 
-func (c *collection) indexIn(r *record, doc bson.D) {
+func (c *collection) indexIn(r *record) {
 	for _, x := range c.indexes {
 		if x.unique && !c.timeseries {
-			for _, k := range x.keys(doc) {
+			for _, k := range x.keys(r.doc) {
 				x.entries[value.Key(bson.A(k))] = r
 			}
 		}
@@ -318,13 +292,9 @@ func (c *collection) indexIn(r *record, doc bson.D) {
 }
 
 func (c *collection) indexOut(r *record) {
-	var doc bson.D
 	for _, x := range c.indexes {
 		if x.unique && !c.timeseries {
-			if doc == nil {
-				doc = r.doc()
-			}
-			for _, k := range x.keys(doc) {
+			for _, k := range x.keys(r.doc) {
 				if key := value.Key(bson.A(k)); x.entries[key] == r {
 					delete(x.entries, key)
 				}
@@ -334,7 +304,7 @@ func (c *collection) indexOut(r *record) {
 }
 
 // add stores a record whose keys were checked.
-func (c *collection) add(r *record, doc bson.D) {
+func (c *collection) add(r *record) {
 	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
 		c.own()
 		i, _ := c.place(r.rid)
@@ -343,11 +313,11 @@ func (c *collection) add(r *record, doc bson.D) {
 		c.docs = append(c.docs, r)
 	}
 	c.size += int64(len(r.raw))
-	c.indexIn(r, doc)
+	c.indexIn(r)
 }
 
 // swap puts a record in the place of the one with its rid.
-func (c *collection) swap(r *record, doc bson.D) {
+func (c *collection) swap(r *record) {
 	i, ok := c.place(r.rid)
 	if !ok {
 		return
@@ -357,7 +327,7 @@ func (c *collection) swap(r *record, doc bson.D) {
 	c.indexOut(old)
 	c.docs[i] = r
 	c.size += int64(len(r.raw) - len(old.raw))
-	c.indexIn(r, doc)
+	c.indexIn(r)
 }
 
 // drop takes a record away.
@@ -401,7 +371,7 @@ func (c *collection) private() *collection {
 		p.indexes[i] = &y
 	}
 	for _, r := range p.docs {
-		p.indexIn(r, r.doc())
+		p.indexIn(r)
 	}
 	return &p
 }
@@ -410,7 +380,7 @@ func (c *collection) private() *collection {
 func (d *Data) collection(db, name string) *collection { return d.databases[db].collection(name) }
 
 // namespace checks a name of a collection.
-func namespace(db, name string) *command.Error {
+func namespace(db, name string) error {
 	if name == "" || strings.Contains(name, "\x00") {
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
 	}
@@ -468,5 +438,5 @@ func (d *Data) seed() {
 	}
 	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
 	d.nextRID++
-	shards.add(&record{rid: d.nextRID, raw: value.Encode(doc)}, doc)
+	shards.add(newRecord(d.nextRID, value.Encode(doc)))
 }

@@ -13,7 +13,7 @@ import (
 
 // token is a place in the log, as resume tokens encode it. Its text is the
 // server's: a sequence of typed keys in hexadecimal, of which the first is the
-// time; the identifier of the document at its end is not needed to find the
+// time. It has no identifier of the document at its end, which is not needed to find the
 // place.
 type token struct {
 	ts         bson.Timestamp
@@ -21,9 +21,6 @@ type token struct {
 	highWater  bool  // a place between events
 	invalidate bool  // the invalidation that follows an event
 	uuid       []byte
-	key        bson.D // documentKey
-	fragment   int32  // of an event in several, from 1 on
-	text       string // as it was given
 }
 
 // Bytes of the key format.
@@ -33,10 +30,6 @@ const (
 	keyFalse     = 0x6E
 	keyTrue      = 0x6F
 	keyBinary    = 0x5A
-	keyObject    = 0x46
-	keyNumeric   = 0x1E
-	keyString    = 0x3C
-	keyObjectID  = 0x64
 	keyEnd       = 0x04
 )
 
@@ -60,21 +53,6 @@ func (t token) String() string {
 		b = append(b, keyBinary, byte(len(t.uuid)), 4)
 		b = append(b, t.uuid...)
 	}
-	if t.key != nil {
-		b = append(b, keyObject)
-		for _, e := range t.key {
-			kind, v, ok := keyValue(e.Value)
-			if !ok {
-				continue
-			}
-			b = append(append(append(b, kind), e.Key...), 0)
-			b = append(b, v...)
-		}
-		b = append(b, 0)
-	}
-	if t.fragment > 0 {
-		b = appendNumber(b, int64(t.fragment-1))
-	}
 	return strings.ToUpper(hex.EncodeToString(append(b, keyEnd)))
 }
 
@@ -88,24 +66,6 @@ func appendNumber(b []byte, n int64) []byte {
 		digits = digits[1:]
 	}
 	return append(append(b, byte(0x2A+len(digits))), digits...)
-}
-
-// keyValue is a value of a documentKey, if it is of a type that is simple to
-// write.
-func keyValue(v any) (kind byte, b []byte, ok bool) {
-	switch x := v.(type) {
-	case string:
-		if strings.Contains(x, "\x00") {
-			return 0, nil, false
-		}
-		return keyString, append(append([]byte{keyString}, x...), 0), true
-	case bson.ObjectID:
-		return keyObjectID, append([]byte{keyObjectID}, x[:]...), true
-	}
-	if n, whole := value.Whole(v); whole && n >= 0 && n < 1<<62 {
-		return keyNumeric, appendNumber(nil, n), true
-	}
-	return 0, nil, false
 }
 
 // parseToken reads a resume token.
@@ -151,7 +111,6 @@ func parseToken(v any) (token, error) {
 		numbers[i] = int64(v >> 1)
 		b = b[1+n:]
 	}
-	t.text = s
 	t.highWater, t.index = numbers[1] == 0, int32(numbers[2])
 	if len(b) > 0 {
 		t.invalidate = b[0] == keyTrue

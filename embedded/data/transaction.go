@@ -1,12 +1,12 @@
 package data
 
 import (
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 type txnState uint8
@@ -47,14 +47,11 @@ type lockKey struct {
 var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
 	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
 
-func mongos(req *command.Request) bool { return req.Server != nil && req.Server.Role == command.Mongos }
+func mongos(req *command.Request) bool { return req.Server.Role == command.Mongos }
 
-func address(req *command.Request) string {
-	if req.Server == nil {
-		return ""
-	}
-	return req.Server.Address
-}
+func address(req *command.Request) string { return req.Server.Address }
+
+func wire(req *command.Request) int { return req.Server.Wire }
 
 // join begins or continues the transaction of a request. The caller holds mu.
 func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, error) {
@@ -78,7 +75,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
 			snapshot: map[string]*collection{}, copies: map[string]*collection{}}
 		if req.TransactionLifetime > 0 {
-			s.txn.ends = d.opts.Now().Add(req.TransactionLifetime)
+			s.txn.ends = time.Now().Add(req.TransactionLifetime)
 		}
 		for _, db := range d.databases {
 			for _, c := range db.order {
@@ -145,7 +142,7 @@ func noSuch(format string, args ...any) *command.Error {
 // when the next one will have been; the zero time if none will. The caller
 // holds mu.
 func (d *Data) expire() (next time.Time) {
-	now := d.opts.Now()
+	now := time.Now()
 	for _, s := range d.sessions {
 		t := s.txn
 		switch {
@@ -208,13 +205,11 @@ func (d *Data) commit(t *transaction) {
 			}
 			switch op.kind {
 			case opInsert:
-				c.add(&record{op.rid, op.post}, value.Must(op.post))
+				c.add(op.new)
 			case opUpdate, opReplace:
-				c.swap(&record{op.rid, op.post}, value.Must(op.post))
+				c.swap(op.new)
 			case opDelete:
-				if r := c.find(op.rid); r != nil {
-					c.drop(r)
-				}
+				c.drop(op.old)
 			}
 			op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 			d.log(op)
@@ -237,6 +232,17 @@ func (d *Data) lock(t *transaction, k lockKey) error {
 	return nil
 }
 
+// lockedIn reports whether a transaction has locked something in a collection, or in a database if coll
+// is empty. The caller holds mu.
+func (d *Data) lockedIn(db, coll string) bool {
+	for k := range d.locks {
+		if k.ns == db+"."+coll || coll == "" && strings.HasPrefix(k.ns, db+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // endTransaction is commitTransaction and abortTransaction.
 func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	commit := req.Row.Name == "commitTransaction"
@@ -246,8 +252,8 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 		}
 		return nil, command.Errorf(command.CodeCommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
-	s, err := d.begin(req)
-	if err != nil {
+	s := &scope{d: d, req: req}
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	defer s.leave()

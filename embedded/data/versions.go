@@ -55,7 +55,7 @@ var arrivals = []arrival{
 // the version of the server.
 func tooNew(req *command.Request, of string, doc bson.D) error {
 	w := wire(req)
-	if w == 0 || w >= wire80 {
+	if w >= wire80 {
 		return nil
 	}
 	for _, e := range doc {
@@ -86,7 +86,7 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 // dollars refuses fields with a leading dollar within documents, which servers
 // before 5.0 did not store.
 func dollars(req *command.Request, doc bson.D) error {
-	if w := wire(req); w == 0 || w >= wire50 {
+	if wire(req) >= wire50 {
 		return nil
 	}
 	var check func(v any, path string) error

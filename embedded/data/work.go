@@ -73,9 +73,9 @@ func (s *scope) undo(to mark) {
 		case u.old == nil:
 			u.c.drop(u.new)
 		case u.new == nil:
-			u.c.add(u.old, u.old.doc())
+			u.c.add(u.old)
 		default:
-			u.c.swap(u.old, u.old.doc())
+			u.c.swap(u.old)
 		}
 	}
 	for _, id := range w.recorded[to.recorded:] {

@@ -47,8 +47,8 @@ func TestTransactionalWrites(t *testing.T) {
 		got := strings.Join(append(out, fmt.Sprint("tries ", tries)), ", ") + ":"
 		changed := 0
 		for _, r := range b.d.collection("db", "c").docs {
-			id, _ := value.Field(r.doc(), "_id")
-			x, touched := value.Field(r.doc(), "x")
+			id, _ := value.Field(r.doc, "_id")
+			x, touched := value.Field(r.doc, "x")
 			if got += fmt.Sprint(" ", id); touched {
 				got += fmt.Sprint("+", x)
 			}

@@ -42,7 +42,7 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 
 // prepare parses the parts of a write.
 func (s *scope) prepare(w *write) (err error) {
-	opts := query.Options{Now: s.d.opts.Now(), Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
+	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
 	if w.kind == updating {
 		if w.u, err = w.parseUpdate(opts); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *scope) prepare(w *write) (err error) {
 
 // parseUpdate parses what an update does to a document.
 func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
-	opts := update.Options{ArrayFilters: w.arrayFilters, Now: o.Now, Collation: o.Collation}
+	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
 	switch x := w.update.(type) {
 	case bson.A:
 		if len(w.arrayFilters) > 0 {
@@ -83,9 +83,6 @@ func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
 
 // do does a write. The caller holds mu.
 func (s *scope) do(w *write) (*statement, error) {
-	if err := s.prepare(w); err != nil {
-		return nil, err
-	}
 	c, err := s.writable(w.db, w.coll, false)
 	if err != nil {
 		return nil, err
@@ -98,16 +95,16 @@ func (s *scope) do(w *write) (*statement, error) {
 	if len(hits) == 0 && w.upsert {
 		return st, s.upsert(w, st)
 	}
-	for _, h := range hits {
-		post, err := s.doOne(w, c, h)
+	for _, r := range hits {
+		post, err := s.doOne(w, c, r)
 		if err != nil {
 			return nil, err
 		}
-		if st.n++; post != nil && !bytes.Equal(post, h.rec.raw) {
+		if st.n++; post != nil && !bytes.Equal(post, r.raw) {
 			st.modified++
 		}
 		if st.as != nil {
-			st.pre, st.post = h.rec.raw, post
+			st.pre, st.post = r.raw, post
 		}
 		if w.multi {
 			s.keep()
@@ -117,31 +114,35 @@ func (s *scope) do(w *write) (*statement, error) {
 }
 
 // find finds the records that a write concerns; c is nil if the collection does not exist.
-func (w *write) find(c *collection) ([]found, error) {
+func (w *write) find(c *collection) ([]*record, error) {
 	if c == nil {
 		return nil, nil
 	}
 	if err := hintExists(c, w.hint); err != nil {
 		return nil, err
 	}
-	limit := int64(1)
-	if w.multi || w.order != nil {
-		limit = 0
-	}
-	hits, err := search(c, c.docs, w.filter, limit)
-	query.Sort(hits, w.order, foundDoc)
+	hits, err := search(c, c.docs, w.filter, w.limit())
+	query.Sort(hits, w.order, (*record).document)
 	if !w.multi && len(hits) > 1 {
 		hits = hits[:1]
 	}
 	return hits, err
 }
 
-// doOne does a write to a document, and returns the document after it, nil if it is deleted.
-func (s *scope) doOne(w *write, c *collection, h found) (bson.Raw, error) {
-	if w.kind == deleting {
-		return nil, s.remove(c, h.rec)
+// limit is how many records that match the write has to know; 0: all.
+func (w *write) limit() int64 {
+	if w.multi || w.order != nil {
+		return 0
 	}
-	doc, err := w.u.Apply(h.doc, false)
+	return 1
+}
+
+// doOne does a write to a document, and returns the document after it, nil if it is deleted.
+func (s *scope) doOne(w *write, c *collection, r *record) (bson.Raw, error) {
+	if w.kind == deleting {
+		return nil, s.remove(c, r)
+	}
+	doc, err := w.u.Apply(r.doc, false)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (s *scope) doOne(w *write, c *collection, h found) (bson.Raw, error) {
 	if w.u.Replaces() {
 		kind = opReplace
 	}
-	return s.replace(c, h.rec, doc, kind)
+	return s.replace(c, r, doc, kind)
 }
 
 // upsert inserts the document that an update makes of its filter.
@@ -238,7 +239,7 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		if !ok {
-			a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v)))
+			a.failf(command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
 		}
 		st := &args{of: a.of + "." + key, doc: doc, in: a}
 		st.only(fields)
@@ -251,19 +252,20 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	return out
 }
 
-func (d *Data) update(req *command.Request, a *args) (action, error) {
+// updateCommand is the command update.
+func updateCommand(s *scope, a *args) action {
 	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
-	let := a.let(d)
+	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
+	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetried = "(or request) retryable writes with multi=true"
 		if w.multi && st.has("sort") {
-			st.fail(command.Errorf(command.CodeFailedToParse, "Cannot specify sort with multi=true"))
+			st.failf(command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		}
 		writes = append(writes, w)
 	}
-	return d.batched(a, func(b *batch, name string) error {
+	return batched(s, a, func(b *batch, name string) error {
 		if err := b.runAll(name, writes); err != nil && err != errStop {
 			return err
 		}
@@ -280,20 +282,21 @@ func (d *Data) update(req *command.Request, a *args) (action, error) {
 	})
 }
 
-func (d *Data) delete(req *command.Request, a *args) (action, error) {
+// deleteCommand is the command delete.
+func deleteCommand(s *scope, a *args) action {
 	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
-	let := a.let(d)
+	let := a.let()
 	var writes []*write
-	for _, st := range a.statements(req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
+	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
 		limit := st.number("limit", 0)
 		if limit != 0 && limit != 1 {
-			st.fail(command.Errorf(command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit))
+			st.failf(command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 		}
 		w := st.write(deleting, let, "q", "", "")
 		w.multi, w.notRetried = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
-	return d.batched(a, func(b *batch, name string) error { return b.runAll(name, writes) })
+	return batched(s, a, func(b *batch, name string) error { return b.runAll(name, writes) })
 }
 
 // runAll does writes to the collection that a command names.
@@ -357,20 +360,16 @@ func (t *tally) reply() bson.D {
 }
 
 // batched makes the action of insert, update or delete.
-func (d *Data) batched(a *args, run func(b *batch, name string) error) (action, error) {
-	b, name, unanswered := newBatch(a), a.name(), a.unacknowledged()
-	if a.err != nil {
-		return nil, a.err
-	}
-	return func(s *scope) (bson.D, error) {
-		t := &tally{req: s.req}
-		b.s, b.out = s, t
+func batched(s *scope, a *args, run func(b *batch, name string) error) action {
+	t := &tally{req: s.req}
+	b, name, unanswered := newBatch(s, a, t), a.name(), a.unacknowledged()
+	return func() (bson.D, error) {
 		var err error
 		switch e := namespace(s.req.DB, name); {
 		case e == nil:
 			err = run(b, name)
 		case mongos(s.req): // says so of the statement
-			t.failed(0, inserting, e)
+			t.failed(0, inserting, e.(*command.Error))
 		default:
 			return nil, e
 		}
@@ -380,8 +379,8 @@ func (d *Data) batched(a *args, run func(b *batch, name string) error) (action, 
 		case unanswered:
 			return bson.D{}, nil
 		}
-		return slices.Concat(t.reply(), b.retriedFields(), d.opTime(s.req)), nil
-	}, nil
+		return slices.Concat(t.reply(), b.retriedFields(), s.opTime()), nil
+	}
 }
 
 // unacknowledged reports whether the write concern asks for no reply.

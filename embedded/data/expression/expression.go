@@ -25,14 +25,13 @@ func (x Expr) Eval(e *Env) (any, error) {
 // Env is what an expression is evaluated in.
 type Env struct {
 	root  any // the document
-	now   time.Time
 	vars  bson.D
 	built int   // bytes of what was made
 	err   error // the first one; values are of no use after it
 }
 
 // NewEnv is an environment for a document, with variables (let).
-func NewEnv(root any, now time.Time, vars bson.D) *Env { return &Env{root: root, now: now, vars: vars} }
+func NewEnv(root any, vars bson.D) *Env { return &Env{root: root, vars: vars} }
 
 // fail notes an error; its result is the value of the expression that failed.
 func (e *Env) fail(code int32, format string, args ...any) any {
@@ -181,14 +180,12 @@ func (p *parser) variable(path string) Expr {
 	if name == "" {
 		return p.fail(16869, "empty variable names are not allowed")
 	}
+	if name == "NOW" {
+		return constant(bson.NewDateTimeFromTime(time.Now()))
+	}
 	return func(e *Env) any {
-		switch name {
-		case "ROOT", "CURRENT":
+		if name == "ROOT" || name == "CURRENT" {
 			return walk(e.root, rest)
-		case "NOW":
-			return walk(bson.NewDateTimeFromTime(e.now), rest)
-		case "REMOVE":
-			return value.Missing{}
 		}
 		v, ok := value.Field(e.vars, name)
 		if !ok {

@@ -3,7 +3,6 @@ package expression
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -28,7 +27,7 @@ func evaluate(v any, doc any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.Eval(NewEnv(doc, time.Unix(0, 0), bson.D{{Key: "v", Value: int32(7)}}))
+	return x.Eval(NewEnv(doc, bson.D{{Key: "v", Value: int32(7)}}))
 }
 
 func TestExpressions(t *testing.T) {

@@ -10,84 +10,48 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// operator is a row of the table of operators.
+// operator is a row of the table of operators. Its arguments are an array, or a single one.
 type operator struct {
-	min, max int      // number of arguments; max -1: any
-	names    []string // of the arguments in a document, which is the only way if max is 0
+	min, max int // number of arguments; max -1: any
 	eval     func(e *Env, args []Expr) any
 }
 
 var operators = map[string]operator{
-	"$eq":  comparison(func(c int) bool { return c == 0 }),
-	"$ne":  comparison(func(c int) bool { return c != 0 }),
-	"$gt":  comparison(func(c int) bool { return c > 0 }),
-	"$gte": comparison(func(c int) bool { return c >= 0 }),
-	"$lt":  comparison(func(c int) bool { return c < 0 }),
-	"$lte": comparison(func(c int) bool { return c <= 0 }),
-
-	"$and":    {max: -1, eval: logical(false)},
-	"$or":     {max: -1, eval: logical(true)},
-	"$not":    {min: 1, max: 1, eval: func(e *Env, args []Expr) any { return !value.Truthy(args[0](e)) }},
-	"$cond":   {min: 3, max: 3, names: []string{"if", "then", "else"}, eval: cond},
-	"$ifNull": {min: 2, max: -1, eval: ifNull},
-
-	"$add":      {max: -1, eval: arithmetic("$add", 0, value.Add)},
-	"$multiply": {max: -1, eval: arithmetic("$multiply", 1, value.Multiply)},
-	"$rand":     {max: 1, eval: func(*Env, []Expr) any { return rand.Float64() }},
-
-	"$size":     {min: 1, max: 1, eval: size},
-	"$type":     {min: 1, max: 1, eval: func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
-	"$setField": {names: []string{"field", "input", "value"}, eval: setField},
+	"$eq":       {2, 2, func(e *Env, args []Expr) any { return value.Equal(args[0](e), args[1](e)) }},
+	"$lte":      {2, 2, func(e *Env, args []Expr) any { return value.Compare(args[0](e), args[1](e)) <= 0 }},
+	"$or":       {0, -1, or},
+	"$cond":     {3, 3, cond},
+	"$ifNull":   {2, -1, ifNull},
+	"$add":      {0, -1, arithmetic("$add", 0, value.Add)},
+	"$multiply": {0, -1, arithmetic("$multiply", 1, value.Multiply)},
+	"$rand":     {0, 1, func(*Env, []Expr) any { return rand.Float64() }},
+	"$size":     {1, 1, size},
+	"$type":     {1, 1, func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
 }
 
 func (p *parser) operator(name string, arg any) Expr {
-	if name == "$literal" {
+	switch name {
+	case "$literal":
 		return constant(arg)
+	case "$setField":
+		return p.setField(arg)
 	}
 	o, ok := operators[name]
 	if !ok {
 		return p.fail(command.CodeInvalidPipelineOperator, "Unrecognized expression '%s'", name)
 	}
-	list, isList := arg.(bson.A)
-	if !isList {
+	list, ok := arg.(bson.A)
+	if !ok {
 		list = bson.A{arg}
 	}
-	var args []Expr
-	n := len(list)
-	switch {
-	case o.names != nil && (!isList || o.max == 0):
-		args = p.named(name, arg, o.names)
+	switch n := len(list); {
 	case o.min == o.max && n != o.min:
 		return p.fail(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, o.min, n)
 	case n < o.min || o.max >= 0 && n > o.max:
 		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, o.min, o.max, n)
-	default:
-		args = p.all(list)
 	}
+	args := p.all(list)
 	return func(e *Env) any { return o.eval(e, args) }
-}
-
-// named parses the named arguments of an operator, in the order of the names. All of them must be given, and no others.
-func (p *parser) named(op string, arg any, names []string) []Expr {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.fail(command.CodeFailedToParse, "%s only supports an object as its argument", op)
-	}
-	out := make([]Expr, len(names))
-	for _, e := range d {
-		i := slices.Index(names, e.Key)
-		if i < 0 {
-			p.fail(command.CodeFailedToParse, "Unrecognized parameter to %s: %s", op, e.Key)
-			return out
-		}
-		out[i] = p.parse(e.Value)
-	}
-	for i, n := range names {
-		if out[i] == nil {
-			p.fail(command.CodeFailedToParse, "Missing '%s' parameter to %s", n, op)
-		}
-	}
-	return out
 }
 
 func nullish(v any) bool {
@@ -98,20 +62,14 @@ func nullish(v any) bool {
 	return false
 }
 
-func comparison(holds func(int) bool) operator {
-	return operator{min: 2, max: 2, eval: func(e *Env, args []Expr) any { return holds(value.Compare(args[0](e), args[1](e))) }}
-}
-
-// logical is $and and $or, which stop at an argument that decides.
-func logical(stop bool) func(*Env, []Expr) any {
-	return func(e *Env, args []Expr) any {
-		for _, a := range args {
-			if v := a(e); e.err != nil || value.Truthy(v) == stop {
-				return stop
-			}
+// or stops at an argument that decides.
+func or(e *Env, args []Expr) any {
+	for _, a := range args {
+		if value.Truthy(a(e)) {
+			return true
 		}
-		return !stop
 	}
+	return false
 }
 
 func cond(e *Env, args []Expr) any {
@@ -124,7 +82,7 @@ func cond(e *Env, args []Expr) any {
 func ifNull(e *Env, args []Expr) any {
 	var v any
 	for _, a := range args {
-		if v = a(e); e.err != nil || !nullish(v) {
+		if v = a(e); !nullish(v) {
 			break
 		}
 	}
@@ -133,10 +91,6 @@ func ifNull(e *Env, args []Expr) any {
 
 // arithmetic is an operator of any number of numbers; null among them makes null. $add takes dates as well.
 func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
-	what := map[string]string{"$add": "numeric or date"}[name]
-	if what == "" {
-		what = "numeric"
-	}
 	return func(e *Env, args []Expr) any {
 		var result any = start
 		dated := false
@@ -149,9 +103,11 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*En
 				v, dated = int64(date), true
 			}
 			if !value.IsNumber(v) {
-				return e.fail(command.CodeTypeMismatch, "%s only supports %s types, not %s", name, what, value.TypeName(v))
+				return e.fail(command.CodeTypeMismatch, "%s only supports numeric types, not %s", name, value.TypeName(v))
 			}
-			result, _ = f(result, v)
+			if result, _ = f(result, v); result == nil {
+				return e.fail(command.CodeNotImplemented, "%s of Decimal128 is not implemented by the embedded deployment", name)
+			}
 		}
 		if dated {
 			whole, _ := value.Whole(result)
@@ -170,21 +126,40 @@ func size(e *Env, args []Expr) any {
 	return int32(len(list))
 }
 
-func setField(e *Env, args []Expr) any {
-	field, input, v := args[0](e), args[1](e), args[2](e)
-	key, ok := field.(string)
+// setField is $setField, whose arguments have names. All of them must be given, and no others.
+func (p *parser) setField(arg any) Expr {
+	d, ok := arg.(bson.D)
 	if !ok {
-		return e.fail(4161107, "$setField requires 'field' to evaluate to type String, but got %s", value.TypeName(field))
+		return p.fail(command.CodeFailedToParse, "$setField only supports an object as its argument")
 	}
-	if nullish(input) {
-		return nil
+	args := map[string]Expr{"field": nil, "input": nil, "value": nil}
+	for _, a := range d {
+		if _, known := args[a.Key]; !known {
+			return p.fail(command.CodeFailedToParse, "Unrecognized parameter to $setField: %s", a.Key)
+		}
+		args[a.Key] = p.parse(a.Value)
 	}
-	d, ok := input.(bson.D)
-	if !ok {
-		return e.fail(4161105, "$setField requires 'input' to evaluate to type Object")
+	for name, x := range args {
+		if x == nil {
+			return p.fail(command.CodeFailedToParse, "Missing '%s' parameter to $setField", name)
+		}
 	}
-	if (v == value.Missing{}) {
-		return value.Delete(d, key)
+	return func(e *Env) any {
+		field, input, v := args["field"](e), args["input"](e), args["value"](e)
+		key, ok := field.(string)
+		if !ok {
+			return e.fail(4161107, "$setField requires 'field' to evaluate to type String, but got %s", value.TypeName(field))
+		}
+		if nullish(input) {
+			return nil
+		}
+		d, ok := input.(bson.D)
+		if !ok {
+			return e.fail(4161105, "$setField requires 'input' to evaluate to type Object")
+		}
+		if (v == value.Missing{}) {
+			return value.Delete(d, key)
+		}
+		return e.make(value.Set(slices.Clone(d), key, v))
 	}
-	return e.make(value.Set(slices.Clone(d), key, v))
 }

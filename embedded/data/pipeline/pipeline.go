@@ -19,10 +19,10 @@ type Host interface {
 	// Source gives the documents of a stage that makes its own, such as
 	// $collStats.
 	Source(stage string, arg any) ([]bson.D, error)
-	// Out replaces a collection by documents.
-	Out(t Target, docs []bson.D) error
-	// Merge merges documents into a collection. With fail, it refuses documents that exist.
-	Merge(t Target, fail bool, docs []bson.D) error
+	// Out replaces a collection of the database by documents, and Merge merges them into it. With fail,
+	// it refuses documents that exist.
+	Out(collection string, docs []bson.D) error
+	Merge(collection string, fail bool, docs []bson.D) error
 }
 
 // Pipeline is a parsed pipeline. It may be used concurrently.
@@ -42,8 +42,11 @@ type stage func(h Host, docs []bson.D) ([]bson.D, error)
 // sources are the stages that make documents; all must come first.
 var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$documents", "$changeStream", "$listSearchIndexes"}
 
-// transforms are the stages that pipeline updates allow.
-var transforms = []string{"$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith"}
+// transforms are the stages that make one document of each, which pipeline updates allow.
+var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
+
+// Transforms reports whether a stage makes one document of each.
+func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
 // parser has the state of one Compile.
 type parser struct {
@@ -127,7 +130,7 @@ func CompileUpdate(list bson.A, o query.Options) (func(bson.D) (bson.D, error), 
 		return nil, err
 	}
 	for _, item := range list {
-		if name := item.(bson.D)[0].Key; !slices.Contains(transforms, name) {
+		if name := item.(bson.D)[0].Key; !Transforms(name) {
 			return nil, command.Errorf(command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
 		}
 	}

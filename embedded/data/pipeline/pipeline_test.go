@@ -28,8 +28,8 @@ func (s *shelf) Read(string) ([]bson.D, error) { return s.other, nil }
 func (s *shelf) Source(string, any) ([]bson.D, error) {
 	return []bson.D{{{Key: "source", Value: true}}}, nil
 }
-func (s *shelf) Out(_ Target, docs []bson.D) error           { s.wrote = docs; return nil }
-func (s *shelf) Merge(_ Target, _ bool, docs []bson.D) error { s.wrote = docs; return nil }
+func (s *shelf) Out(_ string, docs []bson.D) error           { s.wrote = docs; return nil }
+func (s *shelf) Merge(_ string, _ bool, docs []bson.D) error { s.wrote = docs; return nil }
 
 const shop = `[{"_id":1,"k":"a","n":2,"t":["x","y"]},{"_id":2,"k":"b","n":5},{"_id":3,"k":"a","n":4,"t":[]}]`
 

@@ -14,10 +14,10 @@ import (
 
 // makers parse the argument of a stage.
 var makers = map[string]func(p *parser, arg any) stage{
-	"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
+	"$match": match, "$project": project, "$addFields": addFields, "$set": addFields,
 	"$group": group, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count, "$unwind": unwind,
 	"$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$lookup": lookup,
-	"$out": out, "$merge": merge, "$changeStreamSplitLargeEvent": splitLargeEvent,
+	"$out": out, "$merge": merge,
 }
 
 func match(p *parser, arg any) stage {
@@ -53,26 +53,34 @@ func addFields(p *parser, arg any) stage {
 	return each(fields.Apply)
 }
 
-func unset(p *parser, arg any) stage {
-	list, ok := arg.(bson.A)
-	if !ok {
-		list = bson.A{arg}
-	}
-	spec := bson.D{}
-	for _, v := range list {
-		s, ok := v.(string)
-		if !ok {
-			p.Fail(31002, "$unset specification must be a string or an array")
+// accumulator adds a value to what the values of a group before it have made.
+type accumulator struct {
+	start any
+	add   func(sum, v any) (any, error)
+}
+
+var accumulators = map[string]accumulator{
+	"$sum": {int32(0), func(sum, v any) (any, error) {
+		if !value.IsNumber(v) {
+			return sum, nil
 		}
-		spec = append(spec, bson.E{Key: s, Value: int32(0)})
-	}
-	return project(p, spec)
+		if sum, _ = value.Add(sum, v); sum == nil {
+			return nil, command.Errorf(command.CodeNotImplemented, "$sum of Decimal128 is not implemented by the embedded deployment")
+		}
+		return sum, nil
+	}},
+	"$push": {bson.A(nil), func(list, v any) (any, error) {
+		if (v != value.Missing{}) {
+			list = append(list.(bson.A), v)
+		}
+		return list, nil
+	}},
 }
 
 // accumulation is a field of a group.
 type accumulation struct {
 	name string
-	expression.Accumulator
+	accumulator
 	x expression.Expr
 }
 
@@ -87,10 +95,11 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	case len(d) != 1:
 		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
-		var err error
+		var known bool
 		out.name = e.Key
-		out.Accumulator, err = expression.NewAccumulator(d[0].Key)
-		p.Note(err)
+		if out.accumulator, known = accumulators[d[0].Key]; !known {
+			p.Fail(15952, "unknown group operator '%s'", d[0].Key)
+		}
 		out.x = p.expression(d[0].Value)
 	}
 	return out
@@ -132,7 +141,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 	var groups []bson.D // fields are in their places: first _id, then as in the stage
 	places := map[string]int{}
 	for _, d := range docs {
-		env := expression.NewEnv(d, g.opts.Now, g.opts.Let)
+		env := expression.NewEnv(d, g.opts.Let)
 		id, err := g.id.Eval(env)
 		if err != nil {
 			return nil, err
@@ -147,7 +156,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 			places[k] = place
 			doc := bson.D{{Key: "_id", Value: id}}
 			for _, f := range g.fields {
-				doc = append(doc, bson.E{Key: f.name, Value: f.Start})
+				doc = append(doc, bson.E{Key: f.name, Value: f.start})
 			}
 			groups = append(groups, doc)
 		}
@@ -157,7 +166,9 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 				return nil, err
 			}
 			sum := &groups[place][i+1].Value
-			*sum = f.Add(*sum, v)
+			if *sum, err = f.add(*sum, v); err != nil {
+				return nil, err
+			}
 		}
 	}
 	var made volume
@@ -221,17 +232,9 @@ func count(p *parser, arg any) stage {
 }
 
 func unwind(p *parser, arg any) stage {
-	if d, ok := arg.(bson.D); ok {
-		for _, e := range d {
-			if e.Key != "path" {
-				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
-			}
-			arg = e.Value
-		}
-	}
 	path, ok := arg.(string)
 	switch {
-	case !ok:
+	case !ok: // the embedded deployment knows no options
 		p.Fail(15981, "expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
 	case !strings.HasPrefix(path, "$") || len(path) < 2:
 		p.Fail(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
@@ -295,7 +298,7 @@ func replaceRoot(p *parser, arg any) stage {
 func replaceWith(p *parser, arg any) stage {
 	x, o := p.expression(arg), p.opts
 	return each(func(d bson.D) (bson.D, error) {
-		v, err := x.Eval(expression.NewEnv(d, o.Now, o.Let))
+		v, err := x.Eval(expression.NewEnv(d, o.Let))
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +340,12 @@ func lookup(p *parser, arg any) stage {
 		}
 		return each(func(d bson.D) (bson.D, error) {
 			var wanted bson.A
-			query.Leaves(d, strings.Split(local, "."), func(v any) { wanted = append(wanted, v) })
+			query.Leaves(d, strings.Split(local, "."), func(v any) {
+				if v == any(value.Missing{}) {
+					v = nil
+				}
+				wanted = append(wanted, v)
+			})
 			f, err := query.Compile(bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: wanted}}}}, opts)
 			if err != nil {
 				return nil, err
@@ -359,7 +367,32 @@ func array(docs []bson.D) bson.A {
 	return a
 }
 
-// splitLargeEvent passes events on: the stream splits them.
-func splitLargeEvent(*parser, any) stage {
-	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs, nil }
+func out(p *parser, arg any) stage {
+	name, ok := arg.(string)
+	if !ok || name == "" {
+		p.Fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(name, docs) }
+}
+
+// merge is $merge, which finds documents by their _id, and sets their fields or refuses them.
+func merge(p *parser, arg any) stage {
+	into, fail := arg, false
+	if d, ok := arg.(bson.D); ok {
+		into, _ = value.Field(d, "into")
+		for _, e := range d {
+			switch {
+			case e.Key == "into", e.Key == "on" && e.Value == "_id":
+			case e.Key == "whenMatched" && (e.Value == "fail" || e.Value == "merge"):
+				fail = e.Value == "fail"
+			default:
+				p.Fail(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
+			}
+		}
+	}
+	name, ok := into.(string)
+	if !ok || name == "" {
+		p.Fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
+	}
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(name, fail, docs) }
 }

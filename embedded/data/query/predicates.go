@@ -2,7 +2,9 @@ package query
 
 import (
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -13,7 +15,7 @@ import (
 // predicate tests one value, which may be value.Missing.
 type predicate func(v any) bool
 
-func (p *parser) predicate(e bson.E, all bson.D) predicate {
+func (p *parser) predicate(e bson.E) predicate {
 	switch e.Key {
 	case "$eq":
 		return p.equality(e.Value)
@@ -28,7 +30,7 @@ func (p *parser) predicate(e bson.E, all bson.D) predicate {
 	case "$in":
 		return p.in(e)
 	case "$regex":
-		return p.regexOperator(e.Value, all)
+		return p.regexOperator(e.Value)
 	case "$type":
 		return p.types(e.Value)
 	}
@@ -113,40 +115,36 @@ func (p *parser) in(e bson.E) predicate {
 	}
 }
 
-// regexOperator is $regex, with the $options beside it.
-func (p *parser) regexOperator(v any, all bson.D) predicate {
-	pattern, options := "", ""
+// regexOperator is $regex.
+func (p *parser) regexOperator(v any) predicate {
 	switch r := v.(type) {
 	case string:
-		pattern = r
+		return p.regex(r, "")
 	case bson.Regex:
-		pattern, options = r.Pattern, r.Options
-	default:
-		p.Fail(command.CodeBadValue, "$regex has to be a string")
+		return p.regex(r.Pattern, r.Options)
 	}
-	if o, ok := value.Field(all, "$options"); ok {
-		s, ok := o.(string)
-		if !ok {
-			p.Fail(command.CodeBadValue, "$options has to be a string")
-		}
-		if options != "" {
-			p.Fail(51075, "options set in both $regex and $options")
-		}
-		options = s
-	}
-	return p.regex(pattern, options)
+	p.Fail(command.CodeBadValue, "$regex has to be a string")
+	return nil
 }
 
+// regex matches by a pattern in Go's syntax, with the options that Go has.
 func (p *parser) regex(pattern, options string) predicate {
-	re, err := compileRegexp(pattern, options)
-	p.Note(err)
+	flagged := pattern
+	if options != "" {
+		flagged = "(?" + options + ")" + pattern
+	}
+	if strings.Trim(options, "ims") != "" {
+		p.Fail(51108, "invalid flag in regex options: %s", options)
+	}
+	re, err := regexp.Compile(flagged)
+	if err != nil {
+		p.Fail(51091, "Regular expression is invalid: %v", err)
+	}
 	as := bson.Regex{Pattern: pattern, Options: options}
 	return func(v any) bool {
 		switch x := v.(type) {
 		case string:
 			return re.MatchString(x)
-		case bson.Symbol:
-			return re.MatchString(string(x))
 		case bson.Regex:
 			return x == as
 		}
@@ -154,32 +152,20 @@ func (p *parser) regex(pattern, options string) predicate {
 	}
 }
 
-// types is $type.
+// types is $type, with the name of a type or several.
 func (p *parser) types(v any) predicate {
 	list, ok := v.(bson.A)
 	if !ok {
 		list = bson.A{v}
 	}
-	if len(list) == 0 {
-		p.Fail(command.CodeFailedToParse, "$type must match at least one type")
-	}
 	var types []int32
 	for _, item := range list {
-		if item == "number" {
-			types = append(types, 1, 16, 18, 19)
-			continue
+		name, _ := item.(string)
+		code, ok := value.TypeNumber(name)
+		if !ok {
+			p.Fail(command.CodeBadValue, "Unknown type name alias: %s", name)
 		}
-		var n int64
-		if s, named := item.(string); named {
-			code, ok := value.TypeNumber(s)
-			if !ok {
-				p.Fail(command.CodeBadValue, "Unknown type name alias: %s", s)
-			}
-			n = int64(code)
-		} else if n, ok = value.Whole(item); !ok || n != int64(int32(n)) || !value.KnownType(int32(n)) {
-			p.Fail(command.CodeBadValue, "Invalid numerical type code: %s", value.Text(item))
-		}
-		types = append(types, int32(n))
+		types = append(types, code)
 	}
 	return func(v any) bool { return slices.Contains(types, value.TypeOf(v)) && !missing(v) }
 }

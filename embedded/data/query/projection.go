@@ -140,7 +140,7 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	if len(p.computed) > 0 {
 		out = value.CloneDoc(out)
 	}
-	env := expression.NewEnv(doc, p.opts.Now, p.opts.Let)
+	env := expression.NewEnv(doc, p.opts.Let)
 	size := value.Size(out)
 	for _, c := range p.computed {
 		v, err := c.x.Eval(env)

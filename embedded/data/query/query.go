@@ -5,7 +5,6 @@ package query
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,7 +16,6 @@ import (
 // Options are what a filter depends on besides itself.
 type Options struct {
 	Let       bson.D // variables of $expr
-	Now       time.Time
 	Collation *Collation
 	Scripts   *Scripts // of $where; nil: it is not allowed here
 	Upsert    bool     // the filter is that of an upsert, which may have no $expr
@@ -25,15 +23,16 @@ type Options struct {
 
 // Filter is a parsed filter. It may be used concurrently.
 type Filter struct {
-	root node
-	id   any // what _id must equal; value.Missing if the filter does not say
+	root     node
+	id       any // what _id must equal; value.Missing if the filter does not say
+	scripted bool
 }
 
 // Compile parses a filter. Errors are *command.Error with the server's codes
 // and texts.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), id: value.Missing{}}
+	f := &Filter{root: p.conjunction(filter), id: value.Missing{}, scripted: p.scripted}
 	if v, ok := value.Field(filter, "_id"); ok && opts.Collation.fold() == nil {
 		f.id = plainEquality(v)
 	}
@@ -62,6 +61,9 @@ func plainEquality(v any) any {
 // requires one.
 func (f *Filter) ID() (any, bool) { return f.id, f.id != any(value.Missing{}) }
 
+// Scripted reports whether the filter has a $where.
+func (f *Filter) Scripted() bool { return f.scripted }
+
 // Matches reports whether a document matches. Only $expr and $where can fail.
 func (f *Filter) Matches(doc bson.D) (bool, error) {
 	c := &run{}
@@ -69,8 +71,11 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 	return ok && c.err == nil, c.err
 }
 
-// Select gives the documents that match.
+// Select gives the documents that match; all if the filter is nil.
 func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
+	if f == nil {
+		return docs, nil
+	}
 	var out []bson.D
 	for _, d := range docs {
 		ok, err := f.Matches(d)
@@ -179,8 +184,9 @@ func isOperators(d bson.D) bool {
 
 // parser has the state of one Compile.
 type parser struct {
-	opts  Options
-	depth int
+	opts     Options
+	depth    int
+	scripted bool
 	command.First
 }
 
@@ -205,16 +211,10 @@ func (p *parser) clause(e bson.E) node {
 		return and(p.list(e))
 	case "$or":
 		return or(p.list(e))
-	case "$nor":
-		return not(or(p.list(e)))
 	case "$expr":
 		return p.expr(e.Value)
-	case "$comment":
-		return and(nil)
 	case "$where":
 		return p.where(e.Value)
-	case "$jsonSchema", "$text":
-		p.Fail(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
 	}
 	if strings.HasPrefix(e.Key, "$") {
 		p.Fail(command.CodeBadValue, "unknown top level operator: %s", e.Key)
@@ -222,7 +222,7 @@ func (p *parser) clause(e bson.E) node {
 	return p.field(strings.Split(e.Key, "."), e.Value)
 }
 
-// list parses the conditions of $and, $or and $nor.
+// list parses the conditions of $and and $or.
 func (p *parser) list(e bson.E) []node {
 	list, ok := e.Value.(bson.A)
 	if !ok {
@@ -248,9 +248,9 @@ func (p *parser) expr(v any) node {
 	}
 	x, err := expression.Parse(v)
 	p.Note(err)
-	now, let := p.opts.Now, p.opts.Let
+	let := p.opts.Let
 	return func(doc any, c *run) bool {
-		r, err := x.Eval(expression.NewEnv(doc, now, let))
+		r, err := x.Eval(expression.NewEnv(doc, let))
 		if err != nil {
 			if c.err == nil {
 				c.err = err
@@ -269,34 +269,16 @@ func (p *parser) field(parts []string, v any) node {
 	}
 	var nodes []node
 	for _, e := range d {
-		nodes = append(nodes, p.operator(parts, e, d))
+		nodes = append(nodes, p.operator(parts, e))
 	}
 	return and(nodes)
 }
 
-// operator parses one of the operators on a field, such as {$gt: 1}; all are those beside it.
-func (p *parser) operator(parts []string, e bson.E, all bson.D) node {
-	_, regex := e.Value.(bson.Regex)
+// operator parses one of the operators on a field, such as {$gt: 1}.
+func (p *parser) operator(parts []string, e bson.E) node {
 	switch e.Key {
-	case "$not":
-		p.depth++
-		defer func() { p.depth-- }()
-		d, ok := e.Value.(bson.D)
-		switch {
-		case !ok && !regex:
-			p.Fail(command.CodeBadValue, "$not needs a regex or a document")
-		case ok && len(d) == 0:
-			p.Fail(command.CodeBadValue, "$not cannot be empty")
-		case ok && !isOperators(d):
-			p.Fail(command.CodeBadValue, "unknown operator: %s", d[0].Key)
-		case p.depth > 101:
-			p.Fail(command.CodeBadValue, "BSON depth of filter is too great")
-		default:
-			return not(p.field(parts, e.Value))
-		}
-		return nil
 	case "$ne":
-		if regex {
+		if _, regex := e.Value.(bson.Regex); regex {
 			p.Fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
 		}
 		return not(at(parts, p.equal(e.Value)))
@@ -307,11 +289,6 @@ func (p *parser) operator(parts []string, e bson.E, all bson.D) node {
 			return at(parts, missing)
 		}
 		return not(at(parts, missing))
-	case "$options":
-		if _, ok := value.Field(all, "$regex"); !ok {
-			p.Fail(command.CodeBadValue, "$options needs a $regex")
-		}
-		return and(nil)
 	}
-	return at(parts, p.predicate(e, all))
+	return at(parts, p.predicate(e))
 }

@@ -35,7 +35,7 @@ func found(t *testing.T, in string) string {
 	_, with, _ := strings.Cut(in, " with ")
 	filter, document := parts(t, in)
 	var slept time.Duration
-	o := Options{Now: time.Now(), Upsert: with == "upsert"}
+	o := Options{Upsert: with == "upsert"}
 	switch {
 	case strings.Contains(with, "scripts"):
 		o.Scripts = &Scripts{Disabled: strings.Contains(with, "without"), Sleep: func(d time.Duration) error { slept += d; return nil }}

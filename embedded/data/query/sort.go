@@ -92,6 +92,9 @@ func sortKey(d bson.D, k orderKey, c *Collation) any {
 	var best any
 	found := false
 	Leaves(d, k.parts, func(v any) {
+		if missing(v) {
+			v = nil
+		}
 		if !found || k.down == (c.Compare(v, best) > 0) && c.Compare(v, best) != 0 {
 			best, found = v, true
 		}
@@ -100,7 +103,7 @@ func sortKey(d bson.D, k orderKey, c *Collation) any {
 }
 
 // Leaves calls f for each value at a path, going through arrays on the way and
-// at its end; null stands for what is not there, undefined for an empty array.
+// at its end; Missing stands for what is not there, undefined for an empty array.
 func Leaves(v any, parts []string, f func(any)) {
 	if len(parts) == 0 {
 		a, ok := v.(bson.A)
@@ -134,10 +137,10 @@ func Leaves(v any, parts []string, f func(any)) {
 			if _, ok := item.(bson.D); ok {
 				Leaves(item, parts, f)
 			} else {
-				f(nil)
+				f(value.Missing{})
 			}
 		}
 		return
 	}
-	f(nil)
+	f(value.Missing{})
 }

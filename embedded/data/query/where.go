@@ -8,7 +8,6 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/script"
-	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // Scripts connects the functions of $where to their server.
@@ -25,8 +24,7 @@ type Scripts struct {
 // longestSleep bounds one call of sleep.
 const longestSleep = 24 * time.Hour
 
-// where is $where: a function that is called for each document. It is given by its source, or that of
-// what one would return.
+// where is $where: an expression or a function that is evaluated for each document.
 func (p *parser) where(v any) node {
 	s := p.opts.Scripts
 	switch {
@@ -36,57 +34,35 @@ func (p *parser) where(v any) node {
 	case s.Disabled:
 		p.Fail(command.CodeBadValue, "no globalScriptEngine in $where parsing")
 	}
-	var source string
-	var scope bson.D
-	switch x := v.(type) {
-	case string:
-		source = x
-	case bson.JavaScript:
-		source = string(x)
-	case bson.CodeWithScope:
-		source = string(x.Code)
-		scope, _ = x.Scope.(bson.D)
-	default:
+	source, ok := v.(string)
+	if code, isCode := v.(bson.JavaScript); isCode {
+		source, ok = string(code), true
+	}
+	if !ok {
 		p.Fail(command.CodeBadValue, "$where got bad type")
 	}
-	f, err := script.ParseLoose(source)
+	f, err := script.ParseCondition(source)
 	p.Note(err)
+	p.scripted = true
 	return func(doc any, c *run) bool {
 		if c.err != nil {
 			return false
 		}
-		globals := map[string]any{"obj": doc, "sleep": s.sleep()}
-		for _, e := range scope {
-			globals[e.Key] = e.Value
-		}
-		r, err := f.Call(s.Stopped, doc, globals)
-		c.err = err
-		return err == nil && truthy(r)
+		var r any
+		r, c.err = f.Call(s.Stopped, doc, map[string]script.Builtin{"sleep": s.sleep})
+		return c.err == nil && r == true
 	}
 }
 
 // sleep is the function of that name.
-func (s *Scripts) sleep() script.Builtin {
-	return func(args []any) (any, error) {
-		ms := math.NaN()
-		if len(args) == 1 {
-			ms, _ = args[0].(float64)
-		}
-		if !(ms > 0) {
-			return nil, nil
-		}
-		ms = min(ms, float64(longestSleep/time.Millisecond))
-		return nil, s.Sleep(time.Duration(ms * float64(time.Millisecond)))
+func (s *Scripts) sleep(args []any) (any, error) {
+	ms := math.NaN()
+	if len(args) == 1 {
+		ms, _ = args[0].(float64)
 	}
-}
-
-// truthy is what JavaScript takes for true.
-func truthy(v any) bool {
-	switch x := v.(type) {
-	case string:
-		return x != ""
-	case float64:
-		return x != 0 && !math.IsNaN(x)
+	if !(ms > 0) {
+		return nil, nil
 	}
-	return value.Truthy(v)
+	ms = min(ms, float64(longestSleep/time.Millisecond))
+	return nil, s.Sleep(time.Duration(ms * float64(time.Millisecond)))
 }

@@ -41,8 +41,7 @@ const (
 	maxHeap = 256 << 20
 	// maxDepth bounds calls within calls, and arrays and documents within others.
 	maxDepth = 200
-	// maxBytes bounds the strings that a function returns, and maxValues its other values.
-	maxBytes  = 16 << 20
+	// maxValues bounds the values that a function returns.
 	maxValues = 1 << 20
 )
 
@@ -80,16 +79,14 @@ func Parse(source string) (*Function, error) {
 	return nil, failure("the script is not a function")
 }
 
-// ParseLoose parses the source of a function, an expression that is its result, or its body.
-func ParseLoose(source string) (*Function, error) {
-	if f, err := Parse(source); err == nil {
-		return f, nil
+// ParseCondition parses the source of an expression, or of a function without parameters. The
+// result of the function that it returns is a boolean.
+func ParseCondition(source string) (*Function, error) {
+	source = strings.TrimRight(source, "; \t\r\n")
+	if _, err := Parse(source); err == nil {
+		source = "(" + source + "\n).call(this)"
 	}
-	expression := strings.TrimRight(source, "; \t\r\n")
-	if f, err := Parse("function() { return (" + expression + "\n) }"); err == nil {
-		return f, nil
-	}
-	return Parse("function() { " + source + "\n}")
+	return Parse("function() { return !!(" + source + "\n) }")
 }
 
 // call is one call of a function.
@@ -98,14 +95,13 @@ type call struct {
 	inHost   atomic.Bool // a Builtin is running
 	computed time.Duration
 	heap     uint64 // bytes when the limits were checked first
-	bytes    int
 	values   int
 }
 
-// Call calls the function with a value of this, globals (values, or Builtin) and arguments. The result
+// Call calls the function with a value of this, global functions and arguments. The result
 // is a value of package value; undefined is nil. Before and while the script runs, stopped is
 // called again and again, also in another goroutine; its error ends the script. It may be nil.
-func (f *Function) Call(stopped func() error, this any, globals map[string]any, args ...any) (any, error) {
+func (f *Function) Call(stopped func() error, this any, globals map[string]Builtin, args ...any) (any, error) {
 	if stopped != nil {
 		if err := stopped(); err != nil {
 			return nil, err
@@ -114,13 +110,8 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]any, 
 	c := &call{vm: goja.New()}
 	c.vm.SetMaxCallStackSize(maxDepth)
 	c.restrict()
-	for k, v := range globals {
-		if b, ok := v.(Builtin); ok {
-			v = c.builtin(b)
-		} else {
-			v = c.load(v)
-		}
-		if err := c.vm.Set(k, v); err != nil {
+	for name, b := range globals {
+		if err := c.vm.Set(name, c.builtin(b)); err != nil {
 			return nil, err
 		}
 	}
@@ -158,9 +149,6 @@ func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error)
 }
 
 func (c *call) restrict() {
-	for _, name := range []string{"NumberInt", "NumberLong"} {
-		_ = c.vm.Set(name, c.vm.Get("Number"))
-	}
 	for of, names := range unbounded {
 		object := c.vm.GlobalObject()
 		if of != "" {
@@ -272,10 +260,6 @@ func (c *call) load(v any) goja.Value {
 			items[i] = c.load(x[i])
 		}
 		return c.vm.NewArray(items...)
-	case bson.DateTime:
-		if date, err := c.vm.New(c.vm.Get("Date"), c.vm.ToValue(int64(x))); err == nil {
-			return date
-		}
 	case bson.Undefined, value.Missing:
 		return goja.Undefined()
 	}
@@ -295,12 +279,7 @@ func (c *call) export(v goja.Value, depth int) (any, error) {
 		switch x := v.Export().(type) {
 		case int64:
 			return float64(x), nil
-		case float64, bool:
-			return x, nil
-		case string:
-			if c.bytes += len(x); c.bytes > maxBytes {
-				return nil, ErrLimit
-			}
+		case float64, bool, string:
 			return x, nil
 		}
 		return nil, failure(fmt.Sprintf("TypeError: %s cannot be converted to BSON", v.ExportType()))
@@ -308,12 +287,7 @@ func (c *call) export(v goja.Value, depth int) (any, error) {
 	if o.ExportType() == reflect.TypeFor[*opaque]() {
 		return o.Export().(*opaque).v, nil
 	}
-	switch o.ClassName() {
-	case "Function":
-		return nil, nil
-	case "Date":
-		return bson.DateTime(o.ToInteger()), nil
-	case "Array":
+	if o.ClassName() == "Array" {
 		a := bson.A{}
 		for i := range o.Get("length").ToInteger() {
 			item, err := c.export(o.Get(fmt.Sprint(i)), depth+1)

@@ -35,8 +35,8 @@ func TestBuiltin(t *testing.T) {
 	f, err := Parse(`function inc() { return emit(0, this.x + 1) }`)
 	testkit.Check(t, err)
 	var got []any
-	emit := Builtin(func(args []any) (any, error) { got = args; return nil, nil })
-	_, err = f.Call(nil, this42, map[string]any{"emit": emit})
+	emit := func(args []any) (any, error) { got = args; return nil, nil }
+	_, err = f.Call(nil, this42, map[string]Builtin{"emit": emit})
 	testkit.Check(t, err)
 	if len(got) != 2 || got[0] != 0.0 || got[1] != 42.0 {
 		t.Errorf("emitted %v", got)

@@ -2,29 +2,23 @@ package update
 
 import (
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // modifier returns the new value of a field; the old one may be value.Missing.
 type modifier func(old any) (any, error)
 
-// removed is what a modifier returns to remove a field; untouched what it
-// returns to leave things as they are.
-type (
-	removed   struct{}
-	untouched struct{}
-)
+// removed is what a modifier returns to remove a field.
+type removed struct{}
 
 // operator is a row of the table of operators.
 type operator struct {
 	// modify makes the modifier of a field's argument.
-	modify func(f bson.E, opts *Options) (modifier, error)
+	modify func(f bson.E) (modifier, error)
 	// never creates: a path that cannot exist is left alone.
 	never bool
 }
@@ -37,16 +31,15 @@ var operators = map[string]operator{
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
 	"$push":        {modify: push},
 	"$addToSet":    {modify: addToSet},
-	"$pull":        {modify: pull, never: true},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-func set(f bson.E, _ *Options) (modifier, error) {
+func set(f bson.E) (modifier, error) {
 	return func(any) (any, error) { return value.Clone(f.Value), nil }, nil
 }
 
-func unset(bson.E, *Options) (modifier, error) {
+func unset(bson.E) (modifier, error) {
 	return func(any) (any, error) { return removed{}, nil }, nil
 }
 
@@ -54,8 +47,8 @@ func unset(bson.E, *Options) (modifier, error) {
 const theID = "\x00id"
 
 // arithmetic is $inc and $mul, for which a missing field is zero.
-func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E, *Options) (modifier, error) {
-	return func(e bson.E, _ *Options) (modifier, error) {
+func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (modifier, error) {
+	return func(e bson.E) (modifier, error) {
 		if !value.IsNumber(e.Value) {
 			return nil, command.Errorf(command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, e.Key, value.Text(e.Value))
 		}
@@ -78,23 +71,21 @@ func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E, *Opt
 // items are the values that $push or $addToSet adds: one, or those of $each.
 func items(op string, f bson.E) (bson.A, error) {
 	d, _ := f.Value.(bson.D)
-	if _, ok := value.Field(d, "$each"); !ok {
+	each, ok := value.Field(d, "$each")
+	if !ok {
 		return bson.A{f.Value}, nil
 	}
-	var list bson.A
-	for _, e := range d {
-		var ok bool
-		if e.Key != "$each" {
-			return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, e.Key)
-		}
-		if list, ok = e.Value.(bson.A); !ok {
-			return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(e.Value))
-		}
+	list, ok := each.(bson.A)
+	switch {
+	case len(d) > 1:
+		return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
+	case !ok:
+		return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
 	}
 	return list, nil
 }
 
-func push(f bson.E, _ *Options) (modifier, error) {
+func push(f bson.E) (modifier, error) {
 	list, err := items("$push", f)
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
@@ -105,7 +96,8 @@ func push(f bson.E, _ *Options) (modifier, error) {
 	}, err
 }
 
-func addToSet(f bson.E, opts *Options) (modifier, error) {
+// addToSet is $addToSet, without the collation.
+func addToSet(f bson.E) (modifier, error) {
 	list, err := items("$addToSet", f)
 	return func(old any) (any, error) {
 		a, ok := old.(bson.A)
@@ -114,43 +106,7 @@ func addToSet(f bson.E, opts *Options) (modifier, error) {
 		}
 		out := slices.Clone(a)
 		for _, item := range list {
-			if !slices.ContainsFunc(out, func(v any) bool { return opts.Collation.Compare(v, item) == 0 }) {
-				out = append(out, item)
-			}
-		}
-		return out, nil
-	}, err
-}
-
-// pull removes the elements that are equal to a value, or that match a condition on them or on their fields.
-func pull(f bson.E, opts *Options) (modifier, error) {
-	d, isDoc := f.Value.(bson.D)
-	onFields := isDoc && (len(d) == 0 || !strings.HasPrefix(d[0].Key, "$"))
-	condition := d
-	if !onFields {
-		condition = bson.D{{Key: "element", Value: f.Value}}
-	}
-	filter, err := query.Compile(condition, query.Options{Now: opts.Now, Collation: opts.Collation})
-	return func(old any) (any, error) {
-		a, ok := old.(bson.A)
-		switch {
-		case missing(old):
-			return untouched{}, nil
-		case !ok:
-			return nil, command.Errorf(command.CodeBadValue, "Cannot apply $pull to a non-array value")
-		}
-		out := bson.A{}
-		for _, item := range a {
-			doc, tested := item.(bson.D)
-			if !onFields {
-				_, nested := item.(bson.A)
-				doc, tested = bson.D{{Key: "element", Value: item}}, isDoc || !nested
-			}
-			matches, err := filter.Matches(doc)
-			if err != nil {
-				return nil, err
-			}
-			if !tested || !matches {
+			if !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
 				out = append(out, item)
 			}
 		}

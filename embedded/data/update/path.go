@@ -32,8 +32,8 @@ func change(v any, parts []string, at int, s step) (any, error) {
 	switch x := v.(type) {
 	case value.Missing:
 		r, err := change(v, parts, at+1, s)
-		if err == nil && !gives(r) {
-			return untouched{}, nil
+		if r == any(removed{}) {
+			return r, err
 		}
 		return bson.D{{Key: part, Value: r}}, err
 	case bson.D:
@@ -42,13 +42,12 @@ func change(v any, parts []string, at int, s step) (any, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case i < 0 && gives(r):
-			return append(x, bson.E{Key: part, Value: r}), nil
 		case r == any(removed{}):
 			return value.Delete(x, part), nil
-		case gives(r):
-			x[i].Value = r
+		case i < 0:
+			return append(x, bson.E{Key: part, Value: r}), nil
 		}
+		x[i].Value = r
 		return x, nil
 	case bson.A:
 		if i, ok := position(part); ok {
@@ -69,13 +68,10 @@ func change(v any, parts []string, at int, s step) (any, error) {
 	return nil, command.Errorf(command.CodePathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
 }
 
-// gives reports that a modifier has returned a value.
-func gives(r any) bool { return r != any(removed{}) && r != any(untouched{}) }
-
 // element puts what a modifier has returned into an array. An element that is removed leaves its place.
 func element(a bson.A, i int, r any) (bson.A, error) {
 	switch {
-	case r == any(untouched{}), i >= len(a) && !gives(r):
+	case r == any(removed{}) && i >= len(a):
 		return a, nil
 	case r == any(removed{}):
 		r = nil

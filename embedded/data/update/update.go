@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -18,7 +17,6 @@ import (
 // Options are what an update depends on besides itself.
 type Options struct {
 	ArrayFilters bson.A
-	Now          time.Time
 	Collation    *query.Collation
 	// Transform is a pipeline update, already compiled.
 	Transform func(bson.D) (bson.D, error)
@@ -27,6 +25,7 @@ type Options struct {
 // Update is a parsed update. It may be used concurrently.
 type Update struct {
 	opts        Options
+	source      bson.D
 	replacement bson.D // nil unless it is one
 	steps       []step
 	filters     map[string]*query.Filter // of elements, by their identifier
@@ -36,7 +35,6 @@ type Update struct {
 type step struct {
 	op    string
 	path  string
-	arg   any
 	do    modifier
 	never bool // creates nothing
 }
@@ -44,7 +42,7 @@ type step struct {
 // Compile parses an update document; with Options.Transform it is not looked
 // at. Errors are *command.Error with the server's codes.
 func Compile(u bson.D, opts Options) (*Update, error) {
-	up := &Update{opts: opts, filters: map[string]*query.Filter{}}
+	up := &Update{opts: opts, source: u, filters: map[string]*query.Filter{}}
 	if opts.Transform != nil {
 		return up, nil
 	}
@@ -57,10 +55,7 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 		if len(opts.ArrayFilters) > 0 {
 			return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify arrayFilters on a replacement-style update")
 		}
-		up.replacement = u
-		if up.replacement == nil {
-			up.replacement = bson.D{}
-		}
+		up.replacement = append(bson.D{}, u...)
 		return up, nil
 	}
 	used := map[string]bool{}
@@ -77,7 +72,7 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 			if err := checkPath(f.Key); err != nil {
 				return nil, err
 			}
-			do, err := op.modify(f, &up.opts)
+			do, err := op.modify(f)
 			if err != nil {
 				return nil, err
 			}
@@ -86,7 +81,7 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 					return nil, err
 				}
 			}
-			up.steps = append(up.steps, step{e.Key, f.Key, f.Value, do, op.never})
+			up.steps = append(up.steps, step{e.Key, f.Key, do, op.never})
 			for _, part := range strings.Split(f.Key, ".") {
 				if name, _ := isElements(part); name != "" {
 					used[name] = true
@@ -156,13 +151,13 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 			}
 		}
 		if !used[name] {
-			return command.Errorf(command.CodeFailedToParse, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(u.text()))
+			return command.Errorf(command.CodeFailedToParse, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(u.source))
 		}
 		if u.filters[name] != nil {
 			return command.Errorf(command.CodeFailedToParse, "Found multiple array filters with the same top-level field name %s", name)
 		}
 		var err error
-		if u.filters[name], err = query.Compile(d, query.Options{Now: u.opts.Now, Collation: u.opts.Collation}); err != nil {
+		if u.filters[name], err = query.Compile(d, query.Options{Collation: u.opts.Collation}); err != nil {
 			return err
 		}
 	}
@@ -172,16 +167,6 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 		}
 	}
 	return nil
-}
-
-func (u *Update) text() bson.D {
-	d := bson.D{}
-	for _, s := range u.steps {
-		sub, _ := value.Field(d, s.op)
-		fields, _ := sub.(bson.D)
-		d = value.Set(d, s.op, append(fields, bson.E{Key: s.path, Value: s.arg}))
-	}
-	return d
 }
 
 // Replaces reports whether the update replaces documents.

@@ -3,7 +3,6 @@ package update
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -28,7 +27,7 @@ func read(t testing.TB, in string) (c example) {
 }
 
 func (c example) apply() (bson.D, error) {
-	up, err := Compile(value.Must(value.Encode(c.Do)), Options{ArrayFilters: c.Filters, Now: time.Unix(7, 0)})
+	up, err := Compile(value.Must(value.Encode(c.Do)), Options{ArrayFilters: c.Filters})
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package value
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
-	"math/big"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -25,15 +23,9 @@ func AppendKey(dst []byte, v any) []byte {
 		if v == math.Trunc(v) && v >= -(1<<63) && v < 1<<63 {
 			return intKey(dst, int64(v))
 		}
-		if c := class(v); c != 0 {
-			return append(dst, 3, 'c', byte(c))
-		}
-		return decimalKey(dst, v)
+		return fractionKey(dst, v)
 	case bson.Decimal128:
-		if c := class(v); c != 0 {
-			return append(dst, 3, 'c', byte(c))
-		}
-		return decimalKey(dst, v)
+		return fractionKey(dst, v)
 	case string:
 		return sized(append(dst, 4), v)
 	case bson.Symbol:
@@ -54,30 +46,11 @@ func AppendKey(dst []byte, v any) []byte {
 		return append(dst, 0)
 	case bson.ObjectID:
 		return append(append(dst, 8), v[:]...)
-	case bool:
-		if v {
-			return append(dst, 9, 1)
-		}
-		return append(dst, 9, 0)
+	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
+		return append(dst, byte(Rank(v)))
 	}
-	dst = append(dst, byte(Rank(v)))
-	switch v := v.(type) {
-	case bson.Binary:
-		return sized(append(dst, v.Subtype), string(v.Data))
-	case bson.DateTime:
-		return binary.BigEndian.AppendUint64(dst, uint64(v))
-	case bson.Timestamp:
-		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, v.T), v.I)
-	case bson.Regex:
-		return sized(sized(dst, v.Pattern), v.Options)
-	case bson.DBPointer:
-		return append(sized(dst, v.DB), v.Pointer[:]...)
-	case bson.JavaScript:
-		return sized(dst, string(v))
-	case bson.CodeWithScope:
-		return AppendKey(sized(dst, string(v.Code)), v.Scope)
-	}
-	return dst
+	// Other values are equal if they are written alike.
+	return sized(append(dst, byte(Rank(v))), string(Encode(bson.D{{Value: v}})))
 }
 
 func intKey(dst []byte, i int64) []byte {
@@ -88,25 +61,14 @@ func sized(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-func decimalKey(dst []byte, v any) []byte {
-	m, e := parts(v)
-	if m.Sign() == 0 {
-		return intKey(dst, 0)
+// fractionKey is the key of a number that may be no integer, or not finite.
+func fractionKey(dst []byte, v any) []byte {
+	if c := class(v); c != 0 {
+		return append(dst, 3, 'c', byte(c))
 	}
-	m = new(big.Int).Set(m)
-	ten, q, r := big.NewInt(10), new(big.Int), new(big.Int)
-	for {
-		q.QuoRem(m, ten, r)
-		if r.Sign() != 0 {
-			break
-		}
-		m.Set(q)
-		e++
+	r := rational(v)
+	if r.IsInt() && r.Num().IsInt64() {
+		return intKey(dst, r.Num().Int64())
 	}
-	if e >= 0 && e < 20 {
-		if full := new(big.Int).Mul(m, pow10(e)); full.IsInt64() {
-			return intKey(dst, full.Int64())
-		}
-	}
-	return fmt.Appendf(append(dst, 3, 'd'), "%se%d;", m, e)
+	return sized(append(dst, 3, 'd'), r.String())
 }

@@ -2,7 +2,7 @@ package value
 
 import (
 	"math"
-	"math/big"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -22,18 +22,8 @@ func Float(v any) float64 {
 	case float64:
 		return v
 	case bson.Decimal128:
-		switch {
-		case v.IsNaN():
-			return math.NaN()
-		case v.IsInf() != 0:
-			return math.Inf(v.IsInf())
-		}
-		f, _, err := big.ParseFloat(v.String(), 10, 64, big.ToNearestEven)
-		if err != nil {
-			return 0
-		}
-		r, _ := f.Float64()
-		return r
+		f, _ := strconv.ParseFloat(v.String(), 64) // an infinity if it is too large
+		return f
 	}
 	i, _ := asInt(v)
 	return float64(i)
@@ -71,16 +61,13 @@ func Truthy(v any) bool {
 
 // Add and Multiply work as $add, $inc and $mul do: the wider of the
 // two types, int32 becoming int64 and, in sums of expressions, int64 becoming
-// double on overflow. ok is false if an int64 overflows.
+// double on overflow. ok is false if an int64 overflows, and for Decimal128, which is not
+// calculated with: the result is then nil.
 func Add(a, b any) (sum any, ok bool) {
 	return arith(a, b, func(x, y int64) (int64, bool) {
 		s := x + y
 		return s, (s > x) == (y > 0)
-	}, func(x, y float64) float64 { return x + y }, func(z, x, y *big.Int, e, f int) int {
-		x, y, e = align(x, y, e, f)
-		z.Add(x, y)
-		return e
-	})
+	}, func(x, y float64) float64 { return x + y })
 }
 
 // Multiply is a × b; see Add.
@@ -91,36 +78,14 @@ func Multiply(a, b any) (any, bool) {
 		}
 		p := x * y
 		return p, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
-	}, func(x, y float64) float64 { return x * y }, func(z, x, y *big.Int, e, f int) int {
-		z.Mul(x, y)
-		return e + f
-	})
+	}, func(x, y float64) float64 { return x * y })
 }
 
-// align brings two numbers to the smaller power of ten.
-func align(x, y *big.Int, e, f int) (*big.Int, *big.Int, int) {
-	switch {
-	case e > f:
-		return new(big.Int).Mul(x, pow10(e-f)), y, f
-	case f > e:
-		return x, new(big.Int).Mul(y, pow10(f-e)), e
-	}
-	return x, y, e
-}
-
-func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float64) float64,
-	decimals func(z, x, y *big.Int, e, f int) int) (any, bool) {
+func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float64) float64) (any, bool) {
 	_, da := a.(bson.Decimal128)
 	_, db := b.(bson.Decimal128)
 	if da || db {
-		if class(a) != 0 || class(b) != 0 {
-			return ToDecimal(floats(Float(a), Float(b))), true
-		}
-		x, e := parts(a)
-		y, f := parts(b)
-		z := new(big.Int)
-		exp := decimals(z, x, y, e, f)
-		return decimal(z, exp), true
+		return nil, false
 	}
 	x, xi := asInt(a)
 	y, yi := asInt(b)
@@ -137,38 +102,4 @@ func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float
 		return r, true
 	}
 	return int32(r), true
-}
-
-// decimal rounds a big decimal to the 34 digits of Decimal128.
-func decimal(m *big.Int, e int) bson.Decimal128 {
-	m = new(big.Int).Set(m)
-	for len(new(big.Int).Abs(m).String()) > 34 {
-		var r big.Int
-		m.QuoRem(m, big.NewInt(10), &r)
-		if c := new(big.Int).Abs(&r).Cmp(big.NewInt(5)); c >= 0 {
-			m.Add(m, big.NewInt(int64(r.Sign())))
-		}
-		e++
-	}
-	d, ok := bson.ParseDecimal128FromBigInt(m, e)
-	if !ok {
-		return ToDecimal(math.Inf(m.Sign()))
-	}
-	return d
-}
-
-// ToDecimal is a float64 as a Decimal128.
-func ToDecimal(f float64) bson.Decimal128 {
-	s := "NaN"
-	switch {
-	case math.IsInf(f, 1):
-		s = "Infinity"
-	case math.IsInf(f, -1):
-		s = "-Infinity"
-	case !math.IsNaN(f):
-		m, e := parts(f)
-		return decimal(m, e)
-	}
-	d, _ := bson.ParseDecimal128(s)
-	return d
 }

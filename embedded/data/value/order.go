@@ -128,25 +128,12 @@ func CompareWith(a, b any, fold func(string) string) int {
 	case bson.DateTime:
 		return cmp.Compare(x, b.(bson.DateTime))
 	case bson.Timestamp:
-		return CompareTimestamps(x, b.(bson.Timestamp))
-	case bson.Regex:
-		y := b.(bson.Regex)
-		return cmp.Or(strings.Compare(x.Pattern, y.Pattern), strings.Compare(x.Options, y.Options))
-	case bson.DBPointer:
-		y := b.(bson.DBPointer)
-		return cmp.Or(strings.Compare(x.DB, y.DB), bytes.Compare(x.Pointer[:], y.Pointer[:]))
-	case bson.JavaScript:
-		return strings.Compare(string(x), string(b.(bson.JavaScript)))
-	case bson.CodeWithScope:
-		y := b.(bson.CodeWithScope)
-		return cmp.Or(strings.Compare(string(x.Code), string(y.Code)), CompareWith(x.Scope, y.Scope, fold))
+		return x.Compare(b.(bson.Timestamp))
+	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
+		return 0
 	}
-	return 0
-}
-
-// CompareTimestamps orders timestamps.
-func CompareTimestamps(a, b bson.Timestamp) int {
-	return cmp.Or(cmp.Compare(a.T, b.T), cmp.Compare(a.I, b.I))
+	// Of rare types, equality alone matters.
+	return bytes.Compare(Encode(bson.D{{Value: a}}), Encode(bson.D{{Value: b}}))
 }
 
 func text(v any) string {
@@ -174,17 +161,8 @@ func compareNumbers(a, b any) int {
 	if ca != cb || ca != 0 {
 		return cmp.Compare(ca, cb)
 	}
-	if xi && gg && exact(x) {
-		return cmp.Compare(float64(x), g)
-	}
-	if ff && yi && exact(y) {
-		return cmp.Compare(f, float64(y))
-	}
-	return compareDecimal(a, b)
+	return rational(a).Cmp(rational(b))
 }
-
-// exact reports that a float64 holds the number without loss.
-func exact(i int64) bool { return -1<<53 <= i && i <= 1<<53 }
 
 func asInt(v any) (int64, bool) {
 	switch v := v.(type) {
@@ -219,42 +197,17 @@ func class(v any) int {
 	return 0
 }
 
-// compareDecimal compares finite numbers exactly.
-func compareDecimal(a, b any) int {
-	m, e := parts(a)
-	n, f := parts(b)
-	m, n, _ = align(m, n, e, f)
-	return m.Cmp(n)
-}
-
-func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
-
-// parts is a finite number as mantissa × 10^exponent, exactly.
-func parts(v any) (*big.Int, int) {
-	switch v := v.(type) {
+// rational is a finite number, exactly.
+func rational(v any) *big.Rat {
+	r := new(big.Rat)
+	switch x := v.(type) {
 	case float64:
-		if v == 0 {
-			return new(big.Int), 0
-		}
-		frac, exp := math.Frexp(v)
-		m := big.NewInt(int64(frac * (1 << 53)))
-		exp -= 53
-		for exp < 0 && m.Bit(0) == 0 {
-			m.Rsh(m, 1)
-			exp++
-		}
-		if exp >= 0 {
-			return m.Lsh(m, uint(exp)), 0
-		}
-		// m / 2^k = m·5^k / 10^k
-		return m.Mul(m, new(big.Int).Exp(big.NewInt(5), big.NewInt(int64(-exp)), nil)), exp
+		r.SetFloat64(x)
 	case bson.Decimal128:
-		m, e, err := v.BigInt()
-		if err != nil {
-			return new(big.Int), 0
-		}
-		return m, e
+		r.SetString(x.String())
+	default:
+		i, _ := asInt(v)
+		r.SetInt64(i)
 	}
-	i, _ := asInt(v)
-	return big.NewInt(i), 0
+	return r
 }

@@ -85,18 +85,8 @@ func write(b *strings.Builder, v any) {
 		fmt.Fprintf(b, "Timestamp(%d, %d)", v.T, v.I)
 	case bson.Regex:
 		fmt.Fprintf(b, "/%s/%s", v.Pattern, v.Options)
-	case bson.JavaScript:
-		b.WriteString(string(v))
-	case bson.CodeWithScope:
-		fmt.Fprintf(b, "CodeWScope( %s, %s)", v.Code, Text(v.Scope))
-	case bson.DBPointer:
-		fmt.Fprintf(b, "DBRef('%s', %s)", v.DB, v.Pointer.Hex())
 	case bson.Undefined, Missing:
 		b.WriteString("undefined")
-	case bson.MinKey:
-		b.WriteString("MinKey")
-	case bson.MaxKey:
-		b.WriteString("MaxKey")
 	default:
 		fmt.Fprint(b, v)
 	}
@@ -150,16 +140,6 @@ func TypeNumber(name string) (int32, bool) {
 		}
 	}
 	return 0, false
-}
-
-// KnownType reports whether a number names a BSON type.
-func KnownType(n int32) bool {
-	for _, t := range types {
-		if t.number == n {
-			return n != 0
-		}
-	}
-	return false
 }
 
 // TypeOf is the number of the BSON type of a value; 0 for Missing.

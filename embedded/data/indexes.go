@@ -1,0 +1,287 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// createIndexes makes indexes, and the collection if it does not exist.
+func createIndexes(s *scope, a *args) action {
+	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
+	name, list := a.name(), a.array("indexes")
+	if len(list) == 0 {
+		a.failf(command.CodeBadValue, "Must specify at least one index to create")
+	}
+	a.checkName(s.req.DB, name)
+	if a.has("commitQuorum") && !s.d.logged() {
+		a.failf(command.CodeBadValue, "Standalones can't specify commitQuorum")
+	}
+	specs := make([]*index, len(list))
+	for i, v := range list {
+		spec, ok := v.(bson.D)
+		if !ok {
+			a.failf(command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+		}
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, in: a}, wire(s.req))
+	}
+	return func() (bson.D, error) {
+		reply, err := s.buildIndexes(name, specs)
+		return s.onShard(reply, err)
+	}
+}
+
+// indexOptions are the options of an index, in the order in which listIndexes
+// shows them after v, key and name.
+const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
+
+// indexOptionsSince are the wire versions that brought some of them.
+var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+
+func parseIndex(a *args, wire int) *index {
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), fold: a.collation(),
+		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
+	refuse := func(code int32, format string, values ...any) {
+		a.failf(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+	}
+	switch {
+	case !a.has("key"):
+		refuse(command.CodeFailedToParse, "The 'key' field is a required property of an index specification")
+	case len(x.key) == 0:
+		refuse(command.CodeCannotCreateIndex, "Index keys cannot be an empty object")
+	case !a.has("name"):
+		refuse(command.CodeFailedToParse, "The 'name' field is a required property of an index specification")
+	}
+	for _, k := range x.key {
+		_, plugin := k.Value.(string)
+		switch {
+		case k.Value == "":
+			refuse(command.CodeCannotCreateIndex, "Index key plugin can't be empty")
+		case !plugin && !value.IsNumber(k.Value):
+			refuse(command.CodeCannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+		case value.Equal(k.Value, int32(0)):
+			refuse(command.CodeCannotCreateIndex, "Values in the index key pattern cannot be 0.")
+		}
+	}
+	x.spec = bson.D{{Key: "v", Value: int32(2)}}
+	if x.unique {
+		x.entries = map[string]*record{}
+		x.spec = append(x.spec, bson.E{Key: "unique", Value: true})
+	}
+	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
+	for _, e := range a.doc {
+		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
+			refuse(command.CodeInvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
+		}
+		switch e.Key {
+		case "v", "key", "name", "unique":
+		case "background", "hidden":
+			if value.Truthy(e.Value) {
+				x.spec = append(x.spec, e)
+			}
+		default:
+			x.spec = append(x.spec, e)
+		}
+	}
+	return x
+}
+
+func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
+	var reply bson.D
+	err := s.locked(func() error {
+		made := s.collection(s.req.DB, name) == nil
+		c, err := s.writable(s.req.DB, name, true)
+		if err != nil {
+			return err
+		}
+		before := len(c.indexes)
+		var add []*index
+		for _, x := range specs {
+			same, err := clash(c, x)
+			if err != nil {
+				return err
+			}
+			if !same {
+				for _, r := range c.docs {
+					for _, k := range x.keysIfUnique(r) {
+						if x.entries[value.Key(bson.A(k))] != nil {
+							return c.duplicate(x, k)
+						}
+						x.entries[value.Key(bson.A(k))] = r
+					}
+				}
+				add = append(add, x)
+			}
+		}
+		// Readers may hold the list of indexes: it is replaced, not changed.
+		c.indexes = append(slices.Clone(c.indexes), add...)
+		if s.txn != nil && !slices.Contains(s.txn.created, c) {
+			return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.ns())
+		}
+		reply = bson.D{}
+		if len(add) == 0 {
+			reply = append(reply, bson.E{Key: "numIndexesBefore", Value: int32(before)}, bson.E{Key: "numIndexesAfter", Value: int32(before)},
+				bson.E{Key: "note", Value: "all indexes already exist"})
+			return nil
+		}
+		reply = append(reply, bson.E{Key: "createdCollectionAutomatically", Value: made}, bson.E{Key: "numIndexesBefore", Value: int32(before)},
+			bson.E{Key: "numIndexesAfter", Value: int32(len(c.indexes))})
+		if s.d.logged() && s.txn == nil {
+			reply = append(reply, bson.E{Key: "commitQuorum", Value: "votingMembers"})
+		}
+		var list bson.A
+		for _, x := range add {
+			list = append(list, x.spec)
+		}
+		if s.txn != nil {
+			return nil
+		}
+		s.changed(entry{kind: opCreateIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
+		return nil
+	})
+	return reply, err
+}
+
+func (x *index) keysIfUnique(r *record) [][]any {
+	if !x.unique {
+		return nil
+	}
+	return x.keys(r.doc)
+}
+
+// clash reports whether an index is there already, or one that stands in its
+// way.
+func clash(c *collection, x *index) (bool, error) {
+	id := c.idIndex()
+	for _, y := range c.indexes {
+		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation")
+		sameRest := x.unique == y.unique && sameOption(x.spec, y.spec, "expireAfterSeconds") || y == id
+		switch {
+		case sameKey && x.name == y.name && sameRest:
+			return true, nil
+		case sameKey && y == id:
+			return true, nil
+		case sameKey && !sameRest && x.name != y.name:
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		case sameKey && !sameRest:
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		case sameKey:
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "Index already exists with a different name: %s", y.name)
+		case x.name == y.name:
+			return false, command.Errorf(command.CodeIndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		}
+	}
+	return false, nil
+}
+
+func sameOption(a, b bson.D, key string) bool {
+	x, _ := value.Field(a, key)
+	y, _ := value.Field(b, key)
+	return value.Equal(x, y)
+}
+
+// dropIndexes removes indexes of a collection.
+func dropIndexes(s *scope, a *args) action {
+	a.only(" index collectionUUID isTimeseriesNamespace ")
+	name := a.name()
+	a.checkName(s.req.DB, name)
+	a.need("index")
+	names, ok := a.any("index").(bson.A)
+	if !ok {
+		names = bson.A{a.any("index")}
+	}
+	return func() (bson.D, error) {
+		var reply bson.D
+		err := s.locked(func() (err error) {
+			reply, err = s.removeIndexes(s.d.collection(s.req.DB, name), name, names)
+			return err
+		})
+		return s.onShard(reply, err)
+	}
+}
+
+// removeIndexes removes the indexes of these names or keys. The caller holds mu.
+func (s *scope) removeIndexes(c *collection, name string, which bson.A) (bson.D, error) {
+	if c == nil || c.isView() {
+		return nil, command.Errorf(command.CodeNamespaceNotFound, "ns not found %s.%s", s.req.DB, name)
+	}
+	reply := bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}}
+	var gone []*index
+	for _, n := range which {
+		if n == "*" {
+			gone = append(gone, c.indexes[1:]...)
+			reply = append(reply, bson.E{Key: "msg", Value: "non-_id indexes dropped for collection"})
+			continue
+		}
+		x, err := c.indexNamed(n)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, x)
+	}
+	var list bson.A
+	c.indexes = slices.DeleteFunc(slices.Clone(c.indexes), func(x *index) bool {
+		drops := slices.Contains(gone, x)
+		if drops {
+			list = append(list, x.spec)
+		}
+		return drops
+	})
+	if len(gone) > 0 {
+		s.changed(entry{kind: opDropIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
+	}
+	return reply, nil
+}
+
+// indexNamed is the index of a name or a key, other than that of _id.
+func (c *collection) indexNamed(which any) (*index, error) {
+	var i int
+	var err error
+	switch w := which.(type) {
+	case string:
+		if i = slices.IndexFunc(c.indexes, func(x *index) bool { return x.name == w }); i < 0 {
+			return nil, command.Errorf(command.CodeIndexNotFound, "index not found with name [%s]", w)
+		}
+	case bson.D:
+		if i = slices.IndexFunc(c.indexes, func(x *index) bool { return value.Equal(x.key, w) }); i < 0 {
+			return nil, command.Errorf(command.CodeIndexNotFound, "can't find index with key: %s", value.Text(w))
+		}
+	default:
+		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
+	}
+	if i == 0 {
+		err = command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
+	}
+	return c.indexes[i], err
+}
+
+// listIndexes lists the indexes of a collection.
+func listIndexes(s *scope, a *args) action {
+	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
+	name, size := a.name(), a.batchSize()
+	a.checkName(s.req.DB, name)
+	return func() (bson.D, error) {
+		var c *collection
+		var specs []bson.Raw
+		s.d.reading(func() {
+			if c = s.collection(s.req.DB, name); c == nil {
+				return
+			}
+			for _, x := range c.indexes {
+				specs = append(specs, value.Encode(x.spec))
+			}
+		})
+		switch {
+		case c == nil:
+			return nil, command.Errorf(command.CodeNamespaceNotFound, "ns does not exist: %s.%s", s.req.DB, name)
+		case c.isView():
+			return nil, onView(c)
+		}
+		return s.list(c.ns(), specs, size)
+	}
+}

@@ -1,0 +1,128 @@
+package data
+
+import (
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// listCollections lists the collections of a database.
+func listCollections(s *scope, a *args) action {
+	a.only(" cursor filter nameOnly authorizedCollections includePendingDrops ")
+	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
+	return func() (bson.D, error) {
+		var docs []bson.D
+		var db *database
+		s.d.reading(func() {
+			if db = s.d.databases[s.req.DB]; db != nil {
+				for _, c := range db.order {
+					docs = append(docs, describe(c))
+				}
+			}
+		})
+		docs, err := f.Select(docs)
+		if err != nil {
+			return nil, err
+		}
+		var out []bson.Raw
+		for _, doc := range docs {
+			if nameOnly {
+				doc = doc[:2]
+			}
+			out = append(out, value.Encode(doc))
+		}
+		reply, err := s.list(nsText(s.req.DB, "listCollections"), out, size)
+		if err == nil && db == nil && mongos(s.req) && wire(s.req) < wire50 {
+			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
+		}
+		return reply, err
+	}
+}
+
+// describe is a collection as listCollections shows it.
+func describe(c *collection) bson.D {
+	kind, info := c.kind(), bson.D{{Key: "readOnly", Value: c.isView()}}
+	if kind == "collection" {
+		info = append(info, bson.E{Key: "uuid", Value: c.uuid})
+	}
+	doc := bson.D{{Key: "name", Value: c.name}, {Key: "type", Value: kind}, {Key: "options", Value: c.options}, {Key: "info", Value: info}}
+	if kind == "collection" && !c.clustered() {
+		doc = append(doc, bson.E{Key: "idIndex", Value: c.indexes[0].spec})
+	}
+	return doc
+}
+
+// listDatabases lists the databases with their sizes.
+func listDatabases(s *scope, a *args) action {
+	if s.req.DB != "admin" {
+		a.failf(command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
+	}
+	a.only(" filter nameOnly authorizedDatabases ")
+	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
+	return func() (bson.D, error) {
+		list, total := bson.A{}, int64(0)
+		for _, db := range s.databases() {
+			ok, err := f.Matches(db.doc)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			total += db.size
+			if nameOnly {
+				db.doc = db.doc[:1]
+			}
+			list = append(list, db.doc)
+		}
+		reply := bson.D{{Key: "databases", Value: list}}
+		switch {
+		case nameOnly:
+		case mongos(s.req):
+			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
+		default:
+			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
+			if wire(s.req) >= wire50 {
+				reply = append(reply, bson.E{Key: "totalSizeMb", Value: float64(total >> 20)})
+			}
+		}
+		return reply, nil
+	}
+}
+
+// sized is a database as listDatabases shows it, and its size.
+type sized struct {
+	doc  bson.D
+	size int64
+}
+
+// databases are those that the server shows, by name.
+func (s *scope) databases() (all []sized) {
+	s.d.reading(func() {
+		for _, name := range slices.Sorted(maps.Keys(s.d.databases)) {
+			if mongos(s.req) && name == "local" {
+				continue
+			}
+			size := int64(0)
+			for _, c := range s.d.databases[name].order {
+				size += c.size + 4096*int64(1+len(c.indexes))
+			}
+			doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
+			if mongos(s.req) {
+				shard := s.d.opts.ShardName
+				if name == "admin" || name == "config" {
+					shard = "config"
+				}
+				doc[1].Value = value.Int(size)
+				doc = append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
+			}
+			all = append(all, sized{doc, size})
+		}
+	})
+	return all
+}
