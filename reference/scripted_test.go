@@ -277,7 +277,7 @@ func cursorOf(batch string, id int64, ns string, docs ...bson.D) bson.D {
 func (s *scripted) write(c net.Conn, id int32, opcode wire.OpCode, more bool, reply bson.D) bool {
 	m := wire.AppendMsg(nil, 0, id, map[bool]wire.Flags{true: wire.MoreToCome}[more], raw(s.t, reply))
 	if opcode == wire.OpQuery { // the first hello
-		m = wire.AppendReply(nil, 0, id, 0, 0, raw(s.t, reply))
+		m = wire.AppendReply(nil, 0, id, raw(s.t, reply))
 	}
 	_, err := c.Write(m)
 	return err == nil

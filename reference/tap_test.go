@@ -35,8 +35,8 @@ type sent struct {
 
 func sentBy(h wire.Header, body []byte) (sent, error) {
 	if h.OpCode == wire.OpQuery {
-		q, err := wire.ParseQuery(body)
-		return sent{h.OpCode, uint32(q.Flags), q.Query}, err
+		_, query, err := wire.ParseQuery(body)
+		return sent{h.OpCode, 0, query}, err
 	}
 	m, err := wire.ParseMsg(h, body)
 	return sent{h.OpCode, uint32(m.Flags), m.Single()}, err

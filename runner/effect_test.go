@@ -100,7 +100,6 @@ collection insertOne {document: {_id: 9}}
 collection listIndexNames {}
 collection listIndexes {}
 collection mapReduce {map: {$code: "function() { emit(1, 1); }"}, reduce: {$code: "function(k, v) { return 1; }"}, out: {inline: 1}} = nothing
-collection mapReduce {map: {$code: "function() { emit(1, 1); }"}, reduce: {$code: "function(k, v) { return 1; }"}, out: c}
 collection rename {to: d}
 collection replaceOne {filter: {}, replacement: {x: 9}}
 collection updateMany {filter: {}, update: {$set: {x: 9}}}

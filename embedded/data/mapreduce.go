@@ -18,7 +18,7 @@ func mapReduce(s *scope, a *args) action {
 		a.failf(16149, "cannot run map reduce without the js engine")
 	}
 	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
-	if out := a.part("out"); !out.has("inline") || len(out.doc) > 1 {
+	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.failf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
 	f := a.filter("query", query.Options{Scripts: s.scripts()})
