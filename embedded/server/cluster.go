@@ -121,6 +121,7 @@ func (c *Cluster) Close() error {
 	var errs []error
 	for _, s := range members {
 		errs = append(errs, s.stop())
+		s.letGo()
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -200,11 +200,15 @@ func (c *Cluster) At(address string) (*Server, error) {
 }
 
 // Kill ends a server as a crash would: its connections break, its port refuses new
-// ones, and if it was the primary of a replica set, another one is elected.
+// ones, and if it was the primary of a replica set, another one is elected. No other
+// process gets the port before the server is restarted or the cluster closed.
 func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.process.Listener != nil && s.release == nil && !c.closed {
+		s.release = hold(s.address)
+	}
 	if c.primary == s {
 		c.depose()
 	}
@@ -214,6 +218,7 @@ func (c *Cluster) Kill(s *Server) error {
 
 // Restart brings a killed server back, on the same port, as another process.
 func (c *Cluster) Restart(s *Server) error {
+	s.letGo()
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -224,4 +229,14 @@ func (c *Cluster) Restart(s *Server) error {
 		return errors.Join(err, l.Close())
 	}
 	return nil
+}
+
+// letGo frees the port of a server that was killed.
+func (s *Server) letGo() {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	if s.release != nil {
+		s.release()
+		s.release = nil
+	}
 }

@@ -34,6 +34,7 @@ type Server struct {
 	version   int64         // the counter of topologyVersion
 	change    chan struct{} // closed when version grows
 	isDown    bool
+	release   func() // lets go of the port that a killed server held; nil for others
 	member    Member
 	frozen    time.Time // it is not elected before
 
