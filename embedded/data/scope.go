@@ -32,7 +32,7 @@ func (s *scope) locked(f func() error) error {
 		var next time.Time
 		s.d.changing(func() { next = s.d.expire() })
 		if !next.IsZero() {
-			expires = time.After(next.Sub(time.Now()))
+			expires = time.After(time.Until(next))
 		}
 		select {
 		case <-changed:
