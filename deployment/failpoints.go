@@ -97,7 +97,7 @@ func sweep(ctx context.Context, u uri, member string, names []string) (off []lef
 		found, err := failPointsOn(ctx, run, member, names)
 		var e mongo.CommandError
 		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
-			return nil // it knows none: there are no test commands
+			return nil // it has no test commands, and so no fail points
 		}
 		if err == nil {
 			off, err = turnOff(ctx, run, found)

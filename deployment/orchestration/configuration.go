@@ -315,7 +315,7 @@ type node struct {
 	options map[string]any // of its processes
 }
 
-// nodes gives all servers and replica sets, with objects made where there are none.
+// nodes gives all servers and replica sets, and makes the objects that are missing.
 func nodes(kind Kind, doc map[string]any) (all []node) {
 	members := func(prefix string, list any) {
 		for i, m := range objects(list) {

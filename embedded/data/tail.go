@@ -20,8 +20,8 @@ type tail struct {
 
 func (t *tail) extra() bson.D { return nil }
 
-// unread are the records that the cursor has not come to. There are none if
-// the collection has been dropped.
+// unread are the records that the cursor has not reached, unless the collection has been
+// dropped.
 func (t *tail) unread() (records []*record, there bool) {
 	t.d.mu.Lock()
 	defer t.d.mu.Unlock()

@@ -179,7 +179,7 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	return s, nil
 }
 
-// at is the server with an address, nil if there is none. Called with mu held.
+// at is the server with an address, or nil. Called with mu held.
 func (c *Cluster) at(address string) *Server {
 	for _, s := range c.members {
 		if s.address == address {
@@ -200,13 +200,14 @@ func (c *Cluster) At(address string) (*Server, error) {
 }
 
 // Kill ends a server as a crash would: its connections break, its port refuses new
-// ones, and if it was the primary of a replica set, another one is elected. No other
-// process gets the port before the server is restarted or the cluster closed.
+// ones, and if it was the primary of a replica set, another one is elected. A port of
+// ours goes to no other process before the server is restarted or the cluster closed.
 func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.process.Listener != nil && s.release == nil && !c.closed {
+	l := s.process.Listener
+	if ours := l != nil && l.Addr().String() == s.address; ours && s.release == nil && !c.closed {
 		s.release = hold(s.address)
 	}
 	if c.primary == s {
