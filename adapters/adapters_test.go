@@ -12,7 +12,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 // adapters lists the adapters. Each test is skipped if the driver is not installed.
@@ -53,11 +52,7 @@ func TestSuites(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			var suites []*specs.Suite
-			for _, s := range bench.Specifications() {
-				suites = append(suites, bench.Load(t, bench.Own(t, s))...)
-			}
-			suites = bench.Some(suites, testkit.Chance(t, 40))
+			suites := bench.Share(t, 40, bench.Specifications()...)
 			b := bench.With(t, start(t, a.command(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)

@@ -215,16 +215,14 @@ func (l looking) Begin(ctx context.Context) (engine.Test, error) {
 // Whatever tests went before, in any order, each meets its initial data as the
 // letter of the format would make it.
 func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
+	loaded, err := specs.Load([]string{"retryable-writes", "retryable-reads"}, specs.Options{})
+	testkit.Check(t, err)
 	for _, version := range []string{"7.0", "8.0"} { // which has bulkWrite
-		t.Run(version, func(t *testing.T) { meetInitialData(t, version) })
+		t.Run(version, func(t *testing.T) { meetInitialData(t, version, loaded) })
 	}
 }
 
-func meetInitialData(t *testing.T, version string) {
-	loaded, err := specs.Load([]string{"retryable-writes", "retryable-reads"}, specs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 	source, client := started(t, version)
 	picked := testkit.Chance(t, 60)
 	var suites []*specs.Suite

@@ -230,6 +230,8 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		v.Kind = Null
 	case isBool:
 		v.Kind, v.Bool = Bool, b
+	case !strings.Contains("+-.0123456789", s[:1]): // most are words
+		v.Kind, v.String = String, s
 	case plainInt.MatchString(s):
 		inRange = v.setNumber(strings.TrimPrefix(s, "+"))
 	case plainBased.MatchString(s):

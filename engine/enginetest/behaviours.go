@@ -111,6 +111,8 @@ func ordersEvents(k *bench) {
 			slices.Contains(set[slices.Index(set, true)+1:], true) {
 			k.fail("event %d, %s, has not exactly one kind of fields", e.Sequence, e.Type)
 		}
+	}
+	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
 		if again, err := k.test.Events(k.ctx, "client", e.Sequence, 0); err != nil || len(again) > 0 && again[0].Sequence != e.Sequence+1 {
 			k.fail("reading after event %d: %v", e.Sequence, err)
 		}

@@ -140,14 +140,11 @@ func TestBehaviours(t *testing.T) {
 
 // The verdicts of suites are those of the engine itself.
 func TestSuites(t *testing.T) {
-	for mode, chance := range map[string]int{"unchecked": 48, "reference": 320} { // the check takes most of the time
-		every := testkit.Chance(t, chance)
-		var suites []*specs.Suite
-		for _, spec := range bench.Specifications() {
-			suites = append(suites, bench.Some(bench.Load(t, bench.Own(t, spec)), every)...)
+	suites := bench.Share(t, 48, bench.Specifications()...)
+	for mode, some := range map[string][]*specs.Suite{"unchecked": suites, "reference": bench.Some(suites, testkit.Chance(t, 6))} { // the check takes most of the time
+		if len(some) > 0 {
+			bench.AllWell(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, some), result.SkipRequirement)
 		}
-		through := bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites)
-		bench.AllWell(t, through, result.SkipRequirement)
 	}
 }
 

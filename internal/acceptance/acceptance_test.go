@@ -6,6 +6,7 @@ package acceptance
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -16,14 +17,15 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// own loads all our own suites.
-func own(t *testing.T) (suites []*specs.Suite) {
+// own gives all our own suites, which are loaded once and never changed.
+func own(t *testing.T) []*specs.Suite {
 	t.Helper()
-	for _, s := range bench.Specifications() {
-		suites = append(suites, bench.Load(t, bench.Own(t, s))...)
-	}
-	return suites
+	loaded, err := ownOnce()
+	testkit.Check(t, err)
+	return loaded.Suites
 }
+
+var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(bench.Specifications(), specs.Options{}) })
 
 // Every official suite passes on the two topologies that clusters have most,
 // with nothing skipped but for requirements.
@@ -49,12 +51,14 @@ func TestOfficialSuites(t *testing.T) {
 	}
 }
 
-// A share of our own suites passes on every topology.
+// A sixteenth of our own suites passes on two topologies, another on the other two.
 func TestOwnSuites(t *testing.T) {
-	suites := bench.Some(own(t), testkit.Chance(t, 8))
-	verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: bench.Topologies()}).Everywhere(t, suites)
-	bench.AllWell(t, verdicts, result.SkipRequirement)
-	passedOn(t, verdicts, bench.Topologies())
+	picked := testkit.Chance(t, 16)
+	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
+		verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, bench.Some(own(t), picked))
+		bench.AllWell(t, verdicts, result.SkipRequirement)
+		passedOn(t, verdicts, on)
+	}
 }
 
 // passedOn expects that a test passed on each topology.
@@ -86,7 +90,7 @@ func TestVersions(t *testing.T) {
 // it has no heartbeats to wait for. Of client backpressure, whose delays the
 // driver sleeps, nothing.
 func TestDriver(t *testing.T) {
-	suites := append(bench.Load(t, bench.Own(t, "retryable-reads")), bench.Load(t, bench.Own(t, "retryable-writes"))...)
+	suites := slices.DeleteFunc(slices.Clone(own(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
 	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
 	suites = bench.Some(suites, testkit.Chance(t, 8))

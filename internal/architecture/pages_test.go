@@ -68,6 +68,22 @@ func TestDependenciesPage(t *testing.T) {
 	testkit.Equal(t, "5 requirements or more are seen", seen >= 5, true)
 }
 
+// The folders that scripts and workflows name exist, so that a package that moved
+// is not lost to make check.
+func TestScripts(t *testing.T) {
+	seen := 0
+	for _, script := range []string{"Makefile", ".ci/test", ".ci/peers"} {
+		for _, f := range folder.FindAllStringSubmatch(read(t, script), -1) {
+			seen++
+			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(f[1])))
+			testkit.Equal(t, script+" names "+f[1], err, nil)
+		}
+	}
+	testkit.Equal(t, "20 folders or more are seen", seen >= 20, true)
+}
+
+var folder = regexp.MustCompile(`[\s"]\./([a-z][a-z0-9/]*[a-z0-9])`)
+
 // pages names README, CHANGELOG and all below docs, as seen from the root.
 func pages(t *testing.T) []string {
 	t.Helper()

@@ -58,6 +58,29 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 	return out
 }
 
+// Share loads every n-th test of our own suites on average, all of them with
+// UTR_SOAK=1: from a quarter of the files, because parsing takes longer than
+// running so few tests.
+func Share(t testing.TB, n int, specifications ...string) []*specs.Suite {
+	t.Helper()
+	var files []string
+	for _, s := range specifications {
+		found, err := filepath.Glob(filepath.Join(Own(t, s), "*.yml"))
+		testkit.Check(t, err)
+		files = append(files, found...)
+	}
+	quarter, rest := testkit.Chance(t, 4), testkit.Chance(t, n/4)
+	for {
+		paths := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !quarter() })
+		if len(paths) == 0 {
+			continue
+		}
+		if some := Some(Load(t, paths...), rest); len(some) > 0 {
+			return some
+		}
+	}
+}
+
 // Bench is what suites run on. Config may be changed before a run.
 type Bench struct{ Config runner.Config }
 
