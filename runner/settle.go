@@ -21,20 +21,24 @@ import (
 // not waited for: the outcome is compared as it is.
 const settleLimit = 5 * time.Second
 
-// unanswered gives the sessions of commands that failed without an answer of
-// the server, by the address that they were sent to.
+// unanswered gives the sessions of commands that got no answer of the server, by
+// the address that they were sent to. Of a command that was cancelled, some drivers
+// log no end.
 func unanswered(log []result.Event) map[string][]bson.RawValue {
-	session := make(map[int64]bson.RawValue) // by request
-	out := make(map[string][]bson.RawValue)
+	open := make(map[int64]result.Event) // by request
 	for _, e := range log {
 		switch c := e.Command; {
 		case c == nil:
 		case e.Type == result.CommandStarted:
-			session[c.RequestID] = c.Command.Lookup("lsid", "id")
-		case e.Type == result.CommandFailed && c.Failure != nil && c.Failure.Client && c.Failure.Response == nil:
-			if id := session[c.RequestID]; !id.IsZero() && !slices.ContainsFunc(out[e.Address], id.Equal) {
-				out[e.Address] = append(out[e.Address], id)
-			}
+			open[c.RequestID] = e
+		case e.Type == result.CommandSucceeded || c.Failure == nil || !c.Failure.Client || c.Failure.Response != nil:
+			delete(open, c.RequestID)
+		}
+	}
+	out := make(map[string][]bson.RawValue)
+	for _, e := range open {
+		if id := e.Command.Command.Lookup("lsid", "id"); !id.IsZero() && !slices.ContainsFunc(out[e.Address], id.Equal) {
+			out[e.Address] = append(out[e.Address], id)
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func Behaviours() []Behaviour {
 		{"keeps tests apart", "the set-up of one test can overlap with the end of another", keepsApart},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
-		{"ends what it gave up", "a server executes what it was sent, whether or not somebody waits: one test's command would meet the next one's fail points", endsGivenUp},
+		{"logs what it gave up", "the runner waits until the server has ended a command without an answer, which would meet the next test's fail points", logsGivenUp},
 		{"closes a client for good", "events after the end would belong to no test; those before are still looked at", closesClients},
 	}
 }
@@ -317,7 +317,7 @@ func endsWrites(k *bench) {
 	k.written()
 }
 
-func endsGivenUp(k *bench) {
+func logsGivenUp(k *bench) {
 	k.fill(0)
 	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
@@ -340,7 +340,9 @@ func endsGivenUp(k *bench) {
 	k.failIf((<-gaveUp).Err == nil, "the operation was given up, and returns no error")
 	sent := k.sent(last, "insert")
 	k.failIf(sent != 1, "%d inserts were sent, want the one that was given up", sent)
-	k.written()
+	for k.count() != 1 { // the server goes on: the next behaviour must not meet it
+		k.check(k.ctx.Err())
+	}
 }
 
 // written closes the client, and holds that its one insert is there then.

@@ -137,6 +137,10 @@ func faults() []faultRow {
 			return t.Events(ctx, id, after, 0)
 		}}},
 		{"where the fail point is, nobody knows", "keeps the runner's own commands out of the log", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
+		{"what got no answer was never sent", "logs what it gave up", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+			found, err := t.Events(ctx, id, after, wait)
+			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.Command.CommandName == "insert" }), err
+		}}},
 		{"another session's id", "reports a session's id", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
 				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
@@ -177,7 +181,6 @@ func faults() []faultRow {
 		}}},
 		{"sessions live on", "ends sessions", fault{keeps: "session"}},
 		{"clients live on, and their writes", "ends unacknowledged writes", fault{keeps: "client"}},
-		{"clients live on, and what they gave up", "ends what it gave up", fault{keeps: "client"}},
 		{"clients live on", "closes a client for good", fault{keeps: "client"}},
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
 )
 
 // The conversations of testdata were recorded between utr and an adapter of the Go driver,
@@ -115,6 +117,32 @@ func TestAdapterSide(t *testing.T) {
 		}
 		return told.String()
 	})
+}
+
+// hurried is an engine of which withTransaction is out of time before its callback.
+type (
+	hurried     struct{ engine.Engine }
+	hurriedTest struct{ engine.Test }
+)
+
+func (hurried) Begin(context.Context) (engine.Test, error) { return hurriedTest{}, nil }
+func (hurriedTest) End(context.Context) error              { return nil }
+
+func (hurriedTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
+	late, cancel := context.WithDeadline(ctx, time.Now())
+	defer cancel()
+	return result.Outcome{Err: op.Callback(late)}
+}
+
+// A callback ends with its own error, whatever the time of withTransaction.
+func TestCallbackIsLate(t *testing.T) {
+	p := serveTo(t, hurried{})
+	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"begin","params":{}}`)
+	p.receive(t)
+	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"session","name":"withTransaction","arguments":{},"callback":true}}`)
+	testkit.Equal(t, "the request of the adapter", p.receive(t), `{"jsonrpc":"2.0","id":1,"method":"callback","params":{"do":2}}`)
+	p.send(t, `{"jsonrpc":"2.0","id":1,"result":{"error":{"message":"mine","client":true,"timeout":true}}}`)
+	testkit.Equal(t, "the result of withTransaction", strings.Contains(p.receive(t), `"error":{"message":"mine","client":true,"timeout":true}`), true)
 }
 
 // TestRunnerSide plays an adapter's part to utr, whose calls another adapter makes: it

@@ -22,7 +22,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs"
 	"go.uber.org/goleak"
 )
 
@@ -138,14 +137,12 @@ func TestBehaviours(t *testing.T) {
 	enginetest.Test(t, newEngine(t, "reference"), d.URI())
 }
 
-// The verdicts of suites are those of the engine itself.
+// The verdicts of suites are those of the engine itself. The check of all messages
+// takes most of the time, and is left to the soak.
 func TestSuites(t *testing.T) {
+	mode := map[bool]string{true: "reference", false: "unchecked"}[os.Getenv("UTR_SOAK") == "1"]
 	suites := bench.Share(t, 48, bench.Specifications()...)
-	for mode, some := range map[string][]*specs.Suite{"unchecked": suites, "reference": bench.Some(suites, testkit.Chance(t, 6))} { // the check takes most of the time
-		if len(some) > 0 {
-			bench.AllWell(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, some), result.SkipRequirement)
-		}
-	}
+	bench.AllWell(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
 }
 
 // Each way in which an adapter can go wrong ends the call with an error that says what

@@ -171,7 +171,9 @@ func mapped[A, B any](list []A, convert func(A) B) []B {
 func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
 	op := engine.Operation{Object: p.Object, Name: p.Name, Arguments: bson.Raw(p.Arguments), SaveAs: p.SaveAs}
 	if p.Callback {
-		op.Callback = func(ctx context.Context) *result.Error { return s.callback(ctx, id) }
+		// The engine's context may end with a deadline of the operation, which the
+		// operations of the callback meet on their own: only cancelling stops the wait.
+		op.Callback = func(context.Context) *result.Error { return s.callback(ctx, id) }
 	}
 	out := s.test.Do(ctx, op)
 	if out.Err != nil {
