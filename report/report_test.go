@@ -149,7 +149,7 @@ func TestWriteError(t *testing.T) {
 // beside those that it keeps once. One in ten was skipped, one in a hundred
 // failed with events of some ten thousand bytes.
 func held(g report.Generator) float64 {
-	const few, many = 1000, 5000
+	const few, many = 500, 2500
 	var heap [2]runtime.MemStats
 	measure := func(m *runtime.MemStats) { runtime.GC(); runtime.GC(); runtime.ReadMemStats(m) }
 	for i := range many {

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -153,8 +154,10 @@ func (a *args) flag(key string) bool {
 	return value.Truthy(v)
 }
 
-// let are the variables of a command: expressions without a document.
-func (a *args) let() (out bson.D) {
+// let are the variables of a command: expressions without a document, and NOW, which is
+// the same throughout the command.
+func (a *args) let() bson.D {
+	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}
 	for _, v := range a.document("let") {
 		x, err := expression.Parse(v.Value)
 		if err == nil {

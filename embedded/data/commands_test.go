@@ -38,3 +38,20 @@ func TestCommands(t *testing.T) {
 		return strings.TrimSpace(fmt.Sprint("error ", code, " ", messageOf(r, err)))
 	})
 }
+
+// $$NOW is the same throughout a command, however long that takes.
+func TestNowIsOneTime(t *testing.T) {
+	b := newBench(t, Options{})
+	var fields strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&fields, `"f%d":"$$NOW",`, i)
+	}
+	b.must(`{"insert":"c","documents":[{"_id":1}]}`)
+	b.must(`{"update":"c","updates":[{"q":{},"u":[{"$set":{` + strings.TrimSuffix(fields.String(), ",") + `}}]}]}`)
+	times := map[string]bool{}
+	for _, field := range strings.Split(docsOf(b.must(`{"find":"c","projection":{"_id":0}}`)), ",") {
+		_, v, _ := strings.Cut(field, ":")
+		times[strings.Trim(v, " {}")] = true
+	}
+	testkit.Equal(t, fmt.Sprintf("different times: %.60v", times), len(times), 1)
+}

@@ -1,28 +1,24 @@
 package acceptance
 
 import (
-	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/unified-test-runner/utr/internal/cli"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/runner"
 )
 
-// utr runs a command line in this process.
+// utr runs a command line, which must succeed.
 func utr(t *testing.T, args ...string) {
 	t.Helper()
-	var out, errors bytes.Buffer
-	p := cli.New()
-	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), &out, &errors
-	p.Getenv = func(string) string { return "" }
-	if code := p.Main(t.Context(), args); code != cli.ExitOK {
-		t.Fatalf("utr %s: exit code %d\n%s%s", strings.Join(args, " "), code, out.String(), errors.String())
+	if out, err := exec.Command(utrtest.Command(t), args...).CombinedOutput(); err != nil {
+		t.Fatalf("utr %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 

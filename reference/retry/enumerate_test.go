@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // outcomes are what becomes of an attempt: of a read, a write, or both. What
@@ -256,10 +258,15 @@ func configs() []config {
 	return out
 }
 
-// TestEverySequence goes over every sequence of outcomes up to four attempts.
+// TestEverySequence goes over every sequence of outcomes of up to three attempts, and of
+// four for a quarter of the configurations.
 func TestEverySequence(t *testing.T) {
-	total := 0
+	total, far := 0, testkit.Chance(t, 4)
 	for _, c := range configs() {
+		most := 3
+		if far() {
+			most = 4
+		}
 		st, d := Next(Start(c.policy, Settings{
 			Operation: Lookup(c.op), RetryReads: c.retryReads, RetryWrites: c.retryWrites,
 			InTransaction: c.txn, Timeout: c.timeout, OverloadRetargeting: c.retarget,
@@ -267,7 +274,7 @@ func TestEverySequence(t *testing.T) {
 		if d.Action != Select || len(d.Deprioritized) != 0 || d.Attempt != 1 || d.Tokens != c.tokens() {
 			t.Fatalf("%v: begin: %+v", c, d)
 		}
-		total += walk(t, c, st, d.Tokens, nil, nil)
+		total += walk(t, c, most, st, d.Tokens, nil, nil)
 		if t.Failed() {
 			return
 		}
@@ -277,8 +284,9 @@ func TestEverySequence(t *testing.T) {
 	}
 }
 
-// walk plays each outcome of the attempt that st is to begin.
-func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
+// walk plays each outcome of the attempt that st is to begin, and of those that follow
+// up to a number.
+func walk(t *testing.T, c config, most int, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
 	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
 	before := slices.Clone(st.Deprioritized)
@@ -363,8 +371,8 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
 		check(of == "r" || numbered || proves(f), "what may be written is sent again, without a number")
 		check(d.Attempt <= w.most, "too many attempts", d, w)
-		if attempt < 4 {
-			total += walk(t, c, next, w.tokens, hh, path)
+		if attempt < most {
+			total += walk(t, c, most, next, w.tokens, hh, path)
 		}
 	}
 	if !slices.Equal(st.Deprioritized, before) {

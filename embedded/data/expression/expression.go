@@ -180,14 +180,15 @@ func (p *parser) variable(path string) Expr {
 	if name == "" {
 		return p.fail(16869, "empty variable names are not allowed")
 	}
-	if name == "NOW" {
-		return constant(bson.NewDateTimeFromTime(time.Now()))
-	}
+	now := bson.NewDateTimeFromTime(time.Now()) // where there are no variables, as in validators
 	return func(e *Env) any {
 		if name == "ROOT" || name == "CURRENT" {
 			return walk(e.root, rest)
 		}
 		v, ok := value.Field(e.vars, name)
+		if !ok && name == "NOW" {
+			v, ok = now, true
+		}
 		if !ok {
 			return e.fail(17276, "Use of undefined variable: %s", name)
 		}
