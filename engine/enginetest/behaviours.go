@@ -104,6 +104,7 @@ func ordersEvents(k *bench) {
 	before := k.now()
 	k.must("collection", "find", all)
 	log := k.events()
+	k.failIf(len(log) == 0, "the log is empty")
 	for i, e := range log {
 		k.failIf(e.Sequence != int64(i)+1, "event %d has the number %d", i+1, e.Sequence)
 		k.failIf(i > 0 && e.Time.Before(log[i-1].Time), "event %d is earlier than the one before", e.Sequence)

@@ -59,14 +59,17 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 }
 
 // Share loads every n-th test of our own suites on average, all of them with
-// UTR_SOAK=1: from a quarter of the files, because parsing takes longer than
-// running so few tests.
+// UTR_SOAK=1. It parses a quarter of the files, because parsing takes longer than
+// running so few tests: n is 4 or more.
 func Share(t testing.TB, n int, specifications ...string) []*specs.Suite {
 	t.Helper()
 	var files []string
 	for _, s := range specifications {
 		found, err := filepath.Glob(filepath.Join(Own(t, s), "*.yml"))
 		testkit.Check(t, err)
+		if len(found) == 0 {
+			t.Fatalf("no suites of %s", s)
+		}
 		files = append(files, found...)
 	}
 	quarter, rest := testkit.Chance(t, 4), testkit.Chance(t, n/4)
