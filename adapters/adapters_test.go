@@ -52,7 +52,7 @@ func TestSuites(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			suites := bench.Share(t, 40, bench.Specifications()...)
+			suites := bench.Share(t, 40)
 			b := bench.With(t, start(t, a.command(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)

@@ -22,8 +22,8 @@ import (
 const settleLimit = 5 * time.Second
 
 // unanswered gives the sessions of commands that got no answer of the server, by
-// the address that they were sent to. Of a command that was cancelled, some drivers
-// log no end.
+// the address that they were sent to. Some drivers do not log the end of a command
+// that was cancelled.
 func unanswered(log []result.Event) map[string][]bson.RawValue {
 	open := make(map[int64]result.Event) // by request
 	for _, e := range log {

@@ -119,7 +119,7 @@ func TestAdapterSide(t *testing.T) {
 	})
 }
 
-// hurried is an engine of which withTransaction is out of time before its callback.
+// hurried is an engine whose withTransaction has no time left when it runs its callback.
 type (
 	hurried     struct{ engine.Engine }
 	hurriedTest struct{ engine.Test }
@@ -134,7 +134,7 @@ func (hurriedTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	return result.Outcome{Err: op.Callback(late)}
 }
 
-// A callback ends with its own error, whatever the time of withTransaction.
+// A callback ends with its own error, even if withTransaction has no time left.
 func TestCallbackIsLate(t *testing.T) {
 	p := serveTo(t, hurried{})
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"begin","params":{}}`)

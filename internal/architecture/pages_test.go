@@ -68,8 +68,8 @@ func TestDependenciesPage(t *testing.T) {
 	testkit.Equal(t, "5 requirements or more are seen", seen >= 5, true)
 }
 
-// The folders that scripts and workflows name exist, so that a package that moved
-// is not lost to make check.
+// Every folder that a script names exists, so that make check cannot lose a package
+// that moved.
 func TestScripts(t *testing.T) {
 	seen := 0
 	for _, script := range []string{"Makefile", ".ci/test", ".ci/peers"} {

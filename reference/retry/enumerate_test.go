@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // outcomes are what becomes of an attempt: of a read, a write, or both. What
@@ -258,15 +256,10 @@ func configs() []config {
 	return out
 }
 
-// TestEverySequence goes over every sequence of outcomes of up to three attempts, and of
-// four for a quarter of the configurations.
+// TestEverySequence goes over every sequence of outcomes up to four attempts.
 func TestEverySequence(t *testing.T) {
-	total, far := 0, testkit.Chance(t, 4)
+	total := 0
 	for _, c := range configs() {
-		most := 3
-		if far() {
-			most = 4
-		}
 		st, d := Next(Start(c.policy, Settings{
 			Operation: Lookup(c.op), RetryReads: c.retryReads, RetryWrites: c.retryWrites,
 			InTransaction: c.txn, Timeout: c.timeout, OverloadRetargeting: c.retarget,
@@ -274,7 +267,7 @@ func TestEverySequence(t *testing.T) {
 		if d.Action != Select || len(d.Deprioritized) != 0 || d.Attempt != 1 || d.Tokens != c.tokens() {
 			t.Fatalf("%v: begin: %+v", c, d)
 		}
-		total += walk(t, c, most, st, d.Tokens, nil, nil)
+		total += walk(t, c, st, d.Tokens, nil, nil)
 		if t.Failed() {
 			return
 		}
@@ -284,9 +277,8 @@ func TestEverySequence(t *testing.T) {
 	}
 }
 
-// walk plays each outcome of the attempt that st is to begin, and of those that follow
-// up to a number.
-func walk(t *testing.T, c config, most int, st State, tokens Tokens, h []Failure, path []string) (total int) {
+// walk plays each outcome of the attempt that st is to begin.
+func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
 	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
 	before := slices.Clone(st.Deprioritized)
@@ -371,8 +363,8 @@ func walk(t *testing.T, c config, most int, st State, tokens Tokens, h []Failure
 		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
 		check(of == "r" || numbered || proves(f), "what may be written is sent again, without a number")
 		check(d.Attempt <= w.most, "too many attempts", d, w)
-		if attempt < most {
-			total += walk(t, c, most, next, w.tokens, hh, path)
+		if attempt < 4 {
+			total += walk(t, c, next, w.tokens, hh, path)
 		}
 	}
 	if !slices.Equal(st.Deprioritized, before) {

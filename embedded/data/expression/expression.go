@@ -180,16 +180,19 @@ func (p *parser) variable(path string) Expr {
 	if name == "" {
 		return p.fail(16869, "empty variable names are not allowed")
 	}
-	now := bson.NewDateTimeFromTime(time.Now()) // where there are no variables, as in validators
+	var now any // $$NOW in an environment without variables, such as a validator's
+	if name == "NOW" {
+		now = bson.NewDateTimeFromTime(time.Now())
+	}
 	return func(e *Env) any {
-		if name == "ROOT" || name == "CURRENT" {
-			return walk(e.root, rest)
-		}
 		v, ok := value.Field(e.vars, name)
-		if !ok && name == "NOW" {
-			v, ok = now, true
-		}
-		if !ok {
+		switch {
+		case name == "ROOT" || name == "CURRENT":
+			v = e.root
+		case ok:
+		case now != nil:
+			v = now
+		default:
 			return e.fail(17276, "Use of undefined variable: %s", name)
 		}
 		return walk(v, rest)

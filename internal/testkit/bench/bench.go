@@ -61,10 +61,10 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 // Share loads every n-th test of our own suites on average, all of them with
 // UTR_SOAK=1. It parses a quarter of the files, because parsing takes longer than
 // running so few tests: n is 4 or more.
-func Share(t testing.TB, n int, specifications ...string) []*specs.Suite {
+func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
 	var files []string
-	for _, s := range specifications {
+	for _, s := range Specifications() {
 		found, err := filepath.Glob(filepath.Join(Own(t, s), "*.yml"))
 		testkit.Check(t, err)
 		if len(found) == 0 {
@@ -74,12 +74,10 @@ func Share(t testing.TB, n int, specifications ...string) []*specs.Suite {
 	}
 	quarter, rest := testkit.Chance(t, 4), testkit.Chance(t, n/4)
 	for {
-		paths := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !quarter() })
-		if len(paths) == 0 {
-			continue
-		}
-		if some := Some(Load(t, paths...), rest); len(some) > 0 {
-			return some
+		if paths := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !quarter() }); len(paths) > 0 {
+			if some := Some(Load(t, paths...), rest); len(some) > 0 {
+				return some
+			}
 		}
 	}
 }
