@@ -7,7 +7,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
@@ -41,7 +40,7 @@ func TestBehaviours(t *testing.T) {
 			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 			testkit.Check(t, err)
 			t.Cleanup(func() { _ = d.Close() })
-			enginetest.Test(t, e, d.URI())
+			bench.Behaviours(t, e, d.URI())
 		})
 	}
 }

@@ -58,8 +58,8 @@ var kindsOfFaults = []kindOfFault{
 // With timeoutMS, an attempt may be blocked for longer than the timeout. The
 // two are further apart than a busy machine may need.
 const (
-	someTimeMS = 400
-	blockedMS  = 900
+	someTimeMS = 1000
+	blockedMS  = 2200
 )
 
 // clientOptions are the options that some schedules have, with their values.

@@ -45,8 +45,8 @@ func TestGenerator(t *testing.T) {
 	}
 	wanted := slices.Concat(slices.Collect(maps.Keys(operations)), all, []string{
 		"passes", "closed", "lost", "blocked", "concern", "SystemOverloadedError", "RetryableError", "NoWritesPerformed", "RetryableWriteError",
-		"{retryReads: false}", "{retryWrites: false}", "{timeoutMS: 400}", "{maxAdaptiveRetries: 0}", "{maxAdaptiveRetries: 3}",
-		"{enableOverloadRetargeting: true}", "{readPreference: secondaryPreferred}", "900"})
+		"{retryReads: false}", "{retryWrites: false}", "{timeoutMS: 1000}", "{maxAdaptiveRetries: 0}", "{maxAdaptiveRetries: 3}",
+		"{enableOverloadRetargeting: true}", "{readPreference: secondaryPreferred}", "2200"})
 	for _, w := range wanted {
 		if seen[w] == 0 {
 			t.Errorf("%q never comes up", w)

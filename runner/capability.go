@@ -12,27 +12,25 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// lacking names the first thing that a test requires and that the engine says it
-// lacks, or "". A test that requires what the format itself does
-// not know runs, and fails.
-func lacking(t *specs.Test, about engine.Description) string {
+// Lacking names what a test needs and an engine does not support: the schema version,
+// operations as "collection.find", in the order in which the test uses them, and other
+// abilities. Without the schema version a test fails, otherwise it is skipped.
+func Lacking(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
+	need := func(met bool, name string) {
+		if !met && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	need(incompatible(s, about) == nil, "schema version "+s.SchemaVersion.String())
 	for _, e := range t.Entities {
-		if operations.Kind(e.Kind) == operations.ClientEncryption && !slices.Contains(about.Features, engine.FeatureEncryption) {
-			return "the engine does not serve clientEncryption entities"
-		}
+		need(operations.Kind(e.Kind) != operations.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption), "clientEncryption entities")
 	}
-	for _, s := range t.Steps {
-		if s.Known && s.Kind != operations.TestRunner && !about.Serves(string(s.Kind), s.Name) {
-			return fmt.Sprintf("the engine does not serve %s.%s", s.Kind, s.Name)
-		}
+	for _, o := range t.Steps {
+		need(!o.Known || o.Kind == operations.TestRunner || about.Serves(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
 	}
-	if len(t.ExpectLogMessages) > 0 && !slices.Contains(about.Features, engine.FeatureLogging) {
-		return "the engine does not provide log messages"
-	}
-	if len(t.ExpectTracing) > 0 {
-		return "the engine does not provide tracing spans"
-	}
-	return ""
+	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
+	need(len(t.ExpectTracing) == 0, "tracing spans")
+	return names
 }
 
 // incompatible reports a file that is newer than the engine: its tests fail,

@@ -66,7 +66,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	if base.fails = incompatible(s, about); base.fails != nil {
 		return []job{base}
 	}
-	missing := lacking(t, about)
+	missing := Lacking(s, t, about)
 	var jobs []job
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
@@ -88,8 +88,8 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 		switch {
 		case !found:
 			j.skip = &skip{result.SkipRequirement, everyReason(closest)}
-		case missing != "":
-			j.skip = &skip{result.SkipCapability, missing}
+		case len(missing) > 0:
+			j.skip = &skip{result.SkipCapability, "the engine does not support " + missing[0]}
 		}
 		if found || cfg.AllTopologies {
 			j.id.Deployment = offers[j.offer].Name

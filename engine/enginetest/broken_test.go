@@ -3,7 +3,6 @@ package enginetest_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -185,19 +184,6 @@ func faults() []faultRow {
 	}
 }
 
-// failing is a test that must fail.
-type failing struct {
-	testing.TB
-	failed bool
-}
-
-func (f *failing) Errorf(string, ...any) { f.failed = true }
-
-func (f *failing) Fatalf(format string, args ...any) {
-	f.Errorf(format, args...)
-	runtime.Goexit()
-}
-
 // Every behaviour can be missed.
 func TestFaultsAreFound(t *testing.T) {
 	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
@@ -211,13 +197,9 @@ func TestFaultsAreFound(t *testing.T) {
 			testkit.Check(t, err)
 			defer func() { _ = e.Close() }()
 			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
-			tried, done := &failing{TB: t}, make(chan struct{})
-			go func() {
-				defer close(done)
-				enginetest.Behaviours()[at].Test(tried, brokenEngine{e, row.fault}, uri)
-			}()
-			<-done
-			testkit.Equal(t, "the behaviour is missed", tried.failed, true)
+			if enginetest.Behaviours()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
+				t.Error("the behaviour is not missed")
+			}
 			delete(missed, row.behaviour)
 		})
 	}

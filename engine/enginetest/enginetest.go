@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -28,41 +27,52 @@ type Behaviour struct {
 // comes near it.
 const limit = time.Minute
 
-// Test tries every behaviour on an engine with a deployment that has fail points;
-// uri is its connection string.
-func Test(t *testing.T, e engine.Engine, uri string) {
-	for _, b := range Behaviours() {
-		t.Run(b.Name, func(t *testing.T) { b.Test(t, e, uri) })
-	}
-}
-
-// Test tries the behaviour. It uses the database "utr-enginetest" of the
-// deployment, and closes what it opens.
-func (b Behaviour) Test(t testing.TB, e engine.Engine, uri string) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("%s took more than %s", b.Name, limit))
+// Check tries the behaviour on an engine and a deployment that has fail points, at the
+// connection string uri. The error says what the engine did instead. Check uses the
+// database "utr-enginetest" of the deployment, and closes what it opens. Behaviours set
+// the same fail point: they cannot be tried on one deployment at once.
+func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
-	k := &bench{t: t, reason: b.Reason, ctx: ctx, engine: e, uri: uri}
-	var err error
-	k.test, err = e.Begin(ctx)
-	k.check(err)
-	defer func() {
-		if err := k.end(); err != nil {
-			t.Errorf("ending the test: %v", err)
-		}
-	}()
-	k.check(k.open())
-	b.check(k)
+	t, err := e.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	k := &bench{ctx: ctx, engine: e, test: t, uri: uri}
+	err = k.open()
+	if err == nil {
+		err = k.try(b.check)
+	}
+	if ending := k.end(); ending != nil {
+		err = errors.Join(err, fmt.Errorf("ending the test: %w", ending))
+	}
+	return err
 }
 
 // bench is one test on the engine, with a client, a database and a collection
 // of the same names open.
 type bench struct {
-	t      testing.TB
-	reason string // of the behaviour
 	ctx    context.Context
 	engine engine.Engine
 	test   engine.Test
 	uri    string
+}
+
+// failure is what the engine did wrong. A behaviour panics with it, which ends at try.
+type failure struct{ error }
+
+func (k *bench) try(check func(*bench)) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			failed, is := why.(failure)
+			if !is {
+				panic(why)
+			}
+			err = failed.error
+		}
+	}()
+	check(k)
+	return nil
 }
 
 // with is a bench for another test on the same engine.
@@ -73,12 +83,12 @@ func (k *bench) with(test engine.Test) *bench {
 }
 
 // check ends the behaviour with an error, if there is one.
-func (k *bench) check(err error) { k.failIf(err != nil, "%v", err) }
+func (k *bench) check(err error) { k.failIf(err != nil, "%w", err) }
 
 // failIf ends it with an error if something holds.
 func (k *bench) failIf(holds bool, format string, args ...any) {
 	if holds {
-		k.t.Fatalf("%s\nwhy: %s", fmt.Sprintf(format, args...), k.reason)
+		panic(failure{fmt.Errorf(format, args...)})
 	}
 }
 

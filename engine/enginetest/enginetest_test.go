@@ -7,8 +7,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
-	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"go.uber.org/goleak"
 )
@@ -33,7 +33,7 @@ func TestEngines(t *testing.T) {
 			"replica set":   {Topology: embedded.ReplicaSet},
 			"load balanced": {Topology: embedded.LoadBalanced, Mongoses: 1}, // fail points are set on any
 		} {
-			t.Run(name+" on a "+on, func(t *testing.T) { enginetest.Test(t, e, deployment(t, o)) })
+			t.Run(name+" on a "+on, func(t *testing.T) { bench.Behaviours(t, e, deployment(t, o)) })
 		}
 	}
 }

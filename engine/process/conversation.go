@@ -26,6 +26,7 @@ const (
 // failure.
 type conversation struct {
 	lines   chan []byte               // to be written
+	note    noteLine
 	finish  func(problem error) error // in utr: ends the adapter; returns the problem with what else is known of it
 	serve   func(m message) error     // in an adapter: begins to serve a call of utr
 	ended   chan struct{}             // closed after why is set
@@ -41,15 +42,15 @@ type conversation struct {
 
 // converse begins a conversation with an adapter. It reads until in ends; finish must
 // make it end.
-func converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
-	c := newConversation(out)
+func converse(in io.Reader, out io.Writer, finish func(error) error, note noteLine) *conversation {
+	c := newConversation(out, note)
 	c.finish = finish
 	go func() { c.fail(c.read(in)) }()
 	return c
 }
 
-func newConversation(out io.Writer) *conversation {
-	c := &conversation{lines: make(chan []byte), ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
+func newConversation(out io.Writer, note noteLine) *conversation {
+	c := &conversation{lines: make(chan []byte), note: note, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
 	go c.write(out)
 	return c
 }
@@ -59,8 +60,14 @@ func (c *conversation) write(out io.Writer) {
 	for {
 		select {
 		case line := <-c.lines:
-			if _, err := out.Write(line); err != nil {
-				c.fail(fmt.Errorf("cannot write to the adapter: %w", err))
+			err := c.note(FromRunner, line)
+			if err == nil {
+				if _, err = out.Write(line); err != nil {
+					err = fmt.Errorf("cannot write to the adapter: %w", err)
+				}
+			}
+			if err != nil {
+				c.fail(err)
 				return
 			}
 		case <-c.ended:
@@ -74,6 +81,9 @@ func (c *conversation) read(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, err := readLine(lines, maxLine)
+		if err == nil {
+			err = c.note(FromAdapter, line)
+		}
 		if err == nil {
 			err = c.take(line)
 		}

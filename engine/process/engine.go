@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 )
 
-// Options say how to reach an adapter: Command or Address is set.
+// Options say how to reach an adapter: Command, Address or Engine is set.
 type Options struct {
 	// Command is a program and its arguments.
 	Command []string
@@ -22,6 +23,12 @@ type Options struct {
 	Dir string
 	// Address is the host:port of an adapter that runs already.
 	Address string
+	// Engine is one in Go, for which Serve is the adapter, in this process. It is
+	// closed with the engine.
+	Engine engine.Engine
+	// Transcript, which may be nil, gets all messages as lines. "->" marks what utr
+	// sends, and "<-" what adapters send. An error of writing ends the conversation.
+	Transcript io.Writer
 	// StartLimit is how long an adapter may take until it answers the greeting;
 	// DefaultStartLimit if it is 0.
 	StartLimit time.Duration
@@ -35,6 +42,7 @@ const DefaultStartLimit = 30 * time.Second
 // Engine is the driver behind an adapter. Methods may be called concurrently.
 type Engine struct {
 	options Options
+	note    noteLine
 
 	mu    sync.Mutex
 	about *engine.Description // of the first conversation
@@ -44,13 +52,19 @@ type Engine struct {
 
 // New makes an engine. No adapter is started yet.
 func New(o Options) (*Engine, error) {
-	if (len(o.Command) == 0) == (o.Address == "") {
-		return nil, errors.New("an engine in another process needs either a command or an address")
+	ways := 0
+	for _, given := range []bool{len(o.Command) > 0, o.Address != "", o.Engine != nil} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return nil, errors.New("an engine behind the protocol needs either a command, an address or an engine")
 	}
 	if o.StartLimit <= 0 {
 		o.StartLimit = DefaultStartLimit
 	}
-	return &Engine{options: o, used: map[*conversation]bool{}}, nil
+	return &Engine{options: o, note: transcript(o.Transcript), used: map[*conversation]bool{}}, nil
 }
 
 // Describe returns what the adapter says of itself.
@@ -93,6 +107,9 @@ func (e *Engine) Close() error {
 		ending.Go(func() { c.fail(nil) })
 	}
 	ending.Wait()
+	if e.options.Engine != nil {
+		return e.options.Engine.Close()
+	}
 	return nil
 }
 
@@ -137,19 +154,37 @@ func (e *Engine) put(c *conversation) {
 }
 
 func (e *Engine) start(ctx context.Context) (*conversation, error) {
-	if e.options.Address == "" {
+	switch {
+	case e.options.Engine != nil:
+		return e.serve(), nil
+	case e.options.Address == "":
 		c, err := start(e.options.Command, e.options.Environment, e.options.Dir)
 		if err != nil {
 			return nil, err
 		}
-		return converse(c.out, c.in, c.finish), nil
+		return converse(c.out, c.in, c.finish, e.note), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
 	if err != nil {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }), nil
+	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.note), nil
+}
+
+// serve begins a conversation with an adapter in this process.
+func (e *Engine) serve() *conversation {
+	requests, in := io.Pipe()
+	out, replies := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(context.Background(), e.options.Engine, requests, replies)
+		_, _ = requests.Close(), replies.Close()
+	}()
+	return converse(out, in, func(problem error) error {
+		_, _ = in.Close(), out.Close()
+		return errors.Join(problem, <-served)
+	}, e.note)
 }
 
 // greet exchanges versions, and keeps the adapter's description.

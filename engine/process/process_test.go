@@ -16,7 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
@@ -134,7 +133,7 @@ func TestBehaviours(t *testing.T) {
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	enginetest.Test(t, newEngine(t, "reference"), d.URI())
+	bench.Behaviours(t, newEngine(t, "reference"), d.URI())
 }
 
 // The verdicts of suites are those of the engine itself. Only the soak checks all

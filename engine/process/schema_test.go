@@ -48,12 +48,6 @@ type Conformity struct {
 	calls map[string]string // by side and id
 }
 
-// The sides of a conversation, as transcripts mark what they send.
-const (
-	FromRunner  = "->"
-	FromAdapter = "<-"
-)
-
 // NewConformity compiles the schema.
 func NewConformity() (*Conformity, error) {
 	text, definitions, err := readSchema()

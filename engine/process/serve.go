@@ -17,7 +17,7 @@ import (
 // conversation, until in is at its end.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := newConversation(out)
+	c := newConversation(out, unnoted)
 	s := &server{engine: e, c: c, cancels: map[int64]func(){}, raised: map[int64]*result.Error{}}
 	c.serve = func(m message) error { return s.take(ctx, m) }
 	err := c.read(in)

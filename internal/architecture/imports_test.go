@@ -23,7 +23,7 @@ func inWords() rules {
 	return rules{
 		"embedded":  {"embedded/", "internal/certificate"},
 		"embedded/": {"embedded/", "internal/relay"},
-		"internal/cli": {"compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/process",
+		"internal/cli": {"compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process",
 			"experiment", "internal/ledger", "internal/meant", "internal/secret", "matrix", "reference", "reference/retry", "report", "result", "runner",
 			"source", "specs", "specs/"},
 		"soak/":           {"/"},

@@ -142,7 +142,7 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 // behind is the engine behind an adapter, which has a command or an address.
 func (c *call) behind(a matrix.Adapter, address string) namedEngine {
 	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
-		Environment: slices.Concat(inherited(os.Environ()), a.Environment), Runner: "utr " + c.program.Version}
+		Environment: slices.Concat(inherited(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
 	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) {
 		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // a start would blame the program
 			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)
@@ -150,6 +150,9 @@ func (c *call) behind(a matrix.Adapter, address string) namedEngine {
 		return process.New(o)
 	}), a}
 }
+
+// runner is what adapters know of this program.
+func (c *call) runner() string { return "utr " + c.program.Version }
 
 // knownFailing reads the file of known failures that a flag names, or else that of
 // the engine. Errors of its lines have a place, others get one.

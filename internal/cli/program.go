@@ -83,7 +83,7 @@ func (c *call) root() *cobra.Command {
 		&cobra.Group{ID: aboutGroup, Title: "About utr:"},
 	)
 	for _, command := range []func(*call) *cobra.Command{
-		runCommand, matrixCommand, compareCommand, diffCommand, mergeCommand, validateCommand,
+		runCommand, matrixCommand, compareCommand, diffCommand, mergeCommand, validateCommand, engineGroup,
 		serveCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
 		schemaCommand, explainCommand, experimentCommand,
 		versionCommand, manCommand,
@@ -127,6 +127,8 @@ type call struct {
 	secrets redactor
 	errors  io.Writer // standard error, redacted
 	engines string    // the engines file that a flag names
+	// transcript, if it is not nil, gets the messages of engines in other processes.
+	transcript io.Writer
 	parsed  bool      // flags and the number of arguments are right
 	helped  error     // of printing help
 }

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func engineGroup(c *call) *cobra.Command {
+	group := &cobra.Command{
+		Use:     "engine COMMAND",
+		GroupID: suitesGroup,
+		Short:   "Check an engine, or record a conversation with it",
+	}
+	group.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("unknown command %q", args[0])
+		}
+		return usage("requires a command: check or record")
+	}
+	group.AddCommand(checkCommand(c), recordCommand(c))
+	return group
+}
+
+// engineCheck is utr engine check.
+type engineCheck struct {
+	engine engine.Engine
+	about  engine.Description
+	only   []*regexp.Regexp
+}
+
+func checkCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "check ENGINE [PATH...]",
+		Short: "Check what the runner relies on, and what an engine lacks",
+		Long: `Tries the behaviours that every engine must show, one by one, on an embedded replica
+set. Then lists what the tests at PATH, by default those of the built-in suites, need and
+the engine does not support, so that they cannot run. Arguments and options that it does
+not support are not listed: utr run reports them.
+
+Exit codes: 0 the engine shows all behaviours, 1 it does not, 2 bad usage or invalid
+suite, 3 the engine cannot be used, or the check was interrupted.`,
+		Example: `# an adapter under development
+utr engine check 'exec:ruby adapter.rb'
+# one behaviour
+utr engine check --run 'waits for events' pymongo`,
+		Args:              arguments(1, math.MaxInt, "an engine"),
+		ValidArgsFunction: c.engineThenSuites,
+	}, func(f *flags) action {
+		e := &engineCheck{}
+		f.patterns(&e.only, "run", "try only behaviours that match")
+		f.enginesFlag()
+		return e.act
+	})
+}
+
+// engineThenSuites completes an engine, and suites behind it.
+func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.completeEngines(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
+}
+
+// engineAndSuites opens the engine that the first argument names; the others are left
+// as paths, of the built-in suites if there are none.
+func (c *call) engineAndSuites() (engine.Engine, error) {
+	named, err := c.engineNamed(c.paths[0])
+	if err != nil {
+		return nil, err
+	}
+	if c.paths = c.paths[1:]; len(c.paths) == 0 {
+		c.paths = specs.BuiltIn()
+	}
+	e, err := named.open(reference.Options{})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return e, nil
+}
+
+func (e *engineCheck) act(ctx context.Context, c *call) (err error) {
+	behaviours := slices.DeleteFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool {
+		return len(e.only) > 0 && !slices.ContainsFunc(e.only, func(p *regexp.Regexp) bool { return p.MatchString(b.Name) })
+	})
+	if len(behaviours) == 0 {
+		return usage("--run leaves no behaviour")
+	}
+	if e.engine, err = c.engineAndSuites(); err != nil {
+		return err
+	}
+	defer func() { _ = e.engine.Close() }()
+	suites, err := c.load(ctx, specs.Options{})
+	if err != nil {
+		return invalid(err)
+	}
+	if e.about, err = e.engine.Describe(ctx); err != nil {
+		return fmt.Errorf("the engine cannot be used: %w", err)
+	}
+	if err := c.print(describe(e.about)); err != nil {
+		return err
+	}
+	failed, err := e.try(ctx, c, behaviours)
+	if err != nil {
+		return err
+	}
+	if err := c.print(fmt.Sprintf("%d of %d behaviours\n\n%s", len(behaviours)-failed, len(behaviours), costs(suites.Suites, e.about))); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return exit(ExitFailed)
+	}
+	return nil
+}
+
+// describe is what an engine says of itself.
+func describe(about engine.Description) string {
+	return fmt.Sprintf("%s %s: schema version %s, %d operations, features: %s\n\n", about.Name, about.Version, about.SchemaVersion,
+		len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))
+}
+
+// try tries behaviours, and prints how each ended.
+func (e *engineCheck) try(ctx context.Context, c *call, behaviours []enginetest.Behaviour) (failed int, err error) {
+	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = server.Close() }()
+	for _, b := range behaviours {
+		line := "✔ " + b.Name + "\n"
+		why := b.Check(ctx, e.engine, server.URI())
+		if ctx.Err() != nil {
+			return failed, errInterrupted
+		}
+		if why != nil {
+			failed++
+			line = fmt.Sprintf("✘ %s\n    %s\n    It matters because %s.\n", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
+		}
+		if err := c.print(line); err != nil {
+			return failed, err
+		}
+	}
+	return failed, nil
+}
+
+// costs lists what tests need and an engine does not support.
+func costs(suites []*specs.Suite, about engine.Description) string {
+	tests, lacking := 0, 0
+	by := map[string]int{}
+	for _, s := range suites {
+		for _, t := range s.Tests {
+			tests++
+			lacks := runner.Lacking(s, t, about)
+			if len(lacks) > 0 {
+				lacking++
+			}
+			for _, name := range lacks {
+				by[name]++
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(by))
+	slices.SortStableFunc(names, func(a, b string) int { return by[b] - by[a] })
+	var b strings.Builder
+	if lacking > 0 {
+		b.WriteString("tests  need\n")
+	}
+	for _, name := range names {
+		fmt.Fprintf(&b, "%5d  %s\n", by[name], name)
+	}
+	fmt.Fprintf(&b, "%d of %d tests cannot run\n", lacking, tests)
+	return b.String()
+}

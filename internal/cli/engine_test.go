@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// poor is an engine that only finds, and lists that twice.
+type poor struct{ engine.Engine }
+
+func (poor) Describe(context.Context) (engine.Description, error) {
+	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4", Operations: []string{"collection.find", "collection.find"}}, nil
+}
+
+func TestEngineCheck(t *testing.T) {
+	b := realBench(t)
+	testkit.Check(t, b.AddEngine("poor", func() (engine.Engine, error) { return poor{driver.New()}, nil }))
+	testkit.Check(t, os.Symlink(self(t), adapterName))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
+	write(t, "new.yml", `{description: x, schemaVersion: "1.5", tests: [{description: only, operations: []}]}`)
+	for _, r := range []struct {
+		reason, args string
+		code         int
+		says         string
+	}{
+		{"an adapter shows a behaviour", "--run itself exec:./adapter x.yml", 0,
+			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviours\n\n0 of 2 tests cannot run\n"},
+		{"one behaviour is missed, another is shown", "--run describes --run 'own commands' poor x.yml", ExitFailed,
+			"features: none\n\n✘ describes itself\n    its operations are not in order, or some are listed twice\n    It matters because capabilities are looked up, " +
+				"and a report names the engine.\n✔ keeps the runner's own commands out of the log\n1 of 2 behaviours\n"},
+		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
+			"\ntests  need\n    1  collection.insertOne\n    1  schema version 1.5\n2 of 3 tests cannot run\n"},
+		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run leaves no behaviour"},
+		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
+		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},
+		{"a suite is not there", "reference nowhere.yml", ExitUsage, "nowhere.yml"},
+		{"the adapter ends at once", "'exec:./adapter sorry' x.yml", ExitBroken, "the engine cannot be used: … sorry: I am in the folder"},
+	} {
+		b.expect(t, r.reason, "engine check "+r.args, r.code, r.says)
+	}
+	b.ctx = ended(t.Context())
+	b.expect(t, "interrupted", "engine check reference x.yml", ExitBroken, "interrupted")
+	b.expect(t, "no command", "engine", ExitUsage, "requires a command: check or record")
+	b.expect(t, "an unknown command", "engine tickle", ExitUsage, `unknown command "tickle"`)
+}
+
+// An engine in Go answers as an adapter does.
+func TestEngineRecord(t *testing.T) {
+	b := realBench(t)
+	testkit.Check(t, os.Symlink(self(t), adapterName))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
+	var calls [][]string
+	for _, name := range []string{"reference", "exec:./adapter"} {
+		b.expect(t, name, "engine record --topology replicaset --run both "+name+" x.yml", 0, "1 passed, 0 failed")
+		for line := range strings.Lines(b.out.String()) {
+			if !strings.HasPrefix(line, `-> {"jsonrpc":"2.0",`) && !strings.HasPrefix(line, `<- {"jsonrpc":"2.0",`) {
+				t.Errorf("%s: not a message: %s", name, line)
+			}
+		}
+		calls = append(calls, regexp.MustCompile(`"method":"\w+"|"value":\[`).FindAllString(b.out.String(), -1))
+	}
+	testkit.Equal(t, "calls of the adapter", calls[1], calls[0])
+	if !slices.Contains(calls[0], `"method":"end"`) {
+		t.Errorf("the end is missing: %s", calls[0])
+	}
+	b.expect(t, "a test fails", "engine record reference x.yml", ExitFailed, "1 passed, 1 failed")
+	b.expect(t, "no suite", "engine record reference", ExitUsage, "requires an engine and a suite")
+	b.expect(t, "a pattern matches nothing", "engine record --run nothing reference x.yml", ExitUsage, "matches no test")
+	b.Stdout = broken{os.ErrClosed}
+	b.expect(t, "nobody reads", "engine record reference x.yml", ExitBroken, "cannot write the transcript")
+}
