@@ -42,9 +42,11 @@ $logs = {}
 def entity(id) = $entities[id] || raise(ArgumentError, "there is no entity #{id}")
 
 def open(kind:, id:, options: {}, uri: nil, **)
+  raise ArgumentError, "there is an entity #{id} already" if $entities.key?(id)
+
   $entities[id] = case kind
                   when "client"
-                    lack(options, "id", "observeEvents", "ignoreCommandMonitoringEvents", "observeSensitiveCommands")
+                    lack(options, "id", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents", "observeSensitiveCommands")
                     $logs[id] = Log.new
                     client = Mongo::Client.new(uri)
                     client.subscribe(Mongo::Monitoring::COMMAND, $logs[id])
@@ -88,7 +90,7 @@ end
 
 CALLS = {
   "hello" => lambda { |**|
-    { protocol: 1, name: "ruby", version: Mongo::VERSION, schemaVersion: "1.0", operations: OPERATIONS.keys.map { |o| "collection.#{o}" } }
+    { protocol: 1, name: "ruby", version: Mongo::VERSION, schemaVersion: "1.28", operations: OPERATIONS.keys.map { |o| "collection.#{o}" } }
   },
   "begin" => ->(**) { {} },
   "open" => method(:open),

@@ -5,10 +5,10 @@ package enginetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -28,9 +28,11 @@ type Behaviour struct {
 const limit = time.Minute
 
 // Check tries the behaviour on an engine and a deployment that has fail points, at the
-// connection string uri. The error says what the engine did instead. Check uses the
-// database "utr-enginetest" of the deployment, and closes what it opens. Behaviours set
-// the same fail point: they cannot be tried on one deployment at once.
+// connection string uri. The error says what the engine did instead, or is a *result.Error
+// that names what the behaviour needs and the engine does not support. Behaviours need find
+// and insertOne of a collection; some need more. Check leaves a collection in the database
+// "utr-enginetest", and closes what it opens. Behaviours set the same fail point: they
+// cannot be tried on one deployment at once.
 func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
@@ -38,7 +40,7 @@ func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error
 	if err != nil {
 		return err
 	}
-	k := &bench{ctx: ctx, engine: e, test: t, uri: uri}
+	k := &bench{ctx: ctx, engine: e, test: t, uri: uri, collection: "documents-" + rand.Text()}
 	err = k.open()
 	if err == nil {
 		err = k.try(b.check)
@@ -56,6 +58,9 @@ type bench struct {
 	engine engine.Engine
 	test   engine.Test
 	uri    string
+	// collection is its name, which no other behaviour uses.
+	collection string
+	armed      bool // the fail point was set
 }
 
 // failure is what the engine did wrong. A behaviour panics with it, which ends at try.
@@ -98,16 +103,31 @@ func (k *bench) fail(format string, args ...any) { k.failIf(true, format, args..
 const all = `{"filter": {}}`
 
 func (k *bench) open() error {
-	return errors.Join(
-		k.entity("client", "client", `{"useMultipleMongoses": false}`),
-		k.entity("database", "database", `{"client": "client", "databaseName": "utr-enginetest"}`),
-		k.entity("collection", "collection", `{"database": "database", "collectionName": "documents"}`))
+	for _, e := range []struct{ kind, options string }{
+		{"client", `{}`},
+		{"database", `{"client": "client", "databaseName": "utr-enginetest"}`},
+		{"collection", `{"database": "database", "collectionName": "` + k.collection + `"}`},
+	} {
+		if err := k.entity(e.kind, e.kind, e.options); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// end turns the fail point off, whatever the behaviour was.
+// end turns the fail point off, and ends the test.
 func (k *bench) end() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), limit)
 	defer cancel()
+	var err error
+	if k.armed {
+		err = k.disarm(ctx)
+	}
+	return errors.Join(err, k.test.End(ctx))
+}
+
+// disarm turns the fail point off through another test, whatever became of this one.
+func (k *bench) disarm(ctx context.Context) error {
 	t, err := k.engine.Begin(ctx)
 	if err != nil {
 		return err
@@ -118,7 +138,7 @@ func (k *bench) end() error {
 	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
 		err = out.Err
 	}
-	return errors.Join(err, t.End(ctx), k.test.End(ctx))
+	return errors.Join(err, t.End(ctx))
 }
 
 // document reads Extended JSON.
@@ -153,27 +173,27 @@ func (k *bench) do(object, name, arguments string) result.Outcome {
 // must does an operation that has to succeed.
 func (k *bench) must(object, name, arguments string) bson.RawValue {
 	out := k.do(object, name, arguments)
-	k.failIf(out.Err != nil || out.Broken != nil, "%s on %s: %v, %v", name, object, out.Err, out.Broken)
+	if out.Err != nil {
+		k.check(fmt.Errorf("%s on %s: %w", name, object, out.Err))
+	}
+	k.check(out.Broken)
 	return out.Value
 }
 
-// fill leaves the documents 1 … n in the collection.
-func (k *bench) fill(n int) {
-	k.must("collection", "deleteMany", all)
-	documents := make([]string, n)
-	for i := range documents {
-		documents[i] = fmt.Sprintf(`{"_id": %d}`, i+1)
-	}
-	if n > 0 {
-		k.must("collection", "insertMany", `{"documents": [`+strings.Join(documents, ",")+`]}`)
-	}
-}
+// insert puts a document into the collection.
+func (k *bench) insert() { k.must("collection", "insertOne", `{"document": {}}`) }
 
 // count counts the documents of the collection.
-func (k *bench) count() int64 { return k.must("collection", "countDocuments", all).AsInt64() }
+func (k *bench) count() int {
+	found, _ := k.must("collection", "find", all).ArrayOK()
+	documents, err := found.Values()
+	k.check(err)
+	return len(documents)
+}
 
 // failPoint sets failCommand.
 func (k *bench) failPoint(mode, data string) {
+	k.armed = true
 	k.must("client", engine.OpConfigureFailPoint, failCommand(mode, data))
 }
 

@@ -25,7 +25,7 @@ const (
 // sees it. Calls may be made concurrently. After a failure every call returns that
 // failure.
 type conversation struct {
-	lines   chan []byte               // to be written
+	lines   chan []byte // to be written
 	note    noteLine
 	finish  func(problem error) error // in utr: ends the adapter; returns the problem with what else is known of it
 	serve   func(m message) error     // in an adapter: begins to serve a call of utr

@@ -1,27 +1,36 @@
 package process_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
 )
 
-// The example of docs/engine-protocol.md does what it is said to: it performs find and
-// insertOne, reports events and errors, and has a test skipped for what it lacks.
-func TestMinimalAdapter(t *testing.T) {
+func minimal(t *testing.T) *process.Engine {
+	t.Helper()
 	command := []string{testkit.Ruby(t), filepath.Join(testkit.Root(t), "adapters", "minimal-ruby", "adapter.rb")}
+	e, err := process.New(process.Options{Command: command, Environment: os.Environ(), Runner: "test"})
+	testkit.Check(t, err)
+	return e
+}
+
+// The example of docs/engine-protocol.md does what it is said to: it performs find and
+// insertOne, reports events and errors, and has a test skipped for what it lacks. It shows
+// eight behaviours, and lacks what the others need but for one: it has only command events.
+func TestMinimalAdapter(t *testing.T) {
 	for _, topology := range []deployment.Topology{deployment.Single, deployment.ReplicaSet} {
 		t.Run(string(topology), func(t *testing.T) {
-			e, err := process.New(process.Options{Command: command, Environment: os.Environ(), Runner: "test"})
-			testkit.Check(t, err)
-			b := bench.With(t, e, deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
+			b := bench.With(t, minimal(t), deployment.EmbeddedOptions{Topologies: []deployment.Topology{topology}})
 			verdicts := b.Run(t, bench.Load(t, filepath.Join("testdata", "minimal.json")))
 			bench.AllWell(t, verdicts, result.SkipCapability)
 			for _, v := range verdicts {
@@ -30,4 +39,24 @@ func TestMinimalAdapter(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestMinimalBehaviours(t *testing.T) {
+	e := minimal(t)
+	t.Cleanup(func() { testkit.Check(t, e.Close()) })
+	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	shown := 0
+	for _, b := range enginetest.Behaviours() {
+		err := b.Check(t.Context(), e, d.URI())
+		var lacks *result.Error
+		switch {
+		case err == nil:
+			shown++
+		case b.Name != "closes a client for good" && (!errors.As(err, &lacks) || lacks.Unsupported == ""):
+			t.Errorf("%s: %v", b.Name, err)
+		}
+	}
+	testkit.Equal(t, "behaviours shown", shown, 8)
 }

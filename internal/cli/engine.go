@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -114,11 +116,11 @@ func (e *engineCheck) act(ctx context.Context, c *call) (err error) {
 	if err := c.print(describe(e.about)); err != nil {
 		return err
 	}
-	failed, err := e.try(ctx, c, behaviours)
+	shown, failed, err := e.try(ctx, c, behaviours)
 	if err != nil {
 		return err
 	}
-	if err := c.print(fmt.Sprintf("%d of %d behaviours\n\n%s", len(behaviours)-failed, len(behaviours), costs(suites.Suites, e.about))); err != nil {
+	if err := c.print(fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, e.about))); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -133,28 +135,36 @@ func describe(about engine.Description) string {
 		len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))
 }
 
-// try tries behaviours, and prints how each ended.
-func (e *engineCheck) try(ctx context.Context, c *call, behaviours []enginetest.Behaviour) (failed int, err error) {
+// try tries behaviours, and prints how each ended: an engine shows it, or not, or does
+// not support what it needs.
+func (e *engineCheck) try(ctx context.Context, c *call, behaviours []enginetest.Behaviour) (shown, failed int, err error) {
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { _ = server.Close() }()
 	for _, b := range behaviours {
-		line := "✔ " + b.Name + "\n"
 		why := b.Check(ctx, e.engine, server.URI())
 		if ctx.Err() != nil {
-			return failed, errInterrupted
+			return shown, failed, errInterrupted
 		}
-		if why != nil {
+		var lacks *result.Error
+		line := ""
+		switch {
+		case why == nil:
+			shown++
+			line = "✔ " + b.Name + "\n"
+		case errors.As(why, &lacks) && lacks.Unsupported != "":
+			line = fmt.Sprintf("– %s\n    It needs what the engine does not support: %s.\n", b.Name, lacks.Unsupported)
+		default:
 			failed++
 			line = fmt.Sprintf("✘ %s\n    %s\n    It matters because %s.\n", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 		}
 		if err := c.print(line); err != nil {
-			return failed, err
+			return shown, failed, err
 		}
 	}
-	return failed, nil
+	return shown, failed, nil
 }
 
 // costs lists what tests need and an engine does not support.

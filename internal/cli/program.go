@@ -129,8 +129,8 @@ type call struct {
 	engines string    // the engines file that a flag names
 	// transcript, if it is not nil, gets the messages of engines in other processes.
 	transcript io.Writer
-	parsed  bool      // flags and the number of arguments are right
-	helped  error     // of printing help
+	parsed     bool  // flags and the number of arguments are right
+	helped     error // of printing help
 }
 
 func (c *call) out() io.Writer { return c.program.Stdout }
