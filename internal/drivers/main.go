@@ -1,0 +1,42 @@
+// Command drivers makes docs/drivers.md from the report of drivers.yml:
+//
+//	utr matrix drivers.yml --json drivers.json
+//	go run ./internal/drivers drivers.json > docs/drivers.md
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/unified-test-runner/utr/report"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: drivers REPORT")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1], os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "drivers: %s\n", err)
+		os.Exit(1)
+	}
+}
+
+func write(name string, to io.Writer) error {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	past, err := report.Read(name, from)
+	if err != nil {
+		return err
+	}
+	page, err := markdown(past.Verdicts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	_, err = io.WriteString(to, page)
+	return err
+}
