@@ -9,9 +9,9 @@ import (
 // Deviation is a difference with a decision: what one engine does differently,
 // and what the specification says.
 type Deviation struct {
-	ID     string // D1, D2, …
-	Engine string // the one that deviates, with its version, or anyEngine
-	Title  string // what it does
+	ID      string   // D1, D2, …
+	Engines []string // those that deviate, by what they call themselves; nil is any engine
+	Title   string   // what they do
 	// Section is the specification and section that it departs from, or that
 	// leaves the choice to drivers.
 	Section string
@@ -29,12 +29,12 @@ type Deviation struct {
 	schedule func(Schedule, []Difference) bool
 }
 
-// anyEngine is the Engine of what any engine may do.
-const anyEngine = "either"
+func by(engines ...string) []string { return engines }
 
-// driverName is what the Go driver calls itself as an engine. Its version is not
-// compared: binaries do not always know it.
-const driverName = "driver"
+// of reports whether an engine deviates like this.
+func (d *Deviation) of(engine string) bool {
+	return d.Engines == nil || slices.Contains(d.Engines, engine)
+}
 
 // ofTest finds the deviation that explains a differing test of a suite, nil if
 // none does. engines are the names of the left engine and the right one.
@@ -54,15 +54,12 @@ func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviat
 // explained asks the deviations of the two engines. They expect the engine that
 // deviates on the right.
 func explained(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
-	if engines[0] == driverName && engines[1] != driverName {
-		engines[0], engines[1] = engines[1], engines[0]
-		differences = slices.Clone(differences)
-		for i, d := range differences {
-			differences[i].Left, differences[i].Right = d.Right, d.Left
-		}
+	turned := slices.Clone(differences)
+	for i, d := range differences {
+		turned[i].Left, turned[i].Right = d.Right, d.Left
 	}
 	for _, d := range Deviations() {
-		if (d.Engine == anyEngine || engines[1] == driverName) && by(&d, differences) {
+		if d.of(engines[1]) && by(&d, differences) || d.of(engines[0]) && by(&d, turned) {
 			return &d
 		}
 	}

@@ -10,13 +10,27 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-const goDriver = "mongo-driver/v2 2.9.3"
+// The drivers, as they call themselves as engines.
+const (
+	goDriver = "driver"
+	pyMongo  = "pymongo"
+)
+
+// tested lists the engines of the table, by what they call themselves, with the driver
+// and the version that were tested. Versions are not compared: binaries do not always
+// know theirs.
+func tested() []struct{ name, driver string } {
+	return []struct{ name, driver string }{
+		{goDriver, "mongo-driver/v2 2.9.3"},
+		{pyMongo, "PyMongo 4.20.0"},
+	}
+}
 
 // Deviations is the table of decisions, in the order of the ids.
 func Deviations() []Deviation {
 	return []Deviation{
 		{
-			ID: "D1", Engine: goDriver, Title: "continues an unordered bulk write after a command that failed as a whole",
+			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
 			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -25,7 +39,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D2", Engine: goDriver, Title: "ends an ordered bulk write at a write concern error",
+			ID: "D2", Engines: by(goDriver), Title: "ends an ordered bulk write at a write concern error",
 			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, asks the contrary of client bulk writes", Permitted: true,
 			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -34,7 +48,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D3", Engine: goDriver, Title: "does not retry error 50 that has the label RetryableWriteError",
+			ID: "D3", Engines: by(goDriver), Title: "does not retry error 50 that has the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Errors",
 			Suite:   "error-50-with-label-is-retried.yml", example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -42,7 +56,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D4", Engine: goDriver, Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
+			ID: "D4", Engines: by(goDriver), Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
 			Section: "Retryable Reads, Executing Retryable Read Operations (the label is one of Retryable Writes)",
 			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -50,7 +64,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D5", Engine: goDriver, Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
+			ID: "D5", Engines: by(goDriver), Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
 			Section: "Retryable Writes, Executing Retryable Write Commands: the label is about which error is raised; Client Backpressure, Interaction with Other Retry Policies",
 			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -60,7 +74,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D6", Engine: goDriver, Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
+			ID: "D6", Engines: by(goDriver), Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -68,7 +82,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D7", Engine: goDriver, Title: "gives getMore no share of a client's timeoutMS",
+			ID: "D7", Engines: by(goDriver), Title: "gives getMore no share of a client's timeoutMS",
 			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
 			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -76,7 +90,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D8", Engine: goDriver, Title: "does not report the labels of a client bulk write's write concern error",
+			ID: "D8", Engines: by(goDriver), Title: "does not report the labels of a client bulk write's write concern error",
 			Section: "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
 			schedule: func(s Schedule, d []Difference) bool {
 				return s.Operation == "clientBulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
@@ -89,7 +103,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D9", Engine: goDriver, Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
+			ID: "D9", Engines: by(goDriver), Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -99,7 +113,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D10", Engine: goDriver, Title: "labels the network errors of writes to a standalone with RetryableWriteError",
+			ID: "D10", Engines: by(goDriver), Title: "labels the network errors of writes to a standalone with RetryableWriteError",
 			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a standalone of that version does not", Permitted: true,
 			Suite: "network-error-of-a-standalone.yml", example: Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -112,7 +126,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D11", Engine: goDriver, Title: "raises the write concern error of an aggregate with $out as an error without a public type",
+			ID: "D11", Engines: by(goDriver), Title: "raises the write concern error of an aggregate with $out as an error without a public type",
 			Section: "Read and Write Concern, Errors",
 			Suite:   "write-concern-error-of-out.yml", example: Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -120,7 +134,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D12", Engine: goDriver, Title: "after an overload error, counts other errors against other limits than maxAdaptiveRetries",
+			ID: "D12", Engines: by(goDriver), Title: "after an overload error, counts other errors against other limits than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
 			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
@@ -130,14 +144,14 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D13", Engine: goDriver, Title: "reports only the last write concern error of a bulk write, and none if a command failed",
+			ID: "D13", Engines: by(goDriver), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				return strings.HasPrefix(s.Operation, "bulkWrite") && only(d, "operation") && strings.Contains(d[0].Left, "write concern error:")
 			},
 		},
 		{
-			ID: "D14", Engine: goDriver, Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
+			ID: "D14", Engines: by(goDriver, pyMongo), Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
 			Section: "Transactions, Error Labels: the two labels exclude each other", Permitted: true,
 			Suite:   "labels-of-an-unknown-commit.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
@@ -147,7 +161,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D15", Engine: goDriver, Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
+			ID: "D15", Engines: by(goDriver, pyMongo), Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
 			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
@@ -156,7 +170,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D16", Engine: goDriver, Title: "behind a load balancer, retries commitTransaction and abortTransaction by the code of the error, without the label RetryableWriteError",
+			ID: "D16", Engines: by(goDriver), Title: "behind a load balancer, retries commitTransaction and abortTransaction by the code of the error, without the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
@@ -169,7 +183,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D17", Engine: goDriver, Title: "sends updates and deletes of many in commands of their own, apart from those of one",
+			ID: "D17", Engines: by(goDriver), Title: "sends updates and deletes of many in commands of their own, apart from those of one",
 			Section: "Retryable Writes, Supported Write Operations: bulk writes may be split so that more can be retried", Permitted: true,
 			test: func(_ result.TestID, d []Difference) bool {
 				return each(d, func(one Difference) bool {
@@ -178,7 +192,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D18", Engine: anyEngine, Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
+			ID: "D18", Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
 			Section: "Client Backpressure, Overload retry policy: jitter", Permitted: true,
 			test: func(_ result.TestID, d []Difference) bool {
 				return each(d, func(one Difference) bool {
@@ -188,13 +202,51 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D19", Engine: goDriver, Title: "sends the recovery token of an earlier transaction with the abort of one that has none yet",
+			ID: "D19", Engines: by(goDriver), Title: "sends the recovery token of an earlier transaction with the abort of one that has none yet",
 			Section: "Transactions, Recovery Token: starting a transaction clears it",
 			schedule: func(_ Schedule, d []Difference) bool {
 				return each(d, func(one Difference) bool {
 					return one.Aspect == "events" && one.Left != one.Right &&
 						strings.ReplaceAll(one.Left, ", recovery token", "") == strings.ReplaceAll(one.Right, ", recovery token", "")
 				})
+			},
+		},
+		{
+			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout, without timeoutMS as well",
+			Section: "Client Side Operations Timeout, Errors: asked for with timeoutMS", Permitted: true,
+			schedule: func(_ Schedule, d []Difference) bool {
+				return each(d, func(one Difference) bool {
+					return one.Aspect == "operation" && strings.Replace(one.Left, "raised server error, code 50", "raised time-out, code 50", 1) == one.Right
+				})
+			},
+		},
+		{
+			ID: "D21", Engines: by(pyMongo), Title: "publishes a command failed event for a reply that has ok: 1 and a write concern error",
+			Section: "Command Logging and Monitoring, Succeeded or Failed",
+			Suite:   "command-that-succeeds.yml", example: Schedule{Operation: "findOneAndUpdate", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			schedule: func(_ Schedule, d []Difference) bool {
+				return each(d, func(one Difference) bool {
+					return one.Aspect == "events" && strings.ReplaceAll(one.Left, "succeeded, write concern error ", "failed: code ") == one.Right
+				})
+			},
+		},
+		{
+			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult by the code of the error, without the label RetryableWriteError",
+			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides", Permitted: true,
+			Suite: "label-of-a-commit-by-its-code.yml", example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
+			schedule: func(_ Schedule, d []Difference) bool {
+				return each(d, func(one Difference) bool {
+					return one.Aspect == "operation" && one.Right == one.Left+", UnknownTransactionCommitResult"
+				})
+			},
+		},
+		{
+			ID: "D23", Engines: by(pyMongo), Title: "behind a load balancer, does not retry getMore",
+			Section: "Client Backpressure, Driver mechanisms subject to the retry policy",
+			Suite:   "getmore-behind-a-load-balancer.yml", example: Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Operation == "getMore" && s.Topology == "load-balanced" && longer(l, r)
 			},
 		},
 	}

@@ -103,17 +103,21 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Deviations
 
-This page lists the known differences between the reference engine and the Go driver, as ` + "`utr compare`" + ` found them,
+This page lists the known differences between the reference engine and drivers, as ` + "`utr compare`" + ` found them,
 and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
 or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
-and the driver does not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on chance,
-or the format cannot express them.
+and drivers that differ do not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on
+chance, or the format cannot express them.
 
 ` + "`go generate ./compare`" + ` writes this page from the table in compare/deviations.go.
 
-| | the driver | specification, section | | suite |
-|---|---|---|---|---|
 `)
+	engines := tested()
+	b.WriteString("| | what the driver does | specification, section | | suite |")
+	for _, e := range engines {
+		fmt.Fprintf(&b, " %s |", e.driver)
+	}
+	b.WriteString("\n|---|---|---|---|---|" + strings.Repeat("---|", len(engines)) + "\n")
 	for _, d := range Deviations() {
 		verdict, suite := "deviation", ""
 		if d.Permitted {
@@ -122,8 +126,11 @@ or the format cannot express them.
 		if d.Suite != "" {
 			suite = fmt.Sprintf("[%s](../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", d.ID, d.Title, d.Section, verdict, suite)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", d.ID, d.Title, d.Section, verdict, suite)
+		for _, e := range engines {
+			fmt.Fprintf(&b, " %s |", map[bool]string{true: "differs"}[d.of(e.name)])
+		}
+		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nSeen in %s.\n", goDriver)
 	return b.String()
 }

@@ -317,7 +317,7 @@ func (o *comparison) generated(g *compare.Generated) {
 	}
 	for _, d := range compare.Deviations() {
 		if n := g.Explained[d.ID]; n > 0 {
-			fmt.Fprintf(&o.text, "%d explained by %s: %s %s\n", n, d.ID, d.Engine, d.Title)
+			fmt.Fprintf(&o.text, "%d explained by %s: %s\n", n, d.ID, d.Title)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(g.NotCompared)) {
