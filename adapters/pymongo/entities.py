@@ -209,6 +209,8 @@ class Test:
             raise lacks(f"operation {kind}.{name}")
         if "session" in arguments:
             arguments["session"] = self.get(arguments["session"], "session")[1]
+        if name == "withTransaction" and "timeoutMS" not in arguments and entity.client.options.timeout is not None:
+            raise lacks("timeoutMS of a client for withTransaction")  # it would apply to each operation alone
         timeout = pymongo.timeout(arguments.pop("timeoutMS") / 1000) if "timeoutMS" in arguments else contextlib.nullcontext()
         with timeout, hidden(log) if name == "$configureFailPoint" else contextlib.nullcontext():
             if special := SPECIAL.get(f"{kind}.{name}"):
