@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/unified-test-runner/utr/result"
@@ -51,9 +52,26 @@ func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviat
 	})
 }
 
-// explained asks the deviations of the two engines. They expect the engine that
-// deviates on the right.
+// explained asks the deviations of the two engines. If none explains everything, each
+// difference must have an explanation of its own, of which it gives the first.
 func explained(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
+	if d := oneOf(engines, differences, by); d != nil || len(differences) < 2 {
+		return d
+	}
+	var first *Deviation
+	for i := range differences {
+		d := oneOf(engines, differences[i:i+1], by)
+		if d == nil {
+			return nil
+		}
+		first = cmp.Or(first, d)
+	}
+	return first
+}
+
+// oneOf finds a deviation that explains all differences. Deviations expect the engine that
+// deviates on the right.
+func oneOf(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
 	turned := slices.Clone(differences)
 	for i, d := range differences {
 		turned[i].Left, turned[i].Right = d.Right, d.Left

@@ -74,7 +74,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D6", Engines: by(goDriver), Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
+			ID: "D6", Engines: by(goDriver, pyMongo), Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -90,7 +90,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D8", Engines: by(goDriver), Title: "does not report the labels of a client bulk write's write concern error",
+			ID: "D8", Engines: by(goDriver, pyMongo), Title: "does not report the labels of a client bulk write's write concern error",
 			Section: "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
 			schedule: func(s Schedule, d []Difference) bool {
 				return s.Operation == "clientBulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
@@ -144,7 +144,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D13", Engines: by(goDriver), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
+			ID: "D13", Engines: by(goDriver, pyMongo), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				return strings.HasPrefix(s.Operation, "bulkWrite") && only(d, "operation") && strings.Contains(d[0].Left, "write concern error:")
@@ -166,7 +166,8 @@ func Deviations() []Deviation {
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: func(s Schedule, d []Difference) bool {
-				return operations[s.Operation].write && only(d, "operation") && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+				return (operations[s.Operation].write || s.Operation == "runCommand") && only(d, "operation") &&
+					s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
 			},
 		},
 		{
@@ -231,12 +232,14 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult by the code of the error, without the label RetryableWriteError",
+			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult by the code of the error, whether it has the label RetryableWriteError or not",
 			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides", Permitted: true,
 			Suite: "label-of-a-commit-by-its-code.yml", example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
-			schedule: func(_ Schedule, d []Difference) bool {
-				return each(d, func(one Difference) bool {
-					return one.Aspect == "operation" && one.Right == one.Left+", UnknownTransactionCommitResult"
+			schedule: func(s Schedule, d []Difference) bool {
+				const label = ", UnknownTransactionCommitResult"
+				l, r := events(d)
+				return s.Operation == "withTransaction" && commitsAgain(r) > commitsAgain(l) || each(d, func(one Difference) bool {
+					return one.Aspect == "operation" && strings.TrimSuffix(one.Left, label) == strings.TrimSuffix(one.Right, label)
 				})
 			},
 		},
@@ -247,6 +250,45 @@ func Deviations() []Deviation {
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
 				return s.Operation == "getMore" && s.Topology == "load-balanced" && longer(l, r)
+			},
+		},
+		{
+			ID: "D24", Engines: by(pyMongo), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
+			Section: "CRUD, Error Handling",
+			Suite:   "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return strings.HasPrefix(s.Operation, "bulkWrite") && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && longer(l, r)
+			},
+		},
+		{
+			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without asking for majority, although another error came before",
+			Section: "Transactions, Interaction with Client Backpressure",
+			schedule: func(_ Schedule, d []Difference) bool {
+				const majority = `, w "majority"`
+				return each(d, func(one Difference) bool {
+					return one.Aspect == "events" && one.Left != one.Right && strings.ReplaceAll(one.Left, majority, "") == strings.ReplaceAll(one.Right, majority, "")
+				})
+			},
+		},
+		{
+			ID: "D26", Engines: by(pyMongo), Title: "keeps its connections after a write concern error of a bulk write that says that the server is not writable",
+			Section: "Server Discovery and Monitoring, Not writable primary and recovering",
+			schedule: func(s Schedule, d []Difference) bool {
+				const cleared = "\n  pool cleared"
+				return s.has(func(f Fault) bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }) && each(d, func(one Difference) bool {
+					return one.Aspect == "events" && strings.ReplaceAll(one.Left, cleared, "") == strings.ReplaceAll(one.Right, cleared, "")
+				})
+			},
+		},
+		{
+			ID: "D27", Engines: by(pyMongo), Title: "retries an aggregate that writes only if both retryReads and retryWrites are true",
+			Section: "Client Backpressure, Overload retry policy",
+			Suite:   "aggregate-that-writes.yml",
+			example: Schedule{Operation: "aggregateOut", Topology: plainest, Options: Options{"retryReads": false}, Faults: []Fault{overloaded()}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Operation == "aggregateOut" && s.Options["retryReads"] == false && longer(l, r)
 			},
 		},
 	}
