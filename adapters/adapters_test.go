@@ -16,16 +16,21 @@ import (
 // adapters lists the adapters. Each test is skipped if the driver is not installed.
 var adapters = []struct {
 	name    string // also of its list of known failures
-	command func(t *testing.T) []string
+	options func(t *testing.T) process.Options
 }{
-	{"pymongo", func(t *testing.T) []string {
-		return []string{testkit.Python(t, "pymongo", "gridfs"), "pymongo/adapter.py"}
+	{"pymongo", func(t *testing.T) process.Options {
+		return process.Options{Command: []string{testkit.Python(t, "pymongo", "gridfs"), "pymongo/adapter.py"}}
+	}},
+	{"node", func(t *testing.T) process.Options {
+		node, environment := testkit.Node(t)
+		return process.Options{Command: []string{node, "node/adapter.js"}, Environment: environment}
 	}},
 }
 
-func start(t *testing.T, command []string) *process.Engine {
+func start(t *testing.T, options process.Options) *process.Engine {
 	t.Helper()
-	e, err := process.New(process.Options{Command: command, Runner: "test"})
+	options.Runner = "test"
+	e, err := process.New(options)
 	testkit.Check(t, err)
 	return e
 }
@@ -35,7 +40,7 @@ func TestBehaviours(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			e := start(t, a.command(t))
+			e := start(t, a.options(t))
 			t.Cleanup(func() { testkit.Check(t, e.Close()) })
 			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 			testkit.Check(t, err)
@@ -52,7 +57,7 @@ func TestSuites(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			suites := bench.Share(t, 40)
-			b := bench.With(t, start(t, a.command(t)), deployment.EmbeddedOptions{
+			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)

@@ -4,65 +4,41 @@
 
 const readline = require('node:readline');
 const { EJSON } = require('mongodb').BSON;
-const { Test, describe } = require('./entities.js');
-const { Failed, describeError } = require('./failures.js');
+const { Test, description } = require('./entities.js');
 const { calls } = require('./events.js');
+const { Failed, describeError, ejson } = require('./failures.js');
 
-// Members of messages that hold Extended JSON.
-const DOCUMENTS = ['options', 'arguments', 'clusterTime'];
-
-let test; // the one that is open
-let raised = new Map(); // errors of the requests of this test, by id
 const underWay = new Map(); // calls that can be cancelled, by id
 const callbacks = new Map(); // functions that take the replies to callback, by id
+const raised = new Map(); // errors of requests, by id
+let test; // the one that is open
 
 const METHODS = {
-  hello: () => ({ protocol: 1, ...describe() }),
-  begin: () => {
+  hello: () => description,
+  begin() {
+    raised.clear();
     test = new Test();
-    raised = new Map();
-    return {};
   },
-  open: (params, id) => outcome(id, () => test.open(params)),
-  do: async (params, id) => {
-    let server;
-    const result = await outcome(id, async call => {
-      try {
-        return await test.do(params, call, () => callback(id));
-      } finally {
-        server = call.server;
-      }
-    });
-    return server ? { ...result, server } : result;
-  },
+  open: (params, id) => outcome(id, call => test.open(params, call)),
+  do: (params, id) => outcome(id, (call, result) => test.do(params, call, () => callback(id)).finally(() => {
+    if (call.server) result.server = call.server;
+  })),
   events: async ({ client, after, waitMS }) => ({ events: await test.get(client).log.after(after, waitMS) }),
   logs: ({ client }) => ({ messages: test.get(client).log.messages }),
   close: (params, id) => outcome(id, () => test.close(params.id)),
-  end: async () => {
-    await test.end();
-    return {};
-  }
+  end: () => test.end()
 };
-
-async function answer({ id, method, params }) {
-  try {
-    if (!METHODS[method]) return send({ id, error: { code: -32601, message: `unknown call ${method}` } });
-    send({ id, result: await METHODS[method](params, id) });
-  } catch (error) {
-    send({ id, error: { code: -32603, message: String(error.stack) } });
-  }
-}
 
 // outcome carries out a call. An error of the driver is a part of its result.
 async function outcome(id, carryOut) {
-  const call = { hidden: false, server: undefined, log: undefined, cancelled: false };
-  underWay.set(id, call);
+  const call = { controller: new AbortController(), hidden: false, server: undefined, log: undefined };
   const result = {};
+  underWay.set(id, call);
   try {
-    const value = await calls.run(call, () => carryOut(call));
-    if (value !== undefined) result.value = EJSON.serialize(value, { relaxed: false });
+    const value = await calls.run(call, carryOut, call, result);
+    if (value !== undefined) result.value = ejson(value);
   } catch (error) {
-    if (call.cancelled) {
+    if (call.controller.signal.aborted) {
       result.error = { message: 'the operation was cancelled', client: true, kind: 'cancelled' };
     } else if (error instanceof Failed) {
       result.error = error.failure;
@@ -85,26 +61,30 @@ async function callback(id) {
   if (result.error) throw new Failed(result.error);
 }
 
-// cancel closes the client of a call, since the driver cannot end the call alone.
+// cancel aborts a call. What the driver does not abort ends with its client.
 function cancel({ id }) {
   const call = underWay.get(id);
-  if (!call) return;
-  call.cancelled = true;
-  call.log?.client.close(true).catch(() => {});
+  call?.controller.abort(new Error('cancelled'));
+  setTimeout(() => underWay.get(id)?.log?.client.close().catch(() => {}), 1000).unref();
 }
 
 function send(message) {
   process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n');
 }
 
-function receive(line) {
-  const message = JSON.parse(line);
-  if (!message.method) return callbacks.get(message.id)(message);
-  if (message.method === 'cancel') return cancel(message.params);
-  for (const name of DOCUMENTS) {
-    if (message.params[name]) message.params[name] = EJSON.deserialize(message.params[name], { relaxed: false });
+async function receive(line) {
+  const { id, method, params, ...reply } = JSON.parse(line);
+  if (!method) return callbacks.get(id)(reply);
+  if (method === 'cancel') return cancel(params);
+  try {
+    if (!METHODS[method]) return send({ id, error: { code: -32601, message: `unknown call ${method}` } });
+    for (const name of ['options', 'arguments', 'clusterTime']) {
+      if (params[name]) params[name] = EJSON.deserialize(params[name], { relaxed: false });
+    }
+    send({ id, result: await METHODS[method](params, id) ?? {} });
+  } catch (error) {
+    send({ id, error: { code: -32603, message: String(error.stack) } });
   }
-  answer(message);
 }
 
-readline.createInterface({ input: process.stdin, crlfDelay: Infinity }).on('line', receive).on('close', () => process.exit());
+readline.createInterface({ input: process.stdin }).on('line', receive).on('close', () => process.exit());

@@ -1,6 +1,7 @@
 // The entities of a test, and the operations that the Node driver performs on them.
 'use strict';
 
+const { pipeline } = require('node:stream/promises');
 const mongodb = require('mongodb');
 const { version } = require('mongodb/package.json');
 const { Log, calls, state } = require('./events.js');
@@ -8,275 +9,198 @@ const { lacks, written } = require('./failures.js');
 
 const { EJSON, Double, Int32, Long } = mongodb.BSON;
 
-// Options that many operations take.
-const EACH = 'session timeoutMS comment rawData maxTimeMS ';
-const READ = EACH + 'readConcern readPreference ';
-const WRITE = EACH + 'writeConcern bypassDocumentValidation let ';
-const CURSOR = READ + 'batchSize maxAwaitTimeMS timeoutMode ';
-const AGGREGATE = CURSOR + 'writeConcern bypassDocumentValidation allowDiskUse collation hint let';
-const FIND = CURSOR + 'allowDiskUse allowPartialResults collation cursorType hint let limit max min noCursorTimeout oplogReplay ' +
-  'projection returnKey showRecordId skip sort';
-const WATCH = CURSOR + 'collation fullDocument fullDocumentBeforeChange resumeAfter showExpandedEvents startAfter startAtOperationTime';
-const MODIFY = WRITE + 'collation hint projection sort ';
+// Options that several operations take.
+const READ = ' session comment rawData maxTimeMS readConcern readPreference';
+const COUNT = READ + ' collation hint limit skip';
+const CURSOR = READ + ' batchSize maxAwaitTimeMS';
+const AGGREGATE = CURSOR + ' writeConcern bypassDocumentValidation allowDiskUse collation hint let';
+const FIND = CURSOR + ' allowDiskUse allowPartialResults collation cursorType hint let limit max min noCursorTimeout' +
+  ' oplogReplay projection returnKey showRecordId skip sort';
+const WATCH = CURSOR + ' collation fullDocument fullDocumentBeforeChange resumeAfter showExpandedEvents startAfter' +
+  ' startAtOperationTime';
+const WRITE = ' session comment rawData writeConcern';
+const VALIDATED = WRITE + ' bypassDocumentValidation let';
+const MODIFY = VALIDATED + ' maxTimeMS collation hint projection sort';
+const DROP = WRITE + ' maxTimeMS';
+const INDEX = DROP + ' 2dsphereIndexVersion background bits bucketSize collation commitQuorum default_language hidden' +
+  ' expireAfterSeconds language_override max min name partialFilterExpression sparse storageEngine textIndexVersion' +
+  ' unique version weights wildcardProjection';
+const COMMAND = 'commandName session readPreference';
+const COMMAND_CURSOR = COMMAND + ' cursorType batchSize maxTimeMS comment';
+const COLLMOD = ' session comment maxTimeMS changeStreamPreAndPostImages expireAfterSeconds pipeline timeseries' +
+  ' validationAction validationLevel validator viewOn';
+const CREATE = COLLMOD + ' writeConcern capped clusteredIndex collation indexOptionDefaults max size storageEngine';
+const UPLOAD = 'chunkSizeBytes metadata';
 const TRANSACTION = 'maxCommitTimeMS readConcern readPreference writeConcern';
-const COMMAND = 'session timeoutMS timeoutMode readPreference cursorType batchSize maxTimeMS comment';
-const CREATE = EACH + 'writeConcern capped changeStreamPreAndPostImages clusteredIndex collation expireAfterSeconds ' +
-  'indexOptionDefaults max pipeline size storageEngine timeseries validationAction validationLevel validator viewOn';
-const INDEX = EACH + '2dsphereIndexVersion background bits bucketSize collation commitQuorum default_language expireAfterSeconds ' +
-  'hidden language_override max min name partialFilterExpression sparse storageEngine textIndexVersion unique version weights ' +
-  'wildcardProjection';
-const UPLOAD = 'source chunkSizeBytes metadata timeoutMS';
-const COLLMOD = EACH + 'changeStreamPreAndPostImages expireAfterSeconds index pipeline timeseries validationAction ' +
-  'validationLevel validator viewOn';
 
-// Each operation: the arguments that the driver takes by position, its options, and how it is called.
-const row = (positional, options, call) => ({ positional: positional.split(' ').filter(Boolean), options: options.split(' '), call });
-const method = name => (entity, ...rest) => entity[name](...rest);
-const all = name => async (entity, ...rest) => (await entity[name](...rest)).toArray();
-const wrote = name => async (entity, ...rest) => written(await entity[name](...rest));
-const nothing = call => async (...all) => void (await call(...all));
+// Each write of a bulk write: its fields.
+const WRITES = {
+  insertOne: 'document', deleteOne: 'filter collation hint', deleteMany: 'filter collation hint',
+  replaceOne: 'filter replacement collation hint sort upsert',
+  updateOne: 'filter update arrayFilters collation hint sort upsert',
+  updateMany: 'filter update arrayFilters collation hint upsert'
+};
 
+// Each operation: the arguments that its method takes by position, its options, and the method if it has another name
+// or is a function here.
 const TABLE = {
   client: {
-    appendMetadata: row('driverInfoOptions', '', nothing(method('appendMetadata'))),
-    clientBulkWrite: row('models', WRITE + 'ordered verboseResults', wrote('bulkWrite')),
-    close: row('', '', closeClient),
-    createChangeStream: row('pipeline', WATCH, watch),
-    dropDatabase: row('database', 'session timeoutMS writeConcern', nothing((client, name, o) => client.db(name).dropDatabase(o))),
-    listDatabaseNames: row('', READ + 'authorizedDatabases filter', async (client, o) =>
-      (await client.db('admin').admin().listDatabases({ ...o, nameOnly: true })).databases.map(d => d.name)),
-    listDatabases: row('', READ + 'authorizedDatabases filter nameOnly', async (client, o) =>
-      (await client.db('admin').admin().listDatabases(o)).databases),
-    $topology: row('', '', client => state(client.topology.description)),
-    $configureFailPoint: row('command', '', (client, command) => client.db('admin').command(command, { readPreference: 'primary' }))
+    appendMetadata: ['driverInfoOptions', ''], close: ['', ''], createChangeStream: ['pipeline', WATCH, 'watch'],
+    clientBulkWrite: ['models', VALIDATED + ' ordered verboseResults', 'bulkWrite'],
+    dropDatabase: ['database', 'session writeConcern', (client, name, options) => client.db(name).dropDatabase(options)],
+    listDatabaseNames: ['', READ + ' authorizedDatabases filter', async (client, options) =>
+      (await client.db().admin().listDatabases({ ...options, nameOnly: true })).databases.map(({ name }) => name)],
+    listDatabases: ['', READ + ' authorizedDatabases filter nameOnly', async (client, options) =>
+      (await client.db().admin().listDatabases(options)).databases],
+    $topology: ['', '', client => state(client.topology.description)],
+    $configureFailPoint: ['command', '', (client, command) => client.db('admin').command(command)]
   },
   database: {
-    aggregate: row('pipeline', AGGREGATE, all('aggregate')),
-    createChangeStream: row('pipeline', WATCH, watch),
-    createCollection: row('collection', CREATE, method('createCollection')),
-    createCommandCursor: row('command', COMMAND, (...all) => begun(commandCursor(...all))),
-    dropCollection: row('collection', EACH + 'writeConcern', nothing(method('dropCollection'))),
-    listCollectionNames: row('filter', CURSOR + 'authorizedCollections', async (database, filter, o) =>
-      (await database.listCollections(filter, { ...o, nameOnly: true }).toArray()).map(c => c.name)),
-    listCollections: row('filter', CURSOR + 'authorizedCollections nameOnly', all('listCollections')),
-    modifyCollection: row('collection', COLLMOD, (database, name, { session, ...o }) => database.command({ collMod: name, ...o }, { session })),
-    runCommand: row('command', 'session timeoutMS readConcern readPreference', method('command')),
-    runCursorCommand: row('command', COMMAND, (database, command, o) => commandCursor(database, command, o).toArray())
+    aggregate: ['pipeline', AGGREGATE], createChangeStream: ['pipeline', WATCH, 'watch'],
+    createCollection: ['collection', CREATE], dropCollection: ['collection', DROP],
+    createCommandCursor: ['command', COMMAND_CURSOR, commandCursor],
+    runCommand: ['command', COMMAND, 'command'], runCursorCommand: ['command', COMMAND_CURSOR, commandCursor],
+    listCollectionNames: ['filter', CURSOR + ' authorizedCollections', (database, filter, options) =>
+      database.listCollections(filter, { ...options, nameOnly: true }).map(collection => collection.name)],
+    listCollections: ['filter', CURSOR + ' authorizedCollections nameOnly'],
+    modifyCollection: ['collection', COLLMOD + ' index', (database, collMod, { session, ...options }) =>
+      database.command({ collMod, ...options }, { session })]
   },
   collection: {
-    aggregate: row('pipeline', AGGREGATE, all('aggregate')),
-    bulkWrite: row('requests', WRITE + 'ordered', wrote('bulkWrite')),
-    count: row('filter', READ + 'collation hint limit skip', method('count')),
-    countDocuments: row('filter', READ + 'collation hint limit skip', method('countDocuments')),
-    createChangeStream: row('pipeline', WATCH, watch),
-    createFindCursor: row('filter', FIND, (...all) => begun(find(...all))),
-    createIndex: row('keys', INDEX, method('createIndex')),
-    createSearchIndex: row('model', '', method('createSearchIndex')),
-    createSearchIndexes: row('models', '', method('createSearchIndexes')),
-    deleteMany: row('filter', WRITE + 'collation hint', wrote('deleteMany')),
-    deleteOne: row('filter', WRITE + 'collation hint', wrote('deleteOne')),
-    distinct: row('fieldName filter', READ + 'collation hint', method('distinct')),
-    dropIndex: row('name', EACH + 'writeConcern', nothing(method('dropIndex'))),
-    dropIndexes: row('', EACH + 'writeConcern', nothing(method('dropIndexes'))),
-    dropSearchIndex: row('name', '', nothing(method('dropSearchIndex'))),
-    estimatedDocumentCount: row('', READ, method('estimatedDocumentCount')),
-    find: row('filter', FIND, (collection, filter, o) => find(collection, filter, o).toArray()),
-    findOne: row('filter', FIND, method('findOne')),
-    findOneAndDelete: row('filter', MODIFY, method('findOneAndDelete')),
-    findOneAndReplace: row('filter replacement', MODIFY + 'returnDocument upsert', method('findOneAndReplace')),
-    findOneAndUpdate: row('filter update', MODIFY + 'arrayFilters returnDocument upsert', method('findOneAndUpdate')),
-    insertMany: row('documents', WRITE + 'ordered', wrote('insertMany')),
-    insertOne: row('document', WRITE, wrote('insertOne')),
-    listIndexNames: row('', CURSOR, async (collection, o) => (await collection.listIndexes(o).toArray()).map(i => i.name)),
-    listIndexes: row('', CURSOR, all('listIndexes')),
-    listSearchIndexes: row('name', 'aggregationOptions', (collection, name, { aggregationOptions }) =>
-      collection.listSearchIndexes(...[name, aggregationOptions].filter(Boolean)).toArray()),
-    rename: row('to', EACH + 'dropTarget writeConcern', nothing(method('rename'))),
-    replaceOne: row('filter replacement', WRITE + 'collation hint sort upsert', wrote('replaceOne')),
-    updateMany: row('filter update', WRITE + 'arrayFilters collation hint upsert', wrote('updateMany')),
-    updateOne: row('filter update', WRITE + 'arrayFilters collation hint sort upsert', wrote('updateOne')),
-    updateSearchIndex: row('name definition', '', nothing(method('updateSearchIndex')))
+    aggregate: ['pipeline', AGGREGATE], createChangeStream: ['pipeline', WATCH, 'watch'],
+    bulkWrite: ['requests', VALIDATED + ' ordered'],
+    insertMany: ['documents', WRITE + ' bypassDocumentValidation ordered'],
+    insertOne: ['document', WRITE + ' bypassDocumentValidation'],
+    deleteMany: ['filter', WRITE + ' let collation hint'], deleteOne: ['filter', WRITE + ' let collation hint'],
+    replaceOne: ['filter replacement', VALIDATED + ' collation hint sort upsert'],
+    updateMany: ['filter update', VALIDATED + ' arrayFilters collation hint upsert'],
+    updateOne: ['filter update', VALIDATED + ' arrayFilters collation hint sort upsert'],
+    findOneAndDelete: ['filter', MODIFY],
+    findOneAndReplace: ['filter replacement', MODIFY + ' returnDocument upsert'],
+    findOneAndUpdate: ['filter update', MODIFY + ' arrayFilters returnDocument upsert'],
+    find: ['filter', FIND], findOne: ['filter', FIND], createFindCursor: ['filter', FIND, 'find'],
+    count: ['filter', COUNT], countDocuments: ['filter', COUNT], estimatedDocumentCount: ['', READ],
+    distinct: ['fieldName filter', READ + ' collation hint'],
+    createIndex: ['keys', INDEX], dropIndex: ['name', DROP], dropIndexes: ['', DROP], listIndexes: ['', CURSOR],
+    listIndexNames: ['', CURSOR, (collection, options) => collection.listIndexes(options).map(index => index.name)],
+    createSearchIndex: ['model', ''], createSearchIndexes: ['models', ''], dropSearchIndex: ['name', ''],
+    updateSearchIndex: ['name definition', ''],
+    listSearchIndexes: ['name', 'aggregationOptions', (collection, name, { aggregationOptions }) =>
+      collection.listSearchIndexes(...[name, aggregationOptions].filter(Boolean))],
+    rename: ['to', ' session comment maxTimeMS writeConcern dropTarget']
   },
   session: {
-    abortTransaction: row('', 'timeoutMS', nothing(method('abortTransaction'))),
-    commitTransaction: row('', 'timeoutMS', nothing(method('commitTransaction'))),
-    endSession: row('', '', nothing(method('endSession'))),
-    startTransaction: row('', TRANSACTION, nothing(method('startTransaction'))),
-    withTransaction: row('callback', TRANSACTION + ' timeoutMS', nothing(method('withTransaction'))),
-    $transactionState: row('', '', session => STATES[session.transaction.state]),
-    $pinnedServer: row('', '', session =>
-      session.pinnedConnection?.address ?? session.transaction.server?.description.address ?? null),
-    $lsid: row('', '', session => serverSessions.get(session).id),
-    $dirty: row('', '', session => serverSessions.get(session).isDirty)
+    abortTransaction: ['', ''], commitTransaction: ['', ''], endSession: ['', ''],
+    startTransaction: ['', TRANSACTION], withTransaction: ['callback', TRANSACTION],
+    getSnapshotTime: ['', '', session => session.snapshotTime],
+    $lsid: ['', '', session => session.serverSession.id], $dirty: ['', '', session => session.serverSession.isDirty],
+    $transactionState: ['', '', session => session.transaction.state.toLowerCase()
+      .replace('no_transaction', 'none').replace(/^transaction_|_transaction$|_empty$/g, '')],
+    $pinnedServer: ['', '', session =>
+      session.pinnedConnection?.address ?? session.transaction.server?.description.address ?? null]
   },
   bucket: {
-    delete: row('id', 'timeoutMS', nothing(method('delete'))),
-    download: row('id', 'timeoutMS', (bucket, id, o) => read(bucket.openDownloadStream(id, o))),
-    downloadByName: row('filename', 'revision timeoutMS', (bucket, name, o) => read(bucket.openDownloadStreamByName(name, o))),
-    drop: row('', 'timeoutMS', nothing(method('drop'))),
-    find: row('filter', 'batchSize limit maxTimeMS skip sort timeoutMS', all('find')),
-    rename: row('id newFilename', 'timeoutMS', nothing(method('rename'))),
-    upload: row('filename', UPLOAD, (bucket, name, { source, ...o }) => upload(bucket.openUploadStream(name, o), source)),
-    uploadWithId: row('id filename', UPLOAD, nothing((bucket, id, name, { source, ...o }) =>
-      upload(bucket.openUploadStreamWithId(id, name, o), source)))
+    delete: ['id', ''], drop: ['', ''], rename: ['id newFilename', ''], download: ['id', '', 'openDownloadStream'],
+    downloadByName: ['filename', 'revision', 'openDownloadStreamByName'],
+    find: ['filter', 'batchSize limit maxTimeMS skip sort'],
+    upload: ['filename source', UPLOAD, (bucket, name, source, options) =>
+      write(bucket.openUploadStream(name, options), source)],
+    uploadWithId: ['id filename source', UPLOAD, (bucket, id, name, source, options) =>
+      write(bucket.openUploadStreamWithId(id, name, options), source)]
   },
-  cursor: {
-    close: row('', '', nothing(cursor => cursor.close())),
-    iterateOnce: row('', '', cursor => cursor.tryNext()),
-    iterateUntilDocumentOrError: row('', '', cursor => cursor.next())
-  }
+  cursor: { close: ['', ''], iterateOnce: ['', '', 'tryNext'], iterateUntilDocumentOrError: ['', '', 'next'] }
 };
+const NOTHING = /^(append|drop|rename|updateSearch|delete$|uploadWith|(abort|commit|start|with)Trans|end)/;
+const WRITING = /^(insert|update(One|Many)|replaceOne|delete(One|Many)|bulkWrite|clientBulkWrite)/;
 
-const STATES = {
-  NO_TRANSACTION: 'none', STARTING_TRANSACTION: 'starting', TRANSACTION_IN_PROGRESS: 'in_progress',
-  TRANSACTION_COMMITTED: 'committed', TRANSACTION_COMMITTED_EMPTY: 'committed', TRANSACTION_ABORTED: 'aborted'
-};
-
-// Server sessions by session: a session has the one that it is opened with.
-const serverSessions = new WeakMap();
-
-// Logs by client.
-const logs = new WeakMap();
-
-// begun sends the command of a cursor or change stream at once, as the format asks.
-async function begun(cursor) {
-  await (cursor.cursor ?? cursor).cursorInit();
-  return cursor;
-}
-
-function watch(entity, pipeline, options) {
-  return begun(entity.watch(pipeline, options));
-}
-
-function find(collection, filter, { cursorType, ...options }) {
-  return collection.find(filter, { ...options, ...CURSOR_TYPES[cursorType] });
-}
-
-const CURSOR_TYPES = { tailable: { tailable: true }, tailableAwait: { tailable: true, awaitData: true } };
-
-function commandCursor(database, command, { batchSize, maxTimeMS, comment, cursorType, ...options }) {
-  const cursor = database.runCursorCommand(command, { ...options, ...CURSOR_TYPES[cursorType] });
+function commandCursor(database, command, { batchSize, maxTimeMS, comment, ...options }) {
+  const cursor = database.runCursorCommand(command, options);
   if (batchSize !== undefined) cursor.setBatchSize(batchSize);
   if (maxTimeMS !== undefined) cursor.setMaxTimeMS(maxTimeMS);
-  if (comment !== undefined) cursor.setComment(comment);
-  return cursor;
+  return comment === undefined ? cursor : cursor.setComment(comment);
 }
 
-async function read(stream) {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return new mongodb.Binary(Buffer.concat(chunks));
-}
-
-async function upload(stream, source) {
-  await new Promise((resolve, reject) => stream.once('error', reject).end(Buffer.from(source.$$hexBytes, 'hex'), resolve));
+async function write(stream, source) {
+  await pipeline([source], stream);
   return stream.id;
 }
 
-async function closeClient(client) {
-  const log = logs.get(client);
-  if (log.unacknowledged) { // the last connection answers when the server has carried out its writes
-    log.unacknowledged = false;
-    await calls.run({ hidden: true }, () => client.db('admin').command({ ping: 1 })).catch(() => {});
-  }
-  await client.close();
+// check refuses names that the driver does not have.
+function check(names, known, what) {
+  const unknown = Object.keys(names).find(name => !known.split(' ').includes(name));
+  if (unknown) throw lacks(`${what} ${unknown}`);
+  return names;
 }
 
-// relaxed gives a document of options with numbers of JavaScript, as the driver takes them.
-const relaxed = document => EJSON.deserialize(EJSON.serialize(document, { relaxed: false }), { relaxed: true });
+// plain gives a document of options with numbers of JavaScript, as the driver takes them.
+const plain = document => EJSON.deserialize(EJSON.serialize(document, { relaxed: false }), { relaxed: true });
+const only = known => document => plain(check(document, known, 'option'));
 
-// number gives an option that is a number as JavaScript has it.
-function number(value) {
-  if (value instanceof Int32 || value instanceof Double) return value.valueOf();
-  return value instanceof Long ? value.toNumber() : value;
-}
-
-// only gives a document of options, and refuses those that the driver does not have.
-function only(known, document) {
-  const unknown = Object.keys(document).find(option => !known.split(' ').includes(option));
-  if (unknown) throw lacks(`option ${unknown}`);
-  return relaxed(document);
-}
-
-function readPreference(document) {
-  const { mode, tagSets, ...options } = only('mode tagSets maxStalenessSeconds', document);
-  return new mongodb.ReadPreference(mode, tagSets, options);
+// checkWrite gives the name and the fields of a write of a bulk write.
+function checkWrite(document, more = '') {
+  const [[name, fields]] = Object.entries(document);
+  return { name, ...check(fields, WRITES[name] + more, `argument of ${name}:`) };
 }
 
 // What the driver takes in another form than the format writes.
 const CONVERT = {
-  defaultTransactionOptions: options => converted(options, TRANSACTION),
-  keys: relaxed,
-  models: models => models.map(model => (model.name || model.definition ? model : clientModel(model))),
-  readConcern: document => only('level', document),
-  readPreference,
+  defaultTransactionOptions: document => converted(check(document, TRANSACTION, 'option')),
+  driverInfoOptions: only('name version platform'),
+  keys: plain, sort: plain,
+  models: models => models.map(one => (one.definition ? one : checkWrite(one, ' namespace'))),
+  readConcern: only('level'), writeConcern: only('w journal wtimeoutMS'),
+  readPreference: ({ mode, tagSets, ...more }) =>
+    new mongodb.ReadPreference(mode, tagSets, only('maxStalenessSeconds')(more)),
+  requests: requests => requests.filter(checkWrite),
   returnDocument: value => value.toLowerCase(),
-  sort: relaxed,
-  writeConcern: document => only('w journal wtimeoutMS', document)
+  source: ({ $$hexBytes }) => Buffer.from($$hexBytes, 'hex')
 };
+const CURSOR_TYPES = { tailable: { tailable: true }, tailableAwait: { tailable: true, awaitData: true } };
 
-function clientModel(model) {
-  const [[name, fields]] = Object.entries(model);
-  return { name, ...fields };
-}
-
-function converted(options, known) {
-  if (known) only(known, options);
-  return Object.fromEntries(Object.entries(options).map(([name, v]) => [name, CONVERT[name] ? CONVERT[name](v) : number(v)]));
-}
-
-// The options of entities. Those of the runner are ignored.
-const RUNNER = 'id client database databaseName collectionName useMultipleMongoses observeEvents ignoreCommandMonitoringEvents ' +
-  'observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS';
-const CONCERNS = 'readConcern readPreference writeConcern timeoutMS';
-const NESTED = {
-  serverApi: 'version strict deprecationErrors',
-  observeLogMessages: 'command topology serverSelection connection client',
-  databaseOptions: CONCERNS, collectionOptions: CONCERNS,
-  sessionOptions: 'causalConsistency snapshot defaultTransactionOptions defaultTimeoutMS',
-  bucketOptions: 'bucketName chunkSizeBytes readConcern readPreference writeConcern timeoutMS'
-};
-const PARENTS = { client: null, database: 'client', collection: 'database', session: 'client', bucket: 'database' };
-
-function check(kind, options) {
+function converted({ cursorType, commandName, ...options }) {
+  const values = { ...CURSOR_TYPES[cursorType] };
   for (const [name, value] of Object.entries(options)) {
-    if (name === 'uriOptions' || RUNNER.split(' ').includes(name)) continue;
-    const known = NESTED[name]?.split(' ');
-    const unknown = known ? Object.keys(value).find(option => !known.includes(option)) : name;
-    if (unknown) throw lacks(`option ${unknown} of a ${kind}`);
+    const number = value instanceof Int32 || value instanceof Double || value instanceof Long;
+    values[name] = number ? Number(value) : CONVERT[name] ? CONVERT[name](value) : value;
   }
+  if (commandName) values.command = { [commandName]: values.command[commandName], ...values.command };
+  return values;
 }
+
+// The options of entities, first the one that names the parent, and of their options.
+const OPTIONS = {
+  client: 'uriOptions serverApi observeLogMessages useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
+    ' observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS',
+  database: 'client databaseName databaseOptions', collection: 'database collectionName collectionOptions',
+  session: 'client sessionOptions', bucket: 'database bucketOptions'
+};
+const CONCERNS = 'readConcern readPreference writeConcern';
+const NESTED = {
+  databaseOptions: CONCERNS, collectionOptions: CONCERNS, bucketOptions: 'bucketName chunkSizeBytes ' + CONCERNS,
+  sessionOptions: 'causalConsistency snapshot defaultTransactionOptions', serverApi: 'version strict deprecationErrors',
+  observeLogMessages: 'command topology serverSelection connection client'
+};
 
 const OPEN = {
-  client: async (_, log, { uri, options }) => {
-    const client = new mongodb.MongoClient(uri, {
-      minHeartbeatFrequencyMS: 50, monitorCommands: true, ...relaxed(options.uriOptions ?? {}),
-      ...(options.serverApi && { serverApi: options.serverApi }),
-      ...(options.observeLogMessages && {
-        mongodbLogComponentSeverities: options.observeLogMessages, mongodbLogMaxDocumentLength: 10000,
-        mongodbLogPath: { write: message => log.message(message) }
-      })
-    });
-    log.listen(client);
-    logs.set(client, log);
-    await client.connect();
-    return client;
+  async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
+    if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // the driver ignores it
+    const logging = observeLogMessages && {
+      mongodbLogComponentSeverities: observeLogMessages, mongodbLogMaxDocumentLength: 10000,
+      mongodbLogPath: { write: message => call.log.message(message) }
+    };
+    const given = { ...plain(uriOptions), ...(serverApi && { serverApi }), ...logging };
+    const client = new mongodb.MongoClient(uri, { minHeartbeatFrequencyMS: 50, monitorCommands: true, ...given });
+    call.log = new Log(client);
+    return client.connect();
   },
-  database: (client, _, { options }) => client.db(options.databaseName, converted(options.databaseOptions ?? {})),
-  collection: (database, _, { options }) => database.collection(options.collectionName, converted(options.collectionOptions ?? {})),
-  session: (client, _, { options, clusterTime }) => {
-    const session = client.startSession(converted(options.sessionOptions ?? {}));
-    serverSessions.set(session, session.serverSession); // chosen now: a later question must not choose it
+  database: ({ options }, client, given) => client.db(options.databaseName, given),
+  collection: ({ options }, database, given) => database.collection(options.collectionName, given),
+  bucket: (_, database, given) => new mongodb.GridFSBucket(database, given),
+  session({ clusterTime }, client, given) {
+    const session = client.startSession(given);
     if (clusterTime) session.advanceClusterTime(clusterTime.$clusterTime ?? clusterTime);
     return session;
-  },
-  bucket: (database, _, { options }) => new mongodb.GridFSBucket(database, converted(options.bucketOptions ?? {}))
-};
-
-const CLOSE = {
-  client: closeClient,
-  session: session => session.endSession(),
-  cursor: cursor => cursor.close()
+  }
 };
 
 // Test has the entities of a test: { kind, value, log } by id, where log is that of the client.
@@ -289,74 +213,73 @@ class Test {
     return entity;
   }
 
-  async open(params) {
-    const { kind, id, options = {} } = params;
-    if (!(kind in PARENTS)) throw lacks(`entity ${kind}`);
-    check(kind, options);
+  async open(params, call) {
+    const { kind, id, options } = { options: {}, ...params };
+    if (!OPTIONS[kind]) throw lacks(`entity ${kind}`);
+    check(options, 'id ' + OPTIONS[kind], `option of a ${kind}:`);
+    for (const name in options) if (NESTED[name]) check(options[name], NESTED[name], `option of ${name}:`);
     if (this.#entities.has(id)) throw new Error(`entity ${id} exists already`);
-    const parent = PARENTS[kind] && this.get(options[PARENTS[kind]], PARENTS[kind]);
-    const log = parent ? parent.log : new Log();
+    const [parent] = OPTIONS[kind].split(' ');
     try {
-      this.#entities.set(id, { kind, log, value: await OPEN[kind](parent?.value, log, { ...params, options }) });
+      const { value, log } = kind === 'client' ? { value: call } : this.get(options[parent], parent);
+      const entity = await OPEN[kind]({ ...params, options }, value, converted(options[kind + 'Options'] ?? {}));
+      this.#entities.set(id, { kind, value: entity, log: log ?? call.log });
     } catch (error) {
-      if (error instanceof mongodb.MongoParseError && /not supported/.test(error.message)) throw lacks(error.message);
-      throw error;
+      throw /options? .* (is|are) not supported/.test(error.message) ? lacks(error.message) : error;
     }
   }
 
   async close(id) {
-    const { kind, value } = this.get(id);
-    await CLOSE[kind]?.(value);
+    const { kind, value, log } = this.get(id);
+    if (kind === 'client' && log.unacknowledged) { // the last connection answers when the server has done its writes
+      log.unacknowledged = false;
+      await calls.run({ hidden: true }, () => value.db('admin').command({ ping: 1 })).catch(() => {});
+    }
+    if (kind === 'session') await value.endSession();
+    if (kind === 'client' || kind === 'cursor') await value.close();
   }
 
   async end() {
-    for (const kind of Object.keys(CLOSE).reverse()) {
-      for (const entity of this.#entities.values()) {
-        if (entity.kind === kind) await CLOSE[kind](entity.value).catch(() => {});
-      }
+    for (const kind of ['cursor', 'session', 'client']) {
+      for (const [id, entity] of this.#entities) if (entity.kind === kind) await this.close(id).catch(() => {});
     }
     this.#entities.clear();
   }
 
   async do({ object, name, arguments: given = {}, saveAs }, call, callback) {
     const { kind, value: entity, log } = this.get(object);
-    const row = TABLE[kind]?.[name];
-    if (!row) throw lacks(`operation ${kind}.${name}`);
-    call.log = log;
-    call.hidden = name === '$configureFailPoint';
-    const { positional, options } = this.#arguments(kind, name, row, given);
-    if (row.positional[0] === 'callback') positional[0] = callback;
-    const concern = options.writeConcern ?? entity.writeConcern;
-    log.unacknowledged ||= concern?.w === 0;
-    const value = await row.call(entity, ...positional, options);
-    if (/^create.*(Cursor|Stream)$/.test(name)) {
-      this.#entities.set(saveAs ?? `cursor ${this.#entities.size}`, { kind: 'cursor', value, log });
-      return undefined;
-    }
-    if (name === 'createCollection') {
-      if (saveAs) this.#entities.set(saveAs, { kind: 'collection', value, log });
-      return undefined;
-    }
-    return value ?? (value === undefined && /^(find|iterate)/.test(name) ? null : value);
+    if (!TABLE[kind]?.[name]) throw lacks(`operation ${kind}.${name}`);
+    const [positional, known, method = name] = TABLE[kind][name];
+    const options = converted(check(given, `${positional} ${known}`, `argument of ${kind}.${name}:`));
+    if (given.session) options.session = this.get(given.session, 'session').value;
+    if (name === 'close' || name === 'endSession') return void await this.close(object);
+    const names = positional.split(' ').filter(Boolean);
+    const first = names.map(argument => (argument === 'callback' ? callback : options[argument]));
+    for (const argument of names) delete options[argument];
+    if (!/^(create|modify)Collection$/.test(name)) options.signal = call.controller.signal; // these send all options
+    Object.assign(call, { log, hidden: name === '$configureFailPoint' });
+    log.unacknowledged ||= (options.writeConcern ?? entity.writeConcern)?.w === 0;
+    const called = typeof method === 'string' ? entity[method](...first, options) : method(entity, ...first, options);
+    return this.#result(name, await called, saveAs, log);
   }
 
-  // arguments divides the arguments of an operation into those that have a position and options.
-  #arguments(kind, name, row, given) {
-    const { session, callback, commandName, ...rest } = given;
-    const values = converted(rest);
-    if (session) values.session = this.get(session, 'session').value;
-    if (commandName) values.command = { [commandName]: values.command[commandName], ...values.command };
-    const unknown = Object.keys(values).find(option => !row.positional.includes(option) && !row.options.includes(option));
-    if (unknown) throw lacks(`argument ${unknown} of ${kind}.${name}`);
-    const positional = row.positional.map(argument => values[argument]);
-    for (const argument of row.positional) delete values[argument];
-    return { positional, options: values };
+  async #result(name, value, saveAs, log) {
+    const [, created] = /^create.*(Cursor|ChangeStream|Collection)$/.exec(name) ?? [];
+    if (created) {
+      const kind = created === 'Collection' ? 'collection' : 'cursor';
+      if (kind === 'cursor') await (value.cursor ?? value).cursorInit(); // the format asks for the command at once
+      this.#entities.set(saveAs ?? `${name} ${this.#entities.size}`, { kind, value, log });
+    }
+    if (created || NOTHING.test(name)) return undefined;
+    const all = value?.toArray ? await value.toArray() : value;
+    if (value instanceof mongodb.GridFSBucketReadStream) return new mongodb.Binary(Buffer.concat(all));
+    return WRITING.test(name) ? written(value) : all;
   }
 }
 
-function describe() {
-  const operations = Object.entries(TABLE).flatMap(([kind, rows]) => Object.keys(rows).map(name => `${kind}.${name}`));
-  return { name: 'node', version, schemaVersion: '1.28', operations: operations.sort(), features: ['logging'] };
-}
+const operations = Object.keys(TABLE).flatMap(kind => Object.keys(TABLE[kind]).map(name => `${kind}.${name}`)).sort();
+const description = {
+  protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, features: ['logging', 'reduced heartbeats']
+};
 
-module.exports = { Test, describe };
+module.exports = { Test, description };
