@@ -20,32 +20,23 @@ const METHODS = {
     test = new Test();
   },
   open: (params, id) => outcome(id, call => test.open(params, call)),
-  do: (params, id) => outcome(id, (call, result) => test.do(params, call, () => callback(id)).finally(() => {
-    if (call.server) result.server = call.server;
-  })),
+  do: (params, id) => outcome(id, call => test.do(params, call, () => callback(id))),
   events: async ({ client, after, waitMS }) => ({ events: await test.get(client).log.after(after, waitMS) }),
-  logs: ({ client }) => ({ messages: test.get(client).log.messages }),
   close: (params, id) => outcome(id, () => test.close(params.id)),
   end: () => test.end()
 };
 
 // outcome carries out a call. An error of the driver is a part of its result.
 async function outcome(id, carryOut) {
-  const call = { controller: new AbortController(), hidden: false, server: undefined, log: undefined };
   const result = {};
+  const call = { result, controller: new AbortController(), log: undefined, operation: undefined };
   underWay.set(id, call);
   try {
-    const value = await calls.run(call, carryOut, call, result);
+    const value = await calls.run(call, carryOut, call);
     if (value !== undefined) result.value = ejson(value);
   } catch (error) {
-    if (call.controller.signal.aborted) {
-      result.error = { message: 'the operation was cancelled', client: true, kind: 'cancelled' };
-    } else if (error instanceof Failed) {
-      result.error = error.failure;
-    } else {
-      raised.set(id, error);
-      result.error = describeError(error);
-    }
+    raised.set(id, error);
+    result.error = error instanceof Failed ? error.failure : describeError(error);
   }
   underWay.delete(id);
   return result;
@@ -64,7 +55,7 @@ async function callback(id) {
 // cancel aborts a call. What the driver does not abort ends with its client.
 function cancel({ id }) {
   const call = underWay.get(id);
-  call?.controller.abort(new Error('cancelled'));
+  call?.controller.abort(new Failed({ message: 'the operation was cancelled', client: true, kind: 'cancelled' }));
   setTimeout(() => underWay.get(id)?.log?.client.close().catch(() => {}), 1000).unref();
 }
 

@@ -5,9 +5,7 @@ const { pipeline } = require('node:stream/promises');
 const mongodb = require('mongodb');
 const { version } = require('mongodb/package.json');
 const { Log, calls, state } = require('./events.js');
-const { lacks, written } = require('./failures.js');
-
-const { EJSON, Double, Int32, Long } = mongodb.BSON;
+const { ejson, lacks, written } = require('./failures.js');
 
 // Options that several operations take.
 const READ = ' session comment rawData maxTimeMS readConcern readPreference';
@@ -19,12 +17,13 @@ const FIND = CURSOR + ' allowDiskUse allowPartialResults collation cursorType hi
 const WATCH = CURSOR + ' collation fullDocument fullDocumentBeforeChange resumeAfter showExpandedEvents startAfter' +
   ' startAtOperationTime';
 const WRITE = ' session comment rawData writeConcern';
-const VALIDATED = WRITE + ' bypassDocumentValidation let';
+const INSERT = WRITE + ' bypassDocumentValidation';
+const VALIDATED = INSERT + ' let';
 const MODIFY = VALIDATED + ' maxTimeMS collation hint projection sort';
 const DROP = WRITE + ' maxTimeMS';
-const INDEX = DROP + ' 2dsphereIndexVersion background bits bucketSize collation commitQuorum default_language hidden' +
-  ' expireAfterSeconds language_override max min name partialFilterExpression sparse storageEngine textIndexVersion' +
-  ' unique version weights wildcardProjection';
+const INDEX = DROP + ' 2dsphereIndexVersion background bits bucketSize collation commitQuorum default_language' +
+  ' expireAfterSeconds hidden language_override max min name partialFilterExpression sparse storageEngine' +
+  ' textIndexVersion unique version weights wildcardProjection';
 const COMMAND = 'commandName session readPreference';
 const COMMAND_CURSOR = COMMAND + ' cursorType batchSize maxTimeMS comment';
 const COLLMOD = ' session comment maxTimeMS changeStreamPreAndPostImages expireAfterSeconds pipeline timeseries' +
@@ -47,7 +46,7 @@ const TABLE = {
   client: {
     appendMetadata: ['driverInfoOptions', ''], close: ['', ''], createChangeStream: ['pipeline', WATCH, 'watch'],
     clientBulkWrite: ['models', VALIDATED + ' ordered verboseResults', 'bulkWrite'],
-    dropDatabase: ['database', 'session writeConcern', (client, name, options) => client.db(name).dropDatabase(options)],
+    dropDatabase: ['database', 'session writeConcern', (client, name, rest) => client.db(name).dropDatabase(rest)],
     listDatabaseNames: ['', READ + ' authorizedDatabases filter', async (client, options) =>
       (await client.db().admin().listDatabases({ ...options, nameOnly: true })).databases.map(({ name }) => name)],
     listDatabases: ['', READ + ' authorizedDatabases filter nameOnly', async (client, options) =>
@@ -58,8 +57,8 @@ const TABLE = {
   database: {
     aggregate: ['pipeline', AGGREGATE], createChangeStream: ['pipeline', WATCH, 'watch'],
     createCollection: ['collection', CREATE], dropCollection: ['collection', DROP],
-    createCommandCursor: ['command', COMMAND_CURSOR, commandCursor],
-    runCommand: ['command', COMMAND, 'command'], runCursorCommand: ['command', COMMAND_CURSOR, commandCursor],
+    createCommandCursor: ['command', COMMAND_CURSOR, commandCursor], runCommand: ['command', COMMAND, 'command'],
+    runCursorCommand: ['command', COMMAND_CURSOR, commandCursor],
     listCollectionNames: ['filter', CURSOR + ' authorizedCollections', (database, filter, options) =>
       database.listCollections(filter, { ...options, nameOnly: true }).map(collection => collection.name)],
     listCollections: ['filter', CURSOR + ' authorizedCollections nameOnly'],
@@ -68,9 +67,8 @@ const TABLE = {
   },
   collection: {
     aggregate: ['pipeline', AGGREGATE], createChangeStream: ['pipeline', WATCH, 'watch'],
-    bulkWrite: ['requests', VALIDATED + ' ordered'],
-    insertMany: ['documents', WRITE + ' bypassDocumentValidation ordered'],
-    insertOne: ['document', WRITE + ' bypassDocumentValidation'],
+    bulkWrite: ['requests', VALIDATED + ' ordered'], rename: ['to', DROP + ' dropTarget'],
+    insertMany: ['documents', INSERT + ' ordered'], insertOne: ['document', INSERT],
     deleteMany: ['filter', WRITE + ' let collation hint'], deleteOne: ['filter', WRITE + ' let collation hint'],
     replaceOne: ['filter replacement', VALIDATED + ' collation hint sort upsert'],
     updateMany: ['filter update', VALIDATED + ' arrayFilters collation hint upsert'],
@@ -83,11 +81,10 @@ const TABLE = {
     distinct: ['fieldName filter', READ + ' collation hint'],
     createIndex: ['keys', INDEX], dropIndex: ['name', DROP], dropIndexes: ['', DROP], listIndexes: ['', CURSOR],
     listIndexNames: ['', CURSOR, (collection, options) => collection.listIndexes(options).map(index => index.name)],
-    createSearchIndex: ['model', ''], createSearchIndexes: ['models', ''], dropSearchIndex: ['name', ''],
-    updateSearchIndex: ['name definition', ''],
+    createSearchIndex: ['model', ''], createSearchIndexes: ['models', ''],
+    dropSearchIndex: ['name', ''], updateSearchIndex: ['name definition', ''],
     listSearchIndexes: ['name', 'aggregationOptions', (collection, name, { aggregationOptions }) =>
-      collection.listSearchIndexes(...[name, aggregationOptions].filter(Boolean))],
-    rename: ['to', ' session comment maxTimeMS writeConcern dropTarget']
+      collection.listSearchIndexes(...[name, aggregationOptions].filter(Boolean))]
   },
   session: {
     abortTransaction: ['', ''], commitTransaction: ['', ''], endSession: ['', ''],
@@ -110,14 +107,13 @@ const TABLE = {
   },
   cursor: { close: ['', ''], iterateOnce: ['', '', 'tryNext'], iterateUntilDocumentOrError: ['', '', 'next'] }
 };
+
 const NOTHING = /^(append|drop|rename|updateSearch|delete$|uploadWith|(abort|commit|start|with)Trans|end)/;
 const WRITING = /^(insert|update(One|Many)|replaceOne|delete(One|Many)|bulkWrite|clientBulkWrite)/;
 
 function commandCursor(database, command, { batchSize, maxTimeMS, comment, ...options }) {
   const cursor = database.runCursorCommand(command, options);
-  if (batchSize !== undefined) cursor.setBatchSize(batchSize);
-  if (maxTimeMS !== undefined) cursor.setMaxTimeMS(maxTimeMS);
-  return comment === undefined ? cursor : cursor.setComment(comment);
+  return cursor.setBatchSize(batchSize).setMaxTimeMS(maxTimeMS).setComment(comment);
 }
 
 async function write(stream, source) {
@@ -133,7 +129,7 @@ function check(names, known, what) {
 }
 
 // plain gives a document of options with numbers of JavaScript, as the driver takes them.
-const plain = document => EJSON.deserialize(EJSON.serialize(document, { relaxed: false }), { relaxed: true });
+const plain = document => mongodb.BSON.EJSON.deserialize(ejson(document), { relaxed: true });
 const only = known => document => plain(check(document, known, 'option'));
 
 // checkWrite gives the name and the fields of a write of a bulk write.
@@ -157,10 +153,11 @@ const CONVERT = {
 };
 const CURSOR_TYPES = { tailable: { tailable: true }, tailableAwait: { tailable: true, awaitData: true } };
 
+// converted gives arguments or options as the driver takes them.
 function converted({ cursorType, commandName, ...options }) {
   const values = { ...CURSOR_TYPES[cursorType] };
   for (const [name, value] of Object.entries(options)) {
-    const number = value instanceof Int32 || value instanceof Double || value instanceof Long;
+    const number = ['Int32', 'Double', 'Long'].includes(value?._bsontype);
     values[name] = number ? Number(value) : CONVERT[name] ? CONVERT[name](value) : value;
   }
   if (commandName) values.command = { [commandName]: values.command[commandName], ...values.command };
@@ -169,7 +166,7 @@ function converted({ cursorType, commandName, ...options }) {
 
 // The options of entities, first the one that names the parent, and of their options.
 const OPTIONS = {
-  client: 'uriOptions serverApi observeLogMessages useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
+  client: 'uriOptions serverApi useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
     ' observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS',
   database: 'client databaseName databaseOptions', collection: 'database collectionName collectionOptions',
   session: 'client sessionOptions', bucket: 'database bucketOptions'
@@ -177,18 +174,13 @@ const OPTIONS = {
 const CONCERNS = 'readConcern readPreference writeConcern';
 const NESTED = {
   databaseOptions: CONCERNS, collectionOptions: CONCERNS, bucketOptions: 'bucketName chunkSizeBytes ' + CONCERNS,
-  sessionOptions: 'causalConsistency snapshot defaultTransactionOptions', serverApi: 'version strict deprecationErrors',
-  observeLogMessages: 'command topology serverSelection connection client'
+  sessionOptions: 'causalConsistency snapshot defaultTransactionOptions', serverApi: 'version strict deprecationErrors'
 };
 
 const OPEN = {
-  async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
+  async client({ uri, options: { uriOptions = {}, serverApi } }, call) {
     if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // the driver ignores it
-    const logging = observeLogMessages && {
-      mongodbLogComponentSeverities: observeLogMessages, mongodbLogMaxDocumentLength: 10000,
-      mongodbLogPath: { write: message => call.log.message(message) }
-    };
-    const given = { ...plain(uriOptions), ...(serverApi && { serverApi }), ...logging };
+    const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
     const client = new mongodb.MongoClient(uri, { minHeartbeatFrequencyMS: 50, monitorCommands: true, ...given });
     call.log = new Log(client);
     return client.connect();
@@ -233,7 +225,7 @@ class Test {
     const { kind, value, log } = this.get(id);
     if (kind === 'client' && log.unacknowledged) { // the last connection answers when the server has done its writes
       log.unacknowledged = false;
-      await calls.run({ hidden: true }, () => value.db('admin').command({ ping: 1 })).catch(() => {});
+      await calls.run({ operation: '$ping', result: {} }, () => value.db('admin').command({ ping: 1 })).catch(() => {});
     }
     if (kind === 'session') await value.endSession();
     if (kind === 'client' || kind === 'cursor') await value.close();
@@ -256,14 +248,11 @@ class Test {
     const names = positional.split(' ').filter(Boolean);
     const first = names.map(argument => (argument === 'callback' ? callback : options[argument]));
     for (const argument of names) delete options[argument];
-    if (!/^(create|modify)Collection$/.test(name)) options.signal = call.controller.signal; // these send all options
-    Object.assign(call, { log, hidden: name === '$configureFailPoint' });
+    if (!/(Collection|ChangeStream)$/.test(name)) options.signal = call.controller.signal; // those send all options
+    Object.assign(call, { log, operation: name });
     log.unacknowledged ||= (options.writeConcern ?? entity.writeConcern)?.w === 0;
-    const called = typeof method === 'string' ? entity[method](...first, options) : method(entity, ...first, options);
-    return this.#result(name, await called, saveAs, log);
-  }
-
-  async #result(name, value, saveAs, log) {
+    const all = [...first, options];
+    const value = await (typeof method === 'string' ? entity[method](...all) : method(entity, ...all));
     const [, created] = /^create.*(Cursor|ChangeStream|Collection)$/.exec(name) ?? [];
     if (created) {
       const kind = created === 'Collection' ? 'collection' : 'cursor';
@@ -271,15 +260,13 @@ class Test {
       this.#entities.set(saveAs ?? `${name} ${this.#entities.size}`, { kind, value, log });
     }
     if (created || NOTHING.test(name)) return undefined;
-    const all = value?.toArray ? await value.toArray() : value;
-    if (value instanceof mongodb.GridFSBucketReadStream) return new mongodb.Binary(Buffer.concat(all));
-    return WRITING.test(name) ? written(value) : all;
+    if (WRITING.test(name)) return written(value);
+    const whole = value?.toArray ? await value.toArray() : value;
+    return value instanceof mongodb.GridFSBucketReadStream ? new mongodb.Binary(Buffer.concat(whole)) : whole;
   }
 }
 
 const operations = Object.keys(TABLE).flatMap(kind => Object.keys(TABLE[kind]).map(name => `${kind}.${name}`)).sort();
-const description = {
-  protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, features: ['logging', 'reduced heartbeats']
-};
+const description = { protocol: 1, name: 'node', version, schemaVersion: '1.28', operations };
 
 module.exports = { Test, description };

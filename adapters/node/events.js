@@ -5,8 +5,8 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { EventEmitter, once } = require('node:events');
 const { describeError, ejson } = require('./failures.js');
 
-// calls holds the call of the protocol in which code runs: whether its commands are kept out of the log, and which
-// server got its last command.
+// calls holds the call of the protocol in which code runs. Commands of operations of the runner, which begin with $,
+// are kept out of the log.
 const calls = new AsyncLocalStorage();
 
 const PHASES = ['Started', 'Succeeded', 'Failed'];
@@ -21,7 +21,6 @@ function state({ type, servers }) {
 
 class Log {
   events = [];
-  messages = [];
   unacknowledged = false; // whether a write concern asked for no reply
   #added = new EventEmitter();
 
@@ -50,8 +49,8 @@ class Log {
 
   #command(phase, event) {
     const call = calls.getStore();
-    if (call && phase === 'Started') call.server = event.address;
-    if (call?.hidden) return;
+    if (call?.operation && phase === 'Started') call.result.server = event.address;
+    if (call?.operation?.startsWith('$')) return;
     const { command, reply, failure, address, commandName, databaseName, requestId } = event;
     this.#add('command' + phase, {
       address, commandName, databaseName, requestId, durationMS: event.duration,
@@ -66,14 +65,6 @@ class Log {
     this.#add(name.startsWith('pool') ? name : 'connection' + name, {
       address, connectionId, reason, interruptInUseConnections,
       serviceId: serviceId && ejson(serviceId), error: error && String(error)
-    });
-  }
-
-  // message adds a log message, as the Logging specification names its parts.
-  message({ t, c, s, ...data }) {
-    this.messages.push({
-      sequence: this.messages.length + 1, time: t.getTime(), level: s, component: c, data: ejson(data),
-      failureRedacted: data.failure && /redacted/.test(data.failure)
     });
   }
 

@@ -11,63 +11,48 @@ class Failed extends Error {
   }
 }
 
+const ejson = value => mongodb.BSON.EJSON.serialize(value, { relaxed: false });
+
 function lacks(what) {
   return new Failed({ message: `the Node adapter does not support ${what}`, client: true, unsupported: what });
 }
 
-function ejson(value) {
-  return mongodb.BSON.EJSON.serialize(value, { relaxed: false });
-}
-
-// The first class that fits gives the kind.
-const KINDS = [
-  [mongodb.MongoClientBulkWriteError, 'client bulk write'], [mongodb.MongoBulkWriteError, 'bulk write'],
-  [mongodb.MongoServerError, 'server'], [mongodb.MongoServerSelectionError, 'server selection'],
-  [mongodb.MongoNetworkError, 'network'], [mongodb.MongoAPIError, 'argument'], [mongodb.MongoError, 'client'],
-  [Object, 'argument']
-];
-
 function describeError(error) {
-  const [, kind] = KINDS.find(([type]) => error instanceof type);
-  const cause = wrapped(error);
-  const out = { message: error.message || error.name, kind };
-  out.client = !((cause ?? error) instanceof mongodb.MongoServerError);
-  out.labels = [...new Set([...error.errorLabels ?? [], ...cause?.errorLabels ?? []])];
-  const { code, codeName, errorResponse } = kind === 'client bulk write' ? cause ?? {} : error;
-  if (error instanceof mongodb.MongoServerError) {
-    if (typeof code === 'number') Object.assign(out, { code, codeName });
-    if (kind === 'server' && errorResponse) out.response = ejson({ ok: 0, ...errorResponse });
-  }
-  if (kind === 'client bulk write') {
+  const clientBulk = error instanceof mongodb.MongoClientBulkWriteError;
+  // A bulk write that ended with another error than one of its writes has that inside.
+  const cause = clientBulk ? error.cause : error.errorResponse instanceof Error ? error.errorResponse : undefined;
+  const { code, codeName, errorResponse } = clientBulk ? cause ?? {} : error;
+  const out = {
+    message: error.message || error.name,
+    kind: error.name.replace(/^Mongo|Error$/g, '').replace(/\B[A-Z]/g, ' $&').toLowerCase(), // as server selection
+    client: !((cause ?? error) instanceof mongodb.MongoServerError),
+    labels: [...new Set([...error.errorLabels ?? [], ...cause?.errorLabels ?? []])]
+  };
+  if (error instanceof mongodb.MongoServerError && typeof code === 'number') Object.assign(out, { code, codeName });
+  if (clientBulk) {
     out.writeErrors = indexed(error.writeErrors, document);
     out.writeConcernErrors = error.writeConcernErrors.map(document);
     if (error.partialResult) out.partial = ejson(written(error.partialResult));
-  } else if (kind === 'bulk write') {
+  } else if (error instanceof mongodb.MongoBulkWriteError) {
     out.writeErrors = indexed([error.writeErrors].flat().map(write => [write.index, write]), document);
     out.partial = ejson(written(error.result));
+  } else if (error instanceof mongodb.MongoServerError && errorResponse) {
+    out.response = ejson({ ok: 0, ...errorResponse });
   }
   return out;
-}
-
-// wrapped is the error that ended a bulk write, if that was not an error of one of its writes.
-function wrapped(error) {
-  if (error instanceof mongodb.MongoClientBulkWriteError) return error.cause;
-  return error.errorResponse instanceof Error ? error.errorResponse : undefined;
 }
 
 function document({ code, errmsg, message, errInfo, details }) {
   return ejson({ code, message: errmsg ?? message, details: errInfo ?? details ?? {} });
 }
 
-// indexed makes a document of the pairs of an index and a value.
+// indexed makes a document of pairs of an index and a value.
 function indexed(pairs, convert) {
   return Object.fromEntries([...pairs].map(([index, value]) => [String(index), convert(value)]));
 }
 
-const WRITTEN = [
-  'insertedId', 'insertedIds', 'insertedCount', 'matchedCount', 'modifiedCount', 'deletedCount', 'upsertedCount',
-  'upsertedId', 'upsertedIds', 'insertResults', 'updateResults', 'deleteResults'
-];
+const WRITTEN = ('insertedId insertedIds insertedCount matchedCount modifiedCount deletedCount upsertedCount upsertedId' +
+  ' upsertedIds insertResults updateResults deleteResults').split(' ');
 
 // written is the result of writes under the format's names.
 function written(result) {
