@@ -29,7 +29,6 @@ const COMMAND_CURSOR = COMMAND + ' cursorType batchSize maxTimeMS comment';
 const COLLMOD = ' session comment maxTimeMS changeStreamPreAndPostImages expireAfterSeconds pipeline timeseries' +
   ' validationAction validationLevel validator viewOn';
 const CREATE = COLLMOD + ' writeConcern capped clusteredIndex collation indexOptionDefaults max size storageEngine';
-const UPLOAD = 'chunkSizeBytes metadata';
 const TRANSACTION = 'maxCommitTimeMS readConcern readPreference writeConcern';
 
 // Each write of a bulk write: its fields.
@@ -100,14 +99,13 @@ const TABLE = {
     delete: ['id', ''], drop: ['', ''], rename: ['id newFilename', ''], download: ['id', '', 'openDownloadStream'],
     downloadByName: ['filename', 'revision', 'openDownloadStreamByName'],
     find: ['filter', 'batchSize limit maxTimeMS skip sort'],
-    upload: ['filename source', UPLOAD, (bucket, name, source, options) =>
+    upload: ['filename source', 'chunkSizeBytes metadata', (bucket, name, source, options) =>
       write(bucket.openUploadStream(name, options), source)],
-    uploadWithId: ['id filename source', UPLOAD, (bucket, id, name, source, options) =>
+    uploadWithId: ['id filename source', 'chunkSizeBytes metadata', (bucket, id, name, source, options) =>
       write(bucket.openUploadStreamWithId(id, name, options), source)]
   },
   cursor: { close: ['', ''], iterateOnce: ['', '', 'tryNext'], iterateUntilDocumentOrError: ['', '', 'next'] }
 };
-
 const NOTHING = /^(append|drop|rename|updateSearch|delete$|uploadWith|(abort|commit|start|with)Trans|end)/;
 const WRITING = /^(insert|update(One|Many)|replaceOne|delete(One|Many)|bulkWrite|clientBulkWrite)/;
 
@@ -157,8 +155,8 @@ const CURSOR_TYPES = { tailable: { tailable: true }, tailableAwait: { tailable: 
 function converted({ cursorType, commandName, ...options }) {
   const values = { ...CURSOR_TYPES[cursorType] };
   for (const [name, value] of Object.entries(options)) {
-    const number = ['Int32', 'Double', 'Long'].includes(value?._bsontype);
-    values[name] = number ? Number(value) : CONVERT[name] ? CONVERT[name](value) : value;
+    const convert = CONVERT[name] ?? (/^(Int32|Double|Long)$/.test(value?._bsontype) ? Number : same => same);
+    values[name] = convert(value);
   }
   if (commandName) values.command = { [commandName]: values.command[commandName], ...values.command };
   return values;
@@ -177,11 +175,14 @@ const NESTED = {
   sessionOptions: 'causalConsistency snapshot defaultTransactionOptions', serverApi: 'version strict deprecationErrors'
 };
 
+// After an error a server is checked again within half a second, and connect opens no connection of its own: README.md
+const FREQUENCIES = { heartbeatFrequencyMS: 500, minHeartbeatFrequencyMS: 50 };
+const DEFAULTS = { monitorCommands: true, __skipPingOnConnect: true, ...FREQUENCIES };
 const OPEN = {
   async client({ uri, options: { uriOptions = {}, serverApi } }, call) {
     if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // the driver ignores it
     const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
-    const client = new mongodb.MongoClient(uri, { minHeartbeatFrequencyMS: 50, monitorCommands: true, ...given });
+    const client = new mongodb.MongoClient(uri, { ...DEFAULTS, ...given });
     call.log = new Log(client);
     return client.connect();
   },
@@ -225,7 +226,7 @@ class Test {
     const { kind, value, log } = this.get(id);
     if (kind === 'client' && log.unacknowledged) { // the last connection answers when the server has done its writes
       log.unacknowledged = false;
-      await calls.run({ operation: '$ping', result: {} }, () => value.db('admin').command({ ping: 1 })).catch(() => {});
+      await calls.run({ operation: '$ping', result: {} }, () => value.db().command({ ping: 1 })).catch(() => {});
     }
     if (kind === 'session') await value.endSession();
     if (kind === 'client' || kind === 'cursor') await value.close();

@@ -51,8 +51,8 @@ function indexed(pairs, convert) {
   return Object.fromEntries([...pairs].map(([index, value]) => [String(index), convert(value)]));
 }
 
-const WRITTEN = ('insertedId insertedIds insertedCount matchedCount modifiedCount deletedCount upsertedCount upsertedId' +
-  ' upsertedIds insertResults updateResults deleteResults').split(' ');
+const WRITTEN = ('insertedId insertedIds insertedCount matchedCount modifiedCount deletedCount upsertedCount' +
+  ' upsertedId upsertedIds insertResults updateResults deleteResults').split(' ');
 
 // written is the result of writes under the format's names.
 function written(result) {
