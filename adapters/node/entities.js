@@ -145,7 +145,7 @@ const CONVERT = {
   readConcern: only('level'), writeConcern: only('w journal wtimeoutMS'),
   readPreference: ({ mode, tagSets, ...more }) =>
     new mongodb.ReadPreference(mode, tagSets, only('maxStalenessSeconds')(more)),
-  requests: requests => requests.filter(checkWrite),
+  requests: requests => requests.filter(request => checkWrite(request)),
   returnDocument: value => value.toLowerCase(),
   source: ({ $$hexBytes }) => Buffer.from($$hexBytes, 'hex')
 };
