@@ -24,7 +24,7 @@ function describeError(error) {
   const { code, codeName, errorResponse } = clientBulk ? cause ?? {} : error;
   const out = {
     message: error.message || error.name,
-    kind: error.name.replace(/^Mongo|Error$/g, '').replace(/\B[A-Z]/g, ' $&').toLowerCase(), // as server selection
+    kind: error.name.replace(/^Mongo|Error$/g, '').replace(/\B[A-Z]/g, ' $&').toLowerCase() || 'argument',
     client: !((cause ?? error) instanceof mongodb.MongoServerError),
     labels: [...new Set([...error.errorLabels ?? [], ...cause?.errorLabels ?? []])]
   };
