@@ -51,7 +51,8 @@ func TestBehaviours(t *testing.T) {
 }
 
 // TestSuites runs a share of our own suites. What an adapter does not serve is
-// skipped, and the rest passes but for the known failures of its driver.
+// skipped, and the rest passes but for the known failures of its driver. What passes
+// fails when an expectation is changed.
 func TestSuites(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
@@ -60,7 +61,9 @@ func TestSuites(t *testing.T) {
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
-			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
+			verdicts := b.Everywhere(t, suites)
+			bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipCapability)
+			mutantsFail(t, b, suites, verdicts)
 		})
 	}
 }
