@@ -14,6 +14,7 @@ import (
 const (
 	goDriver = "driver"
 	pyMongo  = "pymongo"
+	nodeJS   = "node"
 )
 
 // tested lists the engines of the table, by what they call themselves, with the driver
@@ -23,6 +24,7 @@ func tested() []struct{ name, driver string } {
 	return []struct{ name, driver string }{
 		{goDriver, "mongo-driver/v2 2.9.3"},
 		{pyMongo, "PyMongo 4.20.0"},
+		{nodeJS, "Node driver 7.9.0"},
 	}
 }
 
@@ -39,7 +41,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D2", Engines: by(goDriver), Title: "ends an ordered bulk write at a write concern error",
+			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
 			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, asks the contrary of client bulk writes", Permitted: true,
 			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -56,7 +58,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D4", Engines: by(goDriver), Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
+			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
 			Section: "Retryable Reads, Executing Retryable Read Operations (the label is one of Retryable Writes)",
 			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -90,7 +92,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D8", Engines: by(goDriver, pyMongo), Title: "does not report the labels of a client bulk write's write concern error",
+			ID: "D8", Engines: by(goDriver, pyMongo, nodeJS), Title: "does not report the labels of a client bulk write's write concern error",
 			Section: "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
 			schedule: func(s Schedule, d []Difference) bool {
 				return s.Operation == "clientBulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
@@ -144,14 +146,14 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D13", Engines: by(goDriver, pyMongo), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
+			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				return strings.HasPrefix(s.Operation, "bulkWrite") && only(d, "operation") && strings.Contains(d[0].Left, "write concern error:")
 			},
 		},
 		{
-			ID: "D14", Engines: by(goDriver, pyMongo), Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
+			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS), Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
 			Section: "Transactions, Error Labels: the two labels exclude each other", Permitted: true,
 			Suite:   "labels-of-an-unknown-commit.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
@@ -161,13 +163,13 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D15", Engines: by(goDriver, pyMongo), Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
+			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
 			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: func(s Schedule, d []Difference) bool {
-				return (operations[s.Operation].write || s.Operation == "runCommand") && only(d, "operation") &&
-					s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+				return (operations[s.Operation].write || s.Operation == "runCommand") && only(d, "operation") && len(d) == 1 &&
+					(s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") }) || strings.Contains(d[0].Left+d[0].Right, "NoWritesPerformed"))
 			},
 		},
 		{
@@ -253,7 +255,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D24", Engines: by(pyMongo), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
+			ID: "D24", Engines: by(pyMongo, nodeJS), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
 			Section: "CRUD, Error Handling",
 			Suite:   "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -275,9 +277,8 @@ func Deviations() []Deviation {
 			ID: "D26", Engines: by(pyMongo), Title: "keeps its connections after a write concern error of a bulk write that says that the server is not writable",
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering",
 			schedule: func(s Schedule, d []Difference) bool {
-				const cleared = "\n  pool cleared"
 				return s.has(func(f Fault) bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }) && each(d, func(one Difference) bool {
-					return one.Aspect == "events" && strings.ReplaceAll(one.Left, cleared, "") == strings.ReplaceAll(one.Right, cleared, "")
+					return one.Aspect == "events" && withoutClearing(one.Left) == withoutClearing(one.Right)
 				})
 			},
 		},
@@ -289,6 +290,50 @@ func Deviations() []Deviation {
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
 				return s.Operation == "aggregateOut" && s.Options["retryReads"] == false && longer(l, r)
+			},
+		},
+		{
+			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, that of a read as well",
+			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands",
+			Suite:   "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
+			schedule: func(_ Schedule, d []Difference) bool {
+				return each(d, func(one Difference) bool {
+					return one.Aspect == "operation" && one.Right == one.Left+", RetryableWriteError"
+				})
+			},
+		},
+		{
+			ID: "D29", Engines: by(nodeJS), Title: "behind a load balancer, clears the pool twice for one network error, or not at all",
+			Section: "Server Discovery and Monitoring, Network error when reading or writing",
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.Topology == "load-balanced" && each(d, func(one Difference) bool {
+					return one.Aspect == "events" && withoutClearing(one.Left) == withoutClearing(one.Right)
+				})
+			},
+		},
+		{
+			ID: "D30", Engines: by(nodeJS), Title: "raises the write concern error of an insertMany without its labels, and in place of a write error",
+			Section: "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
+			Suite:   "write-errors-beside-write-concern-error.yml", example: Schedule{Operation: "insertManyAnyhow", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return strings.HasPrefix(s.Operation, "insertMany") && only(d, "operation") && s.has(func(f Fault) bool { return f.WriteConcernError != 0 })
+			},
+		},
+		{
+			ID: "D31", Engines: by(nodeJS), Title: "with retryWrites false, does not retry commitTransaction after an overload error was followed by another",
+			Section: "Transactions, Interaction with Retryable Writes: commitTransaction is retried whatever retryWrites is",
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Operation == "commitTransaction" && s.Options["retryWrites"] == false && longer(l, r)
+			},
+		},
+		{
+			ID: "D32", Engines: by(nodeJS), Title: "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
+			Section: "Transactions, ClientSession changes: a command that is sent begins the transaction, whatever becomes of it",
+			Suite:   "abort-after-a-failed-command.yml", example: Schedule{Operation: "withTransaction", Topology: plainest, Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return longer(l, r) && strings.Contains(l[len(r)], "Transaction on admin") && s.has(func(f Fault) bool { return f.labelled("RetryableError") })
 			},
 		},
 	}
@@ -341,6 +386,9 @@ func each(d []Difference, holds func(Difference) bool) bool {
 func withoutCounts(lines string) string {
 	return regexp.MustCompile(`, \d+ statements?`).ReplaceAllString(lines, "")
 }
+
+// withoutClearing removes the lines about cleared pools.
+func withoutClearing(lines string) string { return strings.ReplaceAll(lines, "\n  pool cleared", "") }
 
 // only reports whether all differences have one aspect.
 func only(d []Difference, aspect string) bool {
