@@ -97,6 +97,21 @@ func Node(t testing.TB) (node string, env []string) {
 	return program(t, "Node.js with its MongoDB driver", "", []string{"node"}, env, "-e", "require('mongodb')"), env
 }
 
+// Java gives the command that starts the adapter for the Java driver: its jar is
+// what UTR_JAVA_ADAPTER names, or what mvn package has built.
+func Java(t testing.TB) []string {
+	t.Helper()
+	jar := os.Getenv("UTR_JAVA_ADAPTER")
+	if jar == "" {
+		jar = filepath.Join(Root(t), "adapters", "java", "target", "adapter.jar")
+	}
+	if _, err := os.Stat(jar); err != nil {
+		Lacking(t, "Java adapter", err)
+	}
+	java := program(t, "Java", "", []string{"java"}, nil, "-version")
+	return []string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar}
+}
+
 // Ruby gives a Ruby interpreter with the MongoDB driver.
 func Ruby(t testing.TB) string {
 	t.Helper()

@@ -1,0 +1,179 @@
+import com.mongodb.MongoInterruptedException;
+import com.mongodb.internal.build.MongoDriverVersion;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.bson.BsonDocument;
+import org.bson.BsonInt32;
+import org.bson.BsonValue;
+
+/**
+ * An adapter of utr for the Java driver: JSON-RPC 2.0 messages, one per line, on standard input and output.
+ * docs/engine-protocol.md describes the messages. Every request runs in a thread of its own.
+ */
+public final class Adapter {
+    private interface Work {
+        Object run() throws Exception;
+    }
+
+    private final OutputStream out = new FileOutputStream(FileDescriptor.out);
+    private final Map<Long, Thread> threads = new ConcurrentHashMap<>(); // of the requests under way, by id
+    private final Set<Long> cancelled = ConcurrentHashMap.newKeySet();
+    private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
+    private final AtomicInteger callbacks = new AtomicInteger();
+    private volatile Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // by the requests of this test, by id
+    private volatile Entities test;
+
+    @SuppressWarnings("deprecation") // for good reasons, which do not apply to a process of its own
+    public static void main(String[] args) throws IOException {
+        Socket.setSocketImplFactory(InterruptibleSocket::new);
+        new Adapter().serve();
+        System.exit(0);
+    }
+
+    private void serve() throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null;) {
+            BsonDocument message = BsonDocument.parse(line);
+            if (!message.containsKey("method")) {
+                replies.remove(message.getNumber("id").intValue()).add(message);
+            } else if (message.getString("method").getValue().equals("cancel")) {
+                long id = message.getDocument("params").getNumber("id").longValue();
+                Thread thread = threads.get(id);
+                if (thread != null) {
+                    cancelled.add(id);
+                    thread.interrupt();
+                }
+            } else {
+                long id = message.getNumber("id").longValue();
+                Thread thread = new Thread(() -> answer(id, message));
+                threads.put(id, thread);
+                thread.start();
+            }
+        }
+    }
+
+    private void answer(long id, BsonDocument message) {
+        String method = message.getString("method").getValue();
+        BsonDocument params = message.getDocument("params", new BsonDocument());
+        Map<String, Object> reply = new LinkedHashMap<>(Map.of("jsonrpc", "2.0", "id", id));
+        try {
+            reply.put("result", call(id, method, params));
+        } catch (Exception e) { // the call cannot be carried out
+            reply.put("error", Map.of("code", e instanceof NoSuchMethodException ? -32601 : -32603,
+                    "message", e.toString()));
+        }
+        threads.remove(id);
+        cancelled.remove(id);
+        send(reply);
+    }
+
+    private Object call(long id, String method, BsonDocument params) throws Exception {
+        Entities test = this.test;
+        switch (method) {
+            case "hello":
+                return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
+                        "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()), "features", List.of("reduced heartbeats"));
+            case "begin":
+                this.test = new Entities();
+                raised = new ConcurrentHashMap<>();
+                return Map.of();
+            case "open":
+                return outcome(id, null, () -> {
+                    test.open(params);
+                    return Operations.NOTHING;
+                });
+            case "do":
+                return outcome(id, test.get(text(params, "object")).log(), () -> Operations.perform(test, params,
+                        () -> callback(id)));
+            case "events":
+                return Map.of("events", test.get(text(params, "client")).log()
+                        .after(params.getNumber("after").longValue(), params.getNumber("waitMS").longValue()));
+            case "close":
+                return outcome(id, null, () -> {
+                    test.close(text(params, "id"));
+                    return Operations.NOTHING;
+                });
+            case "end":
+                test.end();
+                return Map.of();
+            default:
+                throw new NoSuchMethodException("unknown call " + method);
+        }
+    }
+
+    static String text(BsonDocument params, String name) {
+        return params.getString(name).getValue();
+    }
+
+    /** Carries out a call. An error of the driver is a part of its result. */
+    private Map<String, Object> outcome(long id, Log log, Work work) {
+        Map<String, Object> outcome = new LinkedHashMap<>();
+        Log.SERVER.remove();
+        try {
+            Object value = work.run();
+            if (value != Operations.NOTHING) {
+                outcome.put("value", value);
+            }
+        } catch (Exception e) {
+            raised.put(id, e);
+            boolean gaveUp = e instanceof MongoInterruptedException || cancelled.contains(id);
+            outcome.put("error", gaveUp
+                    ? Map.of("message", "the operation was cancelled: " + e.getMessage(), "client", true,
+                            "kind", "cancelled")
+                    : Failures.describe(e));
+        }
+        if (log != null && Log.SERVER.get() != null) {
+            outcome.put("server", Log.SERVER.get());
+        }
+        return outcome;
+    }
+
+    /** Lets utr perform the operations of a withTransaction, and raises the error that they end with. */
+    private Object callback(long request) {
+        BlockingQueue<BsonDocument> replied = new LinkedBlockingQueue<>();
+        int id = callbacks.incrementAndGet();
+        replies.put(id, replied);
+        send(Map.of("jsonrpc", "2.0", "id", id, "method", "callback", "params", Map.of("do", request)));
+        BsonDocument ended;
+        try {
+            ended = replied.take().getDocument("result", new BsonDocument());
+        } catch (InterruptedException e) {
+            throw new MongoInterruptedException("in the callback", e);
+        }
+        BsonValue by = ended.get("raisedBy", new BsonInt32(0));
+        if (raised.get(by.asNumber().longValue()) instanceof RuntimeException error) {
+            throw error;
+        }
+        if (ended.containsKey("error")) {
+            throw new Failed(ended.getDocument("error"));
+        }
+        return null;
+    }
+
+    private void send(Map<String, ?> message) {
+        StringBuilder text = new StringBuilder();
+        Json.write(text, message);
+        byte[] line = text.append('\n').toString().getBytes(StandardCharsets.UTF_8);
+        synchronized (out) {
+            try {
+                out.write(line);
+            } catch (IOException e) { // utr has gone
+                System.exit(1);
+            }
+        }
+    }
+}
