@@ -92,18 +92,22 @@ public final class Adapter {
                 raised = new ConcurrentHashMap<>();
                 return Map.of();
             case "open":
-                return outcome(id, null, () -> {
+                return outcome(id, () -> {
                     test.open(params);
                     return Operations.NOTHING;
                 });
             case "do":
-                return outcome(id, test.get(text(params, "object")).log(), () -> Operations.perform(test, params,
-                        () -> callback(id)));
+                Log.SERVER.remove();
+                Map<String, Object> done = outcome(id, () -> Operations.perform(test, params, () -> callback(id)));
+                if (Log.SERVER.get() != null) {
+                    done.put("server", Log.SERVER.get());
+                }
+                return done;
             case "events":
                 return Map.of("events", test.get(text(params, "client")).log()
                         .after(params.getNumber("after").longValue(), params.getNumber("waitMS").longValue()));
             case "close":
-                return outcome(id, null, () -> {
+                return outcome(id, () -> {
                     test.close(text(params, "id"));
                     return Operations.NOTHING;
                 });
@@ -120,9 +124,8 @@ public final class Adapter {
     }
 
     /** Carries out a call. An error of the driver is a part of its result. */
-    private Map<String, Object> outcome(long id, Log log, Work work) {
+    private Map<String, Object> outcome(long id, Work work) {
         Map<String, Object> outcome = new LinkedHashMap<>();
-        Log.SERVER.remove();
         try {
             Object value = work.run();
             if (value != Operations.NOTHING) {
@@ -135,9 +138,6 @@ public final class Adapter {
                     ? Map.of("message", "the operation was cancelled: " + e.getMessage(), "client", true,
                             "kind", "cancelled")
                     : Failures.describe(e));
-        }
-        if (log != null && Log.SERVER.get() != null) {
-            outcome.put("server", Log.SERVER.get());
         }
         return outcome;
     }
