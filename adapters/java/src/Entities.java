@@ -22,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import org.bson.BsonBoolean;
 import org.bson.BsonDocument;
 import org.bson.BsonInt32;
+import org.bson.BsonNumber;
 import org.bson.BsonString;
 import org.bson.BsonValue;
 
@@ -130,8 +131,10 @@ final class Entities {
                 .applyToConnectionPoolSettings(pool -> pool.addConnectionPoolListener(log))
                 .applyToClusterSettings(cluster -> cluster.addClusterListener(log))
                 .applyToServerSettings(server -> server.addServerListener(log).addServerMonitorListener(log)
-                        .minHeartbeatFrequency(options.getNumber("minHeartbeatFrequencyMS", new BsonInt32(50))
-                                .longValue(), TimeUnit.MILLISECONDS));
+                        .minHeartbeatFrequency(50, TimeUnit.MILLISECONDS));
+        if (options.get("minHeartbeatFrequencyMS") instanceof BsonNumber min) { // utr asks for short heartbeats
+            settings.applyToServerSettings(server -> server.heartbeatFrequency(min.longValue(), TimeUnit.MILLISECONDS));
+        }
         if (options.get("serverApi") instanceof BsonDocument api) {
             ServerApiVersion version = ServerApiVersion.findByValue(Adapter.text(api, "version"));
             BsonDocument rest = api.clone();
