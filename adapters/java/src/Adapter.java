@@ -86,7 +86,8 @@ public final class Adapter {
         switch (method) {
             case "hello":
                 return Map.of("protocol", 1, "name", "java", "version", MongoDriverVersion.VERSION,
-                        "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()), "features", List.of("reduced heartbeats"));
+                        "schemaVersion", "1.28", "operations", List.copyOf(Operations.TABLE.keySet()),
+                        "features", List.of("reduced heartbeats"));
             case "begin":
                 this.test = new Entities();
                 raised = new ConcurrentHashMap<>();

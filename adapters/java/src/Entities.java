@@ -33,8 +33,8 @@ final class Entities {
 
     private static final Map<String, Set<String>> FIELDS = Map.of(
             "client", Set.of("id", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents",
-                    "observeSensitiveCommands", "storeEventsAsEntities", "awaitMinPoolSizeMS", "uriOptions", "serverApi",
-                    "minHeartbeatFrequencyMS"),
+                    "observeSensitiveCommands", "storeEventsAsEntities", "awaitMinPoolSizeMS", "uriOptions",
+                    "serverApi", "minHeartbeatFrequencyMS"),
             "database", Set.of("id", "client", "databaseName", "databaseOptions"),
             "collection", Set.of("id", "database", "collectionName", "collectionOptions"),
             "session", Set.of("id", "client", "sessionOptions"),
@@ -43,9 +43,9 @@ final class Entities {
     /** Options of connection strings that the driver knows. It only warns of others. */
     private static final Set<String> URI_OPTIONS = Set.of(("appName authMechanism authMechanismProperties authSource "
             + "compressors connectTimeoutMS directConnection enableOverloadRetargeting gssapiServiceName "
-            + "heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries maxConnecting maxIdleTimeMS "
-            + "maxLifeTimeMS maxPoolSize maxStalenessSeconds minPoolSize proxyHost proxyPassword proxyPort proxyUsername "
-            + "readConcernLevel readPreference readPreferenceTags replicaSet retryReads retryWrites safe "
+            + "heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries maxConnecting "
+            + "maxIdleTimeMS maxLifeTimeMS maxPoolSize maxStalenessSeconds minPoolSize proxyHost proxyPassword proxyPort "
+            + "proxyUsername readConcernLevel readPreference readPreferenceTags replicaSet retryReads retryWrites safe "
             + "serverMonitoringMode serverSelectionTimeoutMS socketTimeoutMS srvMaxHosts srvServiceName ssl "
             + "sslInvalidHostNameAllowed timeoutMS tls tlsAllowInvalidHostnames tlsInsecure uuidRepresentation w "
             + "waitQueueTimeoutMS wTimeoutMS zlibCompressionLevel").toLowerCase().split(" "));
@@ -147,7 +147,8 @@ final class Entities {
     /** A value as a connection string has it. */
     private static String plain(BsonValue value) {
         if (value instanceof BsonDocument pairs) {
-            return String.join(",", pairs.entrySet().stream().map(e -> e.getKey() + ":" + plain(e.getValue())).toList());
+            return String.join(",", pairs.entrySet().stream()
+                    .map(e -> e.getKey() + ":" + plain(e.getValue())).toList());
         }
         return value.isString() ? value.asString().getValue()
                 : value instanceof BsonBoolean flag ? String.valueOf(flag.getValue())

@@ -116,7 +116,8 @@ final class Operations {
 
     /** Methods that send nothing: what they return has the options. */
     private static final List<String> LAZY = List.of("find", "aggregate", "watch", "distinct", "listCollections",
-            "listCollectionNames", "listDatabases", "listDatabaseNames", "listIndexes", "listSearchIndexes", "mapReduce");
+            "listCollectionNames", "listDatabases", "listDatabaseNames", "listIndexes",
+            "listSearchIndexes", "mapReduce");
 
     /** A row for an operation that needs more than that. */
     private static void row(String operation, Function<Call, Object> perform) {
@@ -238,7 +239,8 @@ final class Operations {
                 : (ClientSession) test.get(id.asString().getValue(), "session").object();
         Object object = on.object();
         for (String option : List.of("readConcern", "readPreference", "writeConcern", "timeoutMS")) {
-            boolean own = on.kind().equals("session") || name.equals("database.runCommand") && !option.equals("timeoutMS");
+            boolean own = on.kind().equals("session")
+                    || name.equals("database.runCommand") && !option.equals("timeoutMS");
             if (arguments.containsKey(option) && !own) {
                 object = Options.set(object, option, arguments.remove(option));
             }
@@ -322,7 +324,8 @@ final class Operations {
             Options.refuseOthers("model", index, "name", "definition", "type");
             String name = index.get("name") instanceof BsonString text ? text.getValue() : null;
             SearchIndexType type = !(index.get("type") instanceof BsonString text) ? null
-                    : text.getValue().equals("vectorSearch") ? SearchIndexType.vectorSearch() : SearchIndexType.search();
+                    : text.getValue().equals("vectorSearch") ? SearchIndexType.vectorSearch()
+                    : SearchIndexType.search();
             models.add(new SearchIndexModel(name, index.getDocument("definition"), type));
         }
         return (List<?>) c.call(c.object, "createSearchIndexes", models);
