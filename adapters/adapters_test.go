@@ -25,7 +25,7 @@ var adapters = []struct {
 		node, environment := testkit.Node(t)
 		return process.Options{Command: []string{node, "node/adapter.js"}, Environment: environment}
 	}},
-	{"java", func(t *testing.T) []string { return testkit.Java(t) }},
+	{"java", func(t *testing.T) process.Options { return process.Options{Command: testkit.Java(t)} }},
 }
 
 func start(t *testing.T, options process.Options) *process.Engine {
