@@ -133,8 +133,10 @@ final class Entities {
                 .applyToClusterSettings(cluster -> cluster.addClusterListener(log))
                 .applyToServerSettings(server -> server.addServerListener(log).addServerMonitorListener(log)
                         .minHeartbeatFrequency(50, TimeUnit.MILLISECONDS));
-        if (options.get("minHeartbeatFrequencyMS") instanceof BsonNumber min) { // utr asks for short heartbeats
-            settings.applyToServerSettings(server -> server.heartbeatFrequency(min.longValue(), TimeUnit.MILLISECONDS));
+        // After an error that says that a server shuts down, the driver checks it again only at the next heartbeat.
+        long heartbeat = options.get("minHeartbeatFrequencyMS") instanceof BsonNumber min ? min.longValue() : 500;
+        if (!text.toString().toLowerCase().contains("heartbeatfrequencyms=") || heartbeat < 500) {
+            settings.applyToServerSettings(server -> server.heartbeatFrequency(heartbeat, TimeUnit.MILLISECONDS));
         }
         if (options.get("serverApi") instanceof BsonDocument api) {
             ServerApiVersion version = ServerApiVersion.findByValue(Adapter.text(api, "version"));
