@@ -76,7 +76,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D6", Engines: by(goDriver, pyMongo), Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
+			ID: "D6", Engines: by(goDriver, pyMongo), Title: "may send a second attempt to the mongos that failed the first",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -109,9 +109,7 @@ func Deviations() []Deviation {
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
-				return s.timed() && (longer(l, r) || s.Operation == "bulkWriteAnyhow") && s.has(func(f Fault) bool {
-					return f.Close || f.LoseReply || slices.Contains(stateChangeCodes, f.Code) || slices.Contains(stateChangeCodes, f.WriteConcernError)
-				})
+				return s.timed() && (longer(l, r) || s.Operation == "bulkWriteAnyhow") && s.has(Fault.unsettles)
 			},
 		},
 		{
@@ -336,10 +334,30 @@ func Deviations() []Deviation {
 				return longer(l, r) && strings.Contains(l[len(r)], "Transaction on admin") && s.has(func(f Fault) bool { return f.labelled("RetryableError") })
 			},
 		},
+		{
+			ID: "D33", Title: "sends the next attempt to the mongos that failed the one before, while it knows no other: one that an earlier fault has made Unknown",
+			Section: "Retryable Reads and Retryable Writes, Sharded clusters: a deprioritized server is selected if there is no other", Permitted: true,
+			schedule: func(s Schedule, d []Difference) bool {
+				unknown := 0
+				for _, f := range s.Faults {
+					if f.unsettles() {
+						unknown++
+					}
+				}
+				return s.Topology == "sharded" && unknown > 1 && each(d, func(one Difference) bool {
+					return one.Aspect == "events" && withoutPlaces(one.Left) == withoutPlaces(one.Right)
+				})
+			},
+		},
 	}
 }
 
 func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
+
+// unsettles reports whether the fault makes the server Unknown to the client.
+func (f Fault) unsettles() bool {
+	return f.Close || f.LoseReply || slices.Contains(stateChangeCodes, f.Code) || slices.Contains(stateChangeCodes, f.WriteConcernError)
+}
 
 func (s Schedule) timed() bool { return s.Options["timeoutMS"] != nil }
 
@@ -385,6 +403,11 @@ func each(d []Difference, holds func(Difference) bool) bool {
 // withoutCounts removes the numbers of statements.
 func withoutCounts(lines string) string {
 	return regexp.MustCompile(`, \d+ statements?`).ReplaceAllString(lines, "")
+}
+
+// withoutPlaces removes which servers attempts went to.
+func withoutPlaces(lines string) string {
+	return strings.NewReplacer(" at another server", "", " at the same server", "").Replace(lines)
 }
 
 // withoutClearing removes the lines about cleared pools.

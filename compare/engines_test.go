@@ -41,7 +41,8 @@ func (s Side) of(t testing.TB, suite *specs.Suite) *result.Verdict {
 
 var all = []string{"replicaset", "sharded", "load-balanced", "single"}
 
-// Two sides with the same engine show the same, whatever happens.
+// Two sides with the same engine show the same, whatever happens, but for what chance
+// explains in any engine.
 // soak/compare runs more schedules.
 func TestSameEngine(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "")
@@ -50,7 +51,7 @@ func TestSameEngine(t *testing.T) {
 	for _, f := range append(g.Findings, g.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
-	if c := g.Counts; c != (Counts{Same: 20}) {
+	if c := g.Counts; c[Same]+c[Explained] != 20 {
 		t.Errorf("%s", c)
 	}
 	// A problem of a run is an error, whichever side has it.

@@ -36,8 +36,8 @@ func side(t *testing.T, policy string) compare.Side {
 	return compare.Side{Name: "reference " + policy, Config: runner.Config{Engine: e, Source: source}}
 }
 
-// Two sides with the same engine show the same, whatever happens, and every
-// schedule is a valid suite.
+// Two sides with the same engine show the same, whatever happens, but for what chance
+// explains in any engine, and every schedule is a valid suite.
 func TestSameEngine(t *testing.T) {
 	const n = 3000
 	seed := int64(testkit.Seed(t) >> 1)
@@ -49,7 +49,7 @@ func TestSameEngine(t *testing.T) {
 	for _, f := range append(found.Findings, found.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
-	if c := found.Counts; c[compare.Same] != n {
+	if c := found.Counts; c[compare.Same]+c[compare.Explained] != n || c[compare.Explained] > n/100 {
 		t.Errorf("%s: %v", c, found.Explained)
 	}
 }
