@@ -2,6 +2,7 @@ import com.mongodb.MongoDriverInformation;
 import com.mongodb.MongoNamespace;
 import com.mongodb.ReadPreference;
 import com.mongodb.TransactionOptions;
+import com.mongodb.client.AggregateIterable;
 import com.mongodb.client.ChangeStreamIterable;
 import com.mongodb.client.ClientSession;
 import com.mongodb.client.MapReduceIterable;
@@ -144,7 +145,7 @@ final class Operations {
         row("client.$configureFailPoint", c -> Entities.hidden((MongoClient) c.object,
                 c.take("command").asDocument()));
 
-        row("database.aggregate", "aggregate pipeline *", null);
+        row("database.aggregate", c -> aggregate(c, BsonDocument.class));
         row("database.createChangeStream", "watch pipeline *", null);
         row("database.createCollection", Operations::createCollection);
         row("database.dropCollection", c -> c.call(database(c).getCollection(c.text("collection")), "drop",
@@ -154,7 +155,7 @@ final class Operations {
         row("database.modifyCollection", c -> command(c, new BsonDocument("collMod", c.take("collection"))));
         row("database.runCommand", Operations::runCommand);
 
-        row("collection.aggregate", "aggregate pipeline", null);
+        row("collection.aggregate", c -> aggregate(c));
         row("collection.bulkWrite", Operations::bulkWrite);
         row("collection.countDocuments", "countDocuments filter", CountOptions.class);
         row("collection.createChangeStream", "watch pipeline *", null);
@@ -225,6 +226,20 @@ final class Operations {
 
     private static ClientSession session(Call c) {
         return (ClientSession) c.object;
+    }
+
+    /** An aggregate, which is performed at once if it writes: iterating would read the collection as well. */
+    private static Object aggregate(Call c, Object... type) {
+        BsonArray pipeline = c.take("pipeline").asArray();
+        List<Object> arguments = new ArrayList<>(List.of(pipeline));
+        arguments.addAll(List.of(type));
+        AggregateIterable<?> found = (AggregateIterable<?>) c.options(c.call(c.object, "aggregate", arguments.toArray()));
+        BsonDocument last = pipeline.isEmpty() ? new BsonDocument() : pipeline.get(pipeline.size() - 1).asDocument();
+        if (last.containsKey("$out") || last.containsKey("$merge")) {
+            found.toCollection();
+            return List.of();
+        }
+        return found;
     }
 
     static Object perform(Entities test, BsonDocument operation, Supplier<Object> callback) {
