@@ -12,8 +12,9 @@ import (
 // mapReduce maps the documents of a collection and reduces what they emit. It gives the results inline.
 func mapReduce(s *scope, a *args) action {
 	a.readConcern(s.d)
-	a.only(" map reduce out query ")
+	a.only(" map reduce out query verbose ") // drivers may send verbose, which has no effect
 	a.document("query")
+	a.flag("verbose")
 	if s.d.opts.NoScripting {
 		a.failf(16149, "cannot run map reduce without the js engine")
 	}
