@@ -55,10 +55,10 @@ func TestBehaviours(t *testing.T) {
 // skipped, and the rest passes but for the known failures of its driver. What passes
 // fails when an expectation is changed.
 func TestSuites(t *testing.T) {
+	suites := bench.Share(t, 100)
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			suites := bench.Share(t, 40)
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
