@@ -24,7 +24,7 @@ func (c count) byNumber() []string {
 // driver is what the page says of an engine.
 type driver struct {
 	name     string
-	version  string // that was tested, "" if no reason says it
+	version  string                           // that was tested, "" if no reason says it
 	statuses map[string]map[result.Status]int // by group of suites
 	lacks    count                            // tests by what the engine does not support
 	differs  count                            // tests by what the driver does differently
