@@ -61,6 +61,7 @@ func TestSuites(t *testing.T) {
 			t.Parallel()
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
+			b.Config.Jobs = 1 // a process each: they take longer to start than to run a few tests
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
 			verdicts := b.Everywhere(t, suites)
 			bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipCapability)
