@@ -82,9 +82,7 @@ func Deviations() []Deviation {
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
-				return s.Topology == "sharded" && (elsewhere(l) != elsewhere(r) || each(d, func(one Difference) bool {
-					return one.Aspect == "events" && withoutPlaces(one.Left) == withoutPlaces(one.Right)
-				}))
+				return s.Topology == "sharded" && (elsewhere(l) != elsewhere(r) || sameEvents(d, withoutPlaces))
 			},
 		},
 		{
@@ -210,10 +208,7 @@ func Deviations() []Deviation {
 			ID: "D19", Engines: by(goDriver), Title: "sends the recovery token of an earlier transaction with the abort of one that has none yet",
 			Section: "Transactions, Recovery Token: starting a transaction clears it",
 			schedule: func(_ Schedule, d []Difference) bool {
-				return each(d, func(one Difference) bool {
-					return one.Aspect == "events" && one.Left != one.Right &&
-						strings.ReplaceAll(one.Left, ", recovery token", "") == strings.ReplaceAll(one.Right, ", recovery token", "")
-				})
+				return sameEvents(d, without(", recovery token"))
 			},
 		},
 		{
@@ -269,19 +264,14 @@ func Deviations() []Deviation {
 			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without asking for majority, although another error came before",
 			Section: "Transactions, Interaction with Client Backpressure",
 			schedule: func(_ Schedule, d []Difference) bool {
-				const majority = `, w "majority"`
-				return each(d, func(one Difference) bool {
-					return one.Aspect == "events" && one.Left != one.Right && strings.ReplaceAll(one.Left, majority, "") == strings.ReplaceAll(one.Right, majority, "")
-				})
+				return sameEvents(d, without(`, w "majority"`))
 			},
 		},
 		{
 			ID: "D26", Engines: by(pyMongo, java), Title: "keeps its connections after a write concern error that says that the server is not writable",
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering",
 			schedule: func(s Schedule, d []Difference) bool {
-				return s.has(func(f Fault) bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }) && each(d, func(one Difference) bool {
-					return one.Aspect == "events" && withoutClearing(one.Left) == withoutClearing(one.Right)
-				})
+				return s.has(func(f Fault) bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }) && sameEvents(d, without(cleared))
 			},
 		},
 		{
@@ -308,9 +298,7 @@ func Deviations() []Deviation {
 			ID: "D29", Engines: by(nodeJS), Title: "behind a load balancer, clears the pool twice for one network error, or not at all",
 			Section: "Server Discovery and Monitoring, Network error when reading or writing",
 			schedule: func(s Schedule, d []Difference) bool {
-				return s.Topology == "load-balanced" && each(d, func(one Difference) bool {
-					return one.Aspect == "events" && withoutClearing(one.Left) == withoutClearing(one.Right)
-				})
+				return s.Topology == "load-balanced" && sameEvents(d, without(cleared))
 			},
 		},
 		{
@@ -339,8 +327,8 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D33", Title: "sends the next attempt to the mongos that failed the one before, while it knows no other: one that an earlier fault has made Unknown",
-			Section: "Retryable Reads and Retryable Writes, Sharded clusters: a deprioritized server is selected if there is no other", Permitted: true,
+			ID: "D33", Title: "sends the next attempt to the mongos that has just failed, because an earlier fault has made the other one Unknown",
+			Section: "Retryable Reads and Retryable Writes, Sharded clusters: if all servers are deprioritized, one of them is selected", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				unknown := 0
 				for _, f := range s.Faults {
@@ -348,9 +336,7 @@ func Deviations() []Deviation {
 						unknown++
 					}
 				}
-				return s.Topology == "sharded" && unknown > 1 && each(d, func(one Difference) bool {
-					return one.Aspect == "events" && withoutPlaces(one.Left) == withoutPlaces(one.Right)
-				})
+				return s.Topology == "sharded" && unknown > 1 && sameEvents(d, withoutPlaces)
 			},
 		},
 	}
@@ -409,13 +395,25 @@ func withoutCounts(lines string) string {
 	return regexp.MustCompile(`, \d+ statements?`).ReplaceAllString(lines, "")
 }
 
+// sameEvents reports whether nothing but events differs, and only in what a function removes.
+func sameEvents(d []Difference, removes func(lines string) string) bool {
+	return each(d, func(one Difference) bool {
+		return one.Aspect == "events" && one.Left != one.Right && removes(one.Left) == removes(one.Right)
+	})
+}
+
+// without makes a function that removes a text.
+func without(text string) func(string) string {
+	return func(lines string) string { return strings.ReplaceAll(lines, text, "") }
+}
+
+// cleared is the line about a cleared pool.
+const cleared = "\n  pool cleared"
+
 // withoutPlaces removes which servers attempts went to.
 func withoutPlaces(lines string) string {
 	return strings.NewReplacer(" at another server", "", " at the same server", "").Replace(lines)
 }
-
-// withoutClearing removes the lines about cleared pools.
-func withoutClearing(lines string) string { return strings.ReplaceAll(lines, "\n  pool cleared", "") }
 
 // only reports whether all differences have one aspect.
 func only(d []Difference, aspect string) bool {

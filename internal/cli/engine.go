@@ -78,8 +78,8 @@ func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]co
 	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
 }
 
-// engineAndSuites opens the engine that the first argument names; the others are left
-// as paths, of the built-in suites if there are none.
+// engineAndSuites opens the engine that the first argument names. The other arguments
+// remain as paths; without any, the paths are those of the built-in suites.
 func (c *call) engineAndSuites() (engine.Engine, error) {
 	named, err := c.engineNamed(c.paths[0])
 	if err != nil {
