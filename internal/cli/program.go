@@ -115,7 +115,12 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 			return err
 		}
 		c.paths = paths
-		return act(command.Context(), c)
+		ctx := command.Context()
+		err := act(ctx, c)
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			return errInterrupted
+		}
+		return err
 	}
 	return command
 }
@@ -249,5 +254,5 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	}
 }
 
-// errInterrupted ends a command that has not started its work.
+// errInterrupted ends a command that has nothing to report yet.
 var errInterrupted = errors.New("interrupted")
