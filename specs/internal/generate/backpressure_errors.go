@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// patient are options with which a client that backs off after every error
-// runs out of time, but for one run in fifty, and one that does so after
-// overload errors alone has time to spare.
-const patient = "maxAdaptiveRetries: 8, timeoutMS: 3000"
+// patient are options with which a client that backs off after every error of 11
+// runs out of time, but for one run in 300, and one that does so after overload
+// errors alone has time to spare.
+const patient = "maxAdaptiveRetries: 11, timeoutMS: 10000"
 
 // overloadSequences are attempts that fail in different ways.
 func overloadSequences() *File {
@@ -40,7 +40,7 @@ func overloadSequences() *File {
 		Story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
 			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
 		Story{Says: "backs off after the overload error alone (B6)", By: "patient",
-			Each: append([]string{over}, slices.Repeat([]string{other}, 7)...), Attempts: 9})
+			Each: append([]string{over}, slices.Repeat([]string{other}, 10)...), Attempts: 12})
 	// Retryable by client backpressure alone.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
 		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
@@ -138,9 +138,9 @@ func mixed() *File {
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
 		o := named(title) // whose error of the storage engine is one of the command
-		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 9,
+		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 12,
 			Points: []string{FailPoint(o.Command, Times(1), overload),
-				SetFailPoint(TransactionalWrite, Times(7), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
+				SetFailPoint(TransactionalWrite, Times(10), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
 	}
 	return f
 }
