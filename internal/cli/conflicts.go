@@ -28,6 +28,8 @@ var needs = []struct{ flag, other string }{
 	{"seed", "generate"},
 	{"write", "generate"},
 	{"limit", "generate"},
+	{"read-preference", "select"},
+	{"deprioritized", "select"},
 }
 
 // excludes are the flags that contradict others.
@@ -45,6 +47,7 @@ var excludes = []struct {
 	{"tls", []string{onURI}, "the connection string decides"},
 	{"tls", []string{"cluster"}, "the clusters have their own"},
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
+	{"select", []string{"try", "list", "policy"}, "it is about the selection of one server"},
 }
 
 // target gives what the command line of a run says to run on. A flag comes before the

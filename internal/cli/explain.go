@@ -31,13 +31,18 @@ prints what the retry core decides and by which rules. An attempt ends in one of
     CODE[,LABEL...]       a server error with that code, such as 91, and labels
     handshake[,CODE]      a failed handshake, by network error or with that code
     pool-cleared          no connection, because the pool was cleared
-    selection             no server could be selected`,
+    selection             no server could be selected
+
+With --select, explains server selection: a YAML file in the form of the tests of Server
+Selection describes the topology, and utr prints which servers remain after each step.`,
 		Example: `# all rules of the current policy
 utr explain
 # two rules
 utr explain R11 R40
 # a find whose first attempt fails with a network error
 utr explain --operation find --topology sharded --try network --try ok
+# where a read goes
+utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
 # the policies
 utr explain --list`,
 		ValidArgsFunction: completes(func() (ids []string) {
@@ -57,7 +62,13 @@ utr explain --list`,
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set, and has not expired")
 		list(f, &e.story, "try", "END", "how the next attempt ends", ending)
-		return func(_ context.Context, c *call) error { return e.act(c) }
+		e.selection.declare(f)
+		return func(_ context.Context, c *call) error {
+			if e.selection.file != "" {
+				return e.explainSelection(c, f.Changed("operation"))
+			}
+			return e.act(c)
+		}
 	})
 }
 
@@ -74,6 +85,26 @@ type explanation struct {
 	list, noRetry, retryWrites  bool
 	settings                    retry.Settings
 	story                       []retry.Input
+	selection                   selectionFlags
+}
+
+func (e *explanation) explainSelection(c *call, named bool) error {
+	if len(c.paths) > 0 {
+		return usage("--select cannot be used with rules")
+	}
+	var operation *retry.Operation
+	if named {
+		o, err := operationNamed(e.operation)
+		if err != nil {
+			return err
+		}
+		operation = &o
+	}
+	text, err := e.selection.explain(operation)
+	if err != nil {
+		return err
+	}
+	return c.print(text)
 }
 
 func (e *explanation) act(c *call) error {
@@ -159,7 +190,7 @@ func ending(text string) (in retry.Input, err error) {
 // attempt goes to the first one that is not deprioritized, as selection would.
 func (e *explanation) play(policy *retry.Policy) (string, error) {
 	inputs, settings, err := e.story, e.settings, error(nil)
-	if settings.Operation, err = named(e.operation); err != nil {
+	if settings.Operation, err = operationNamed(e.operation); err != nil {
 		return "", err
 	}
 	settings.RetryReads = !e.noRetry
@@ -205,9 +236,9 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 	}
 }
 
-// named returns an operation of the table. The core treats any other name as a
+// operationNamed returns an operation of the table. The core treats any other name as a
 // generic command; a misspelt name is an error here.
-func named(name string) (retry.Operation, error) {
+func operationNamed(name string) (retry.Operation, error) {
 	var names []string
 	for _, o := range retry.Operations() {
 		names = append(names, o.Name)

@@ -7,45 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"gopkg.in/yaml.v3"
 )
 
-type officialServer struct {
-	Address, Type string
-	AvgRTT        float64 `yaml:"avg_rtt_ms"`
-	Tags          tags
-	Update        int64 `yaml:"lastUpdateTime"`
-	LastWrite     struct {
-		Date struct {
-			Long string `yaml:"$numberLong"`
-		} `yaml:"lastWriteDate"`
-	} `yaml:"lastWrite"`
-}
-
+// official is what the test files expect. ParseCase reads the rest.
 type official struct {
-	HeartbeatMS int `yaml:"heartbeatFrequencyMS"`
-	Topology    struct {
-		Type    string
-		Servers []officialServer
-	} `yaml:"topology_description"`
-	Operation  string
-	Preference struct {
-		Mode         string
-		TagSets      []tags `yaml:"tag_sets"`
-		MaxStaleness *int64 `yaml:"maxStalenessSeconds"`
-	} `yaml:"read_preference"`
-	Deprioritized []officialServer `yaml:"deprioritized_servers"`
-	Suitable      []officialServer `yaml:"suitable_servers"`
-	Window        []officialServer `yaml:"in_latency_window"`
-	Error         bool
-	Mocked        []struct {
+	Suitable []struct{ Address string } `yaml:"suitable_servers"`
+	Window   []struct{ Address string } `yaml:"in_latency_window"`
+	Error    bool
+	Mocked   []struct {
 		Address string
 		Count   int `yaml:"operation_count"`
 	} `yaml:"mocked_topology_state"`
@@ -56,12 +30,11 @@ type official struct {
 	}
 }
 
-func serversOf(official []officialServer) (out []selection.Server) {
-	for _, s := range official {
-		write, _ := strconv.ParseInt(s.LastWrite.Date.Long, 10, 64)
-		out = append(out, selection.Server{Address: s.Address, Type: selection.ServerType(s.Type), Tags: s.Tags,
-			RTT: time.Duration(s.AvgRTT * float64(time.Millisecond)), LastWrite: time.UnixMilli(write), LastUpdate: time.UnixMilli(s.Update)})
+func expected(servers []struct{ Address string }) (out []string) {
+	for _, s := range servers {
+		out = append(out, s.Address)
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -94,37 +67,28 @@ func testOfficial(t *testing.T, path string) {
 	testkit.Check(t, err)
 	var f official
 	testkit.Check(t, yaml.Unmarshal(text, &f))
-	topology, o := selection.Topology{Type: selection.TopologyType(f.Topology.Type), Servers: serversOf(f.Topology.Servers)}, defaults
-	if f.HeartbeatMS != 0 {
-		o.HeartbeatFrequency = ms(f.HeartbeatMS)
-	}
-	if f.Operation == "write" {
-		o.Operation = selection.Write
-	}
+	c, err := selection.ParseCase(text)
+	testkit.Check(t, err)
 	if f.Iterations > 0 {
-		frequencies(t, f, topology, o)
+		frequencies(t, f, c)
 		return
 	}
-	p := selection.Preference{TagSets: f.Preference.TagSets, MaxStalenessSeconds: f.Preference.MaxStaleness}
-	if m := f.Preference.Mode; m != "" {
-		p.Mode = selection.Mode(strings.ToLower(m[:1]) + m[1:])
-	}
-	suitable, err := selection.Suitable(topology, p, addresses(serversOf(f.Deprioritized)), o)
+	suitable, err := selection.Suitable(c.Topology, c.Preference, c.Deprioritized, c.Options)
 	if (err != nil) != f.Error {
 		t.Fatalf("error %v, want one: %t", err, f.Error)
 	}
-	testkit.Equal(t, "suitable", sorted(suitable), sorted(serversOf(f.Suitable)))
-	testkit.Equal(t, "in the window", sorted(selection.InWindow(suitable, o.LocalThreshold)), sorted(serversOf(f.Window)))
+	testkit.Equal(t, "suitable", sorted(suitable), expected(f.Suitable))
+	testkit.Equal(t, "in the window", sorted(selection.InWindow(suitable, c.Options.LocalThreshold)), expected(f.Window))
 }
 
 // frequencies is the test of choosing within the latency window.
-func frequencies(t *testing.T, f official, topology selection.Topology, o selection.Options) {
+func frequencies(t *testing.T, f official, c selection.Case) {
 	r, load, seen := rand.New(rand.NewPCG(1, 2)), map[string]int{}, map[string]int{}
 	for _, m := range f.Mocked {
 		load[m.Address] = m.Count
 	}
 	for range f.Iterations {
-		servers, err := selection.Select(topology, mode(nearest), nil, o)
+		servers, err := selection.Select(c.Topology, mode(nearest), nil, c.Options)
 		testkit.Check(t, err)
 		seen[selection.Pick(servers, func(a string) int { return load[a] }, r.IntN).Address]++
 	}

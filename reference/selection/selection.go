@@ -2,6 +2,7 @@ package selection
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -27,11 +28,25 @@ type Options struct {
 // error: the caller waits for the topology to change. An error says that the
 // preference is not valid, so that waiting would not help.
 func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
-	suitable, err := Suitable(t, p, deprioritized, o)
-	if err != nil {
-		return nil, err
-	}
-	return InWindow(suitable, o.LocalThreshold), nil
+	return selector{topology: t, preference: p, options: o}.all(deprioritized)
+}
+
+// Step is what one rule of a selection leaves.
+type Step struct {
+	// Rule says which servers remain.
+	Rule string
+	// Servers are those, in the order of the topology.
+	Servers []Server
+}
+
+// Explain gives the steps of Select: the last one leaves what Select gives. If no server
+// that is not deprioritized is suitable, the steps begin again with all servers.
+func Explain(t Topology, p Preference, deprioritized []string, o Options) ([]Step, error) {
+	var steps []Step
+	_, err := selector{topology: t, preference: p, options: o, step: func(rule string, left []Server) {
+		steps = append(steps, Step{rule, left})
+	}}.all(deprioritized)
+	return steps, err
 }
 
 // Suitable gives the suitable servers before the latency window is applied
@@ -39,23 +54,7 @@ func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Serv
 // 3). The preference of a write is ignored. Deprioritized servers are used if no
 // other is suitable.
 func Suitable(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
-	if o.Operation == Write {
-		p = Preference{}
-	}
-	if err := p.Validate(); err != nil {
-		return nil, err
-	}
-	if err := p.validateStaleness(t.Type, o.HeartbeatFrequency); err != nil {
-		return nil, err
-	}
-
-	s := selector{topology: t, preference: p, options: o}
-	preferred := keep(t.Servers, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
-	found := s.suitable(preferred)
-	if len(found) == 0 && len(preferred) < len(t.Servers) {
-		found = s.suitable(t.Servers)
-	}
-	return found, nil
+	return selector{topology: t, preference: p, options: o}.usable(deprioritized)
 }
 
 // InWindow keeps the servers whose average round trip time is at most
@@ -94,46 +93,87 @@ type selector struct {
 	topology   Topology
 	preference Preference
 	options    Options
+	// step, if it is not nil, is called with what each rule leaves.
+	step func(rule string, left []Server)
+}
+
+// leaves reports what a rule leaves.
+func (s selector) leaves(left []Server, rule string, args ...any) []Server {
+	if s.step != nil {
+		s.step(fmt.Sprintf(rule, args...), left)
+	}
+	return left
+}
+
+func (s selector) all(deprioritized []string) ([]Server, error) {
+	found, err := s.usable(deprioritized)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return s.leaves(InWindow(found, s.options.LocalThreshold), "at most localThresholdMS %d farther than the nearest of them",
+		s.options.LocalThreshold.Milliseconds()), nil
+}
+
+func (s selector) usable(deprioritized []string) ([]Server, error) {
+	if s.options.Operation == Write {
+		s.preference = Preference{}
+	}
+	if err := s.preference.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.preference.validateStaleness(s.topology.Type, s.options.HeartbeatFrequency); err != nil {
+		return nil, err
+	}
+	all := s.topology.Servers
+	preferred := keep(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
+	if len(preferred) == len(all) {
+		return s.suitable(all), nil
+	}
+	if found := s.suitable(s.leaves(preferred, "not deprioritized")); len(found) > 0 {
+		return found, nil
+	}
+	return s.suitable(s.leaves(all, "all, because no other is suitable")), nil
 }
 
 // suitable applies the rules of the topology type.
 func (s selector) suitable(servers []Server) []Server {
 	switch s.topology.Type {
 	case Single:
-		return keep(servers, Server.Available)
+		return s.leaves(keep(servers, Server.Available), "available, whatever its type")
 	case LoadBalanced:
-		return keep(servers, ofType(LoadBalancer))
+		return s.leaves(keep(servers, ofType(LoadBalancer)), "the load balancer")
 	case Sharded:
-		return keep(servers, ofType(Mongos))
+		return s.leaves(keep(servers, ofType(Mongos)), "mongoses")
 	case ReplicaSetWithPrimary, ReplicaSetNoPrimary:
 		return s.members(servers)
 	default: // Unknown
-		return nil
+		return s.leaves(nil, "none, because the topology is not known")
 	}
 }
 
 // members applies the modes. The two that prefer are one mode first and
 // another as the fallback; tags and staleness never touch the primary there.
 func (s selector) members(servers []Server) []Server {
-	primaries := keep(servers, ofType(RSPrimary))
-	secondaries := func() []Server { return s.eligible(keep(servers, ofType(RSSecondary))) }
+	primaries := func() []Server { return s.leaves(keep(servers, ofType(RSPrimary)), "the primary") }
+	secondaries := func() []Server { return s.eligible(s.leaves(keep(servers, ofType(RSSecondary)), "secondaries")) }
 	switch s.preference.mode() {
 	case Primary:
-		return primaries
+		return primaries()
 	case Secondary:
 		return secondaries()
 	case PrimaryPreferred:
-		if len(primaries) > 0 {
-			return primaries
+		if found := primaries(); len(found) > 0 {
+			return found
 		}
 		return secondaries()
 	case SecondaryPreferred:
 		if found := secondaries(); len(found) > 0 {
 			return found
 		}
-		return primaries
+		return primaries()
 	default: // Nearest
-		return s.eligible(keep(servers, func(v Server) bool { return v.Type == RSPrimary || v.Type == RSSecondary }))
+		return s.eligible(s.leaves(keep(servers, func(v Server) bool { return v.Type == RSPrimary || v.Type == RSSecondary }),
+			"the primary and secondaries"))
 	}
 }
 
@@ -148,7 +188,8 @@ func (s selector) fresh(candidates []Server) []Server {
 	if !ok {
 		return candidates
 	}
-	return keep(candidates, func(v Server) bool { return s.staleness(v) <= most })
+	return s.leaves(keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
+		"at most maxStalenessSeconds %d stale, the primary never", most/time.Second)
 }
 
 // staleness estimates how far a server lags (Max Staleness, "Client"). It can
@@ -176,8 +217,9 @@ func (s selector) tagged(candidates []Server) []Server {
 	if len(s.preference.TagSets) == 0 {
 		return candidates
 	}
-	for _, set := range s.preference.TagSets {
-		if found := keep(candidates, func(v Server) bool { return hasTags(v.Tags, set) }); len(found) > 0 {
+	for i, set := range s.preference.TagSets {
+		found := s.leaves(keep(candidates, func(v Server) bool { return hasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		if len(found) > 0 {
 			return found
 		}
 	}

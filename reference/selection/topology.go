@@ -23,6 +23,8 @@ const (
 	LoadBalanced          TopologyType = "LoadBalanced"
 )
 
+var topologyTypes = []TopologyType{Unknown, Single, ReplicaSetNoPrimary, ReplicaSetWithPrimary, Sharded, LoadBalanced}
+
 // ServerType is a server type of Server Discovery and Monitoring.
 type ServerType string
 
@@ -39,6 +41,9 @@ const (
 	RSGhost         ServerType = "RSGhost"
 	LoadBalancer    ServerType = "LoadBalancer"
 )
+
+var serverTypes = []ServerType{UnknownServer, PossiblePrimary, Standalone, Mongos, RSPrimary, RSSecondary, RSArbiter, RSOther,
+	RSGhost, LoadBalancer}
 
 // Topology is what a client believes of a deployment at one moment.
 type Topology struct {

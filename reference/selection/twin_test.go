@@ -152,6 +152,13 @@ func TestTwin(t *testing.T) {
 			t.Fatalf("seed %d: %+v %+v without %v (-twin +Suitable)\n%s", seed, topology, preference, deprioritized, diff)
 		}
 		window := selection.InWindow(got, options.LocalThreshold)
+		steps, err := selection.Explain(topology, preference, deprioritized, options)
+		if err != nil || len(steps) == 0 {
+			t.Fatalf("seed %d: %d steps, %v", seed, len(steps), err)
+		}
+		if diff := cmp.Diff(addresses(window), addresses(steps[len(steps)-1].Servers)); diff != "" {
+			t.Fatalf("seed %d: %+v: the last step leaves others (-Select +Explain)\n%s", seed, steps, diff)
+		}
 		for _, s := range got {
 			inside := !slices.ContainsFunc(got, func(o selection.Server) bool { return s.RTT > o.RTT+options.LocalThreshold })
 			if inside != slices.ContainsFunc(window, func(o selection.Server) bool { return o.Address == s.Address }) {

@@ -1,0 +1,154 @@
+package selection
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Case is one selection, described in a file.
+type Case struct {
+	Topology      Topology
+	Preference    Preference
+	Deprioritized []string // addresses
+	Options       Options
+}
+
+// caseFile is the form of a case, which is that of the test files of Server Selection and
+// Max Staleness. What these expect is not read here.
+type caseFile struct {
+	HeartbeatMS int64 `yaml:"heartbeatFrequencyMS"`
+	Topology    struct {
+		Type    string       `yaml:"type"`
+		Servers []caseServer `yaml:"servers"`
+	} `yaml:"topology_description"`
+	Operation     string         `yaml:"operation"`
+	Preference    casePreference `yaml:"read_preference"`
+	Deprioritized []caseServer   `yaml:"deprioritized_servers"`
+
+	Suitable    any `yaml:"suitable_servers"`
+	Window      any `yaml:"in_latency_window"`
+	Error       any `yaml:"error"`
+	Mocked      any `yaml:"mocked_topology_state"`
+	Iterations  any `yaml:"iterations"`
+	Outcome     any `yaml:"outcome"`
+	Description any `yaml:"description"`
+}
+
+type caseServer struct {
+	Address    string            `yaml:"address"`
+	Type       string            `yaml:"type"`
+	RTT        float64           `yaml:"avg_rtt_ms"`
+	Tags       map[string]string `yaml:"tags"`
+	LastUpdate int64             `yaml:"lastUpdateTime"`
+	MaxWire    any               `yaml:"maxWireVersion"`
+	LastWrite  struct {
+		Date struct {
+			Long string `yaml:"$numberLong"`
+		} `yaml:"lastWriteDate"`
+	} `yaml:"lastWrite"`
+}
+
+type casePreference struct {
+	Mode         string              `yaml:"mode"`
+	TagSets      []map[string]string `yaml:"tag_sets"`
+	MaxStaleness *int64              `yaml:"maxStalenessSeconds"`
+}
+
+// ParseCase reads a case: a YAML document as in the test files of Server Selection. Unknown
+// fields, types and modes are errors. Without heartbeatFrequencyMS it is 10 seconds;
+// localThresholdMS is 15.
+func ParseCase(text []byte) (Case, error) {
+	var f caseFile
+	if err := decode(text, &f); err != nil {
+		return Case{}, err
+	}
+	c := Case{Topology: Topology{Type: TopologyType(f.Topology.Type)},
+		Options: Options{LocalThreshold: DefaultLocalThreshold, HeartbeatFrequency: 10 * time.Second}}
+	if f.HeartbeatMS > 0 {
+		c.Options.HeartbeatFrequency = time.Duration(f.HeartbeatMS) * time.Millisecond
+	}
+	if !slices.Contains(topologyTypes, c.Topology.Type) {
+		return c, fmt.Errorf("topology_description.type: %q is not one of %v", f.Topology.Type, topologyTypes)
+	}
+	for i, s := range f.Topology.Servers {
+		server, err := s.server()
+		if err != nil {
+			return c, fmt.Errorf("topology_description.servers[%d]: %w", i, err)
+		}
+		c.Topology.Servers = append(c.Topology.Servers, server)
+	}
+	for _, s := range f.Deprioritized {
+		c.Deprioritized = append(c.Deprioritized, s.Address)
+	}
+	switch f.Operation {
+	case "", "read":
+	case "write":
+		c.Options.Operation = Write
+	default:
+		return c, fmt.Errorf("operation: %q is not one of read, write", f.Operation)
+	}
+	c.Preference = f.Preference.preference()
+	return c, nil
+}
+
+// ParsePreference reads a read preference: a mode, or a document with mode, tag_sets and
+// maxStalenessSeconds, in YAML.
+func ParsePreference(text string) (Preference, error) {
+	var p casePreference
+	if decode([]byte(text), &p.Mode) != nil {
+		p = casePreference{}
+		if err := decode([]byte(text), &p); err != nil {
+			return Preference{}, err
+		}
+	}
+	out := p.preference()
+	return out, out.Validate()
+}
+
+// decode reads one YAML document without unknown fields.
+func decode(text []byte, to any) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	err := d.Decode(to)
+	if errors.Is(err, io.EOF) {
+		return errors.New("the document is empty")
+	}
+	return err
+}
+
+// preference spells the mode with a small letter, which the test files do not.
+func (p casePreference) preference() Preference {
+	mode := []byte(p.Mode)
+	if len(mode) > 0 && mode[0] >= 'A' && mode[0] <= 'Z' {
+		mode[0] += 'a' - 'A'
+	}
+	return Preference{Mode: Mode(mode), TagSets: p.TagSets, MaxStalenessSeconds: p.MaxStaleness}
+}
+
+func (s caseServer) server() (Server, error) {
+	out := Server{Address: s.Address, Type: ServerType(s.Type), Tags: s.Tags, RTT: time.Duration(s.RTT * float64(time.Millisecond)),
+		LastUpdate: time.UnixMilli(s.LastUpdate)}
+	if s.Address == "" {
+		return out, errors.New("address is missing")
+	}
+	if !slices.Contains(serverTypes, out.Type) {
+		return out, fmt.Errorf("type: %q is not one of %v", s.Type, serverTypes)
+	}
+	date := s.LastWrite.Date.Long
+	if date == "" {
+		return out, nil
+	}
+	ms, err := strconv.ParseInt(date, 10, 64)
+	if err != nil {
+		return out, fmt.Errorf("lastWrite.lastWriteDate: %q is not a number", date)
+	}
+	out.LastWrite = time.UnixMilli(ms)
+	return out, nil
+}
