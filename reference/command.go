@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
@@ -168,7 +169,11 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	if cmd.primary {
 		preference = selection.Preference{}
 	}
-	if p, ok := selection.Pass(t.topology, t.kind, preference); ok && (cmd.primary || !cmd.write) {
+	p, ok := selection.Pass(t.topology, t.kind, preference)
+	if c.driver.policy.Pinning != "" {
+		p, ok = pinning.Pass(preference, t.kind == selection.Mongos)
+	}
+	if ok && (cmd.primary || !cmd.write) {
 		add("$readPreference", p.Document())
 	}
 

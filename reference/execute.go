@@ -46,6 +46,9 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	if err := cmd.session.permits(cmd); err != nil {
 		return reply{}, err
 	}
+	if c.pins(ctx, cmd) {
+		return c.readPinned(ctx, cmd, tr)
+	}
 	state := retry.Start(c.driver.policy, c.rules(cmd))
 	errs := map[int]*result.Error{}
 	replies := map[int]reply{} // of attempts that failed with a reply of ok 1

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -140,10 +141,12 @@ type clientSession struct {
 	// deadline is that of withTransaction while its callback runs, zero
 	// without one.
 	deadline time.Time
+	// thread is used under policies with pinning alone.
+	thread pinning.Thread
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
-	return &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone}
+	return &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit)}
 }
 
 // acquired gives the server session, which an implicit session takes as late

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -111,7 +112,7 @@ func (e *explanation) act(c *call) error {
 	var b strings.Builder
 	if e.list {
 		for _, p := range retry.Policies() {
-			fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(p.Rules), strings.Join(p.Sources, ", "))
+			fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(rulesOf(p)), strings.Join(p.Sources, ", "))
 		}
 		return c.print(b.String())
 	}
@@ -129,7 +130,7 @@ func (e *explanation) act(c *call) error {
 		}
 		return c.print(text)
 	}
-	rules := policy.InForce()
+	rules := rulesOf(policy)
 	if len(c.paths) == 0 {
 		fmt.Fprintf(&b, "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
 		for _, constant := range policy.Constants() {
@@ -158,7 +159,17 @@ func picked(policy []retry.Rule, ids []string) (rules []retry.Rule, err error) {
 }
 
 // numbered lists every rule that a decision may name.
-func numbered() []retry.Rule { return slices.Concat(retry.Rules(), retry.TransactionRules()) }
+func numbered() []retry.Rule {
+	return slices.Concat(retry.Rules(), retry.TransactionRules(), pinning.Rules(), pinning.PassingRules())
+}
+
+// rulesOf lists the rules of a policy.
+func rulesOf(p *retry.Policy) []retry.Rule {
+	if p.Pinning == "" {
+		return p.InForce()
+	}
+	return append(p.InForce(), pinning.Named(p.Pinning).InForce()...)
+}
 
 // ending is how an attempt of a story ends. Selection fails before the
 // attempt has a server.

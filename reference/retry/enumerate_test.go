@@ -139,6 +139,9 @@ func want(c config, h []Failure) wanted {
 		eligible = c.op == "insert" && c.retryWrites && !c.txn && c.supports(n) && !last.Handshake &&
 			(last.Kind == Network || last.Kind == Server && slices.Contains(old, last.Code) || text)
 	}
+	if c.policy.Pinning != "" {
+		eligible = false
+	}
 	if pressure && (gate || december) && last.Has(labelOverloaded) && last.Has(labelRetryable) {
 		eligible = true
 	}
@@ -216,6 +219,9 @@ func proves(f Failure) bool {
 func configs() []config {
 	var out []config
 	for _, p := range Policies() {
+		if p.Name == "read-preferences@2012-08" {
+			continue // to this package it is that of 2014
+		}
 		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage",
 			"insert", "commitTransaction", "update of many", "unacknowledged write"} {
 			writes := Lookup(op).Class == Write

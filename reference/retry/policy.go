@@ -43,6 +43,9 @@ type Policy struct {
 	RetargetOption bool
 	// Overload holds the constants of client backpressure, nil without it.
 	Overload *Overload
+	// Pinning names the revision of package pinning that reads follow on replica
+	// sets, as before Server Selection; "" is none.
+	Pinning string
 	// TransactionExponent is added to the number of the attempt to make the
 	// exponent of withTransaction's backoff: 0 since 2026-07-08, -1 before.
 	TransactionExponent int
@@ -97,6 +100,7 @@ func (p *Policy) Constants() []string {
 	say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
 	say(p.RetryWritesOff, "`retryWrites` defaults to false")
+	say(p.Pinning != "", "reads on replica sets follow the rules P1 to P25, and no others")
 	say(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
 	say(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
 	say(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
@@ -229,6 +233,14 @@ func Policies() []*Policy {
 			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: before(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, RetryWritesOff: true,
+		},
+		{
+			Name: "read-preferences@2014-02-14", Sources: []string{"read-preferences@2014-02-14"},
+			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2014-02-14", RetryWritesOff: true,
+		},
+		{
+			Name: "read-preferences@2012-08", Sources: []string{"read-preferences of 2.2, in a note of 2014-02-14"},
+			Rules: rules(shared, transactions, atOnce), Pinning: "read-preferences@2012-08", RetryWritesOff: true,
 		},
 	}
 }

@@ -1,0 +1,114 @@
+package reference
+
+import (
+	"context"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/pinning"
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+)
+
+// pins reports whether a command is a read that package pinning decides on: one of a
+// replica set, under a policy that has it. A client session is the request of a thread;
+// commands of a transaction and of a cursor have their server already.
+func (c *client) pins(ctx context.Context, cmd *command) bool {
+	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.session.inTransaction() || cmd.op.EndsTransaction {
+		return false
+	}
+	c.awaitMembers(ctx)
+	return c.topology.Description().Kind&description.TopologyKindReplicaSet != 0
+}
+
+// newThread is the thread of a session. An implicit session is not in a request.
+func (c *client) newThread(request bool) pinning.Thread {
+	if c.driver.policy.Pinning == "" {
+		return pinning.Thread{}
+	}
+	t := pinning.Thread{Revision: pinning.Named(c.driver.policy.Pinning)}
+	if request {
+		t, _ = pinning.Next(t, pinning.Input{Kind: pinning.StartRequest})
+	}
+	return t
+}
+
+// readPinned performs such a read: it asks package pinning what to do and does it.
+func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
+	preference, s := c.obeyed(cmd), cmd.session
+	see := func(kind pinning.InputKind) pinning.Input {
+		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(), Preference: pinning.Preference{
+			Mode: preference.Mode, TagSets: preference.TagSets, Latency: c.settings.localThreshold}}
+	}
+	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
+	in, operation := see(pinning.Read), c.operation.Add(1)
+	for attempt := 1; ; attempt++ {
+		var d pinning.Decision
+		s.thread, d = pinning.Next(s.thread, in)
+		tr.decisions = append(tr.decisions, result.Decision{Attempt: attempt, Action: d.Action.String(), Rules: d.Rules, Server: d.Member, Reason: d.Text})
+		if d.Refresh {
+			c.checkAgain(c.topology.Description())
+		}
+		switch d.Action {
+		case pinning.Send:
+			srv, err := c.suitable(c.topology.Description(), want{pinned: d.Member, preference: preference})
+			if srv == nil { // it went down meanwhile
+				failed, in = selectionError(false, "member %s is not there any more: %v", d.Member, err), see(pinning.Broken)
+				continue
+			}
+			srv.begun = time.Now()
+			r, f := c.attempt(ctx, srv, cmd, operation, tr)
+			switch {
+			case f == nil:
+				out, failed, in = r, nil, see(pinning.Answered)
+			case f.rules.Kind == retry.Network || f.rules.Kind == retry.PoolCleared:
+				failed, in = f.err, see(pinning.Broken)
+			default:
+				out, failed, in = r, f.err, see(pinning.Refused)
+			}
+		case pinning.ReturnReply:
+			return out, failed
+		default:
+			if d.Text != "" {
+				failed = selectionError(false, "%s", d.Text)
+			}
+			return reply{}, failed
+		}
+	}
+}
+
+// obeyed is the read preference that counts for a command.
+func (c *client) obeyed(cmd *command) selection.Preference {
+	if cmd.op.Name == "runCommand" {
+		if body, err := cmd.build(target{}); err != nil || !pinning.Obeys(body) {
+			return selection.Preference{}
+		}
+	}
+	return cmd.preference
+}
+
+// awaitMembers waits until the client has looked at every member of a replica set once: the
+// clients of then did that when they were opened.
+func (c *client) awaitMembers(ctx context.Context) {
+	looked := func(d description.Topology) bool { return d.Kind != description.Unknown && !undiscovered(d) }
+	if looked(c.topology.Description()) {
+		return
+	}
+	sub, err := c.topology.Subscribe()
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.topology.Unsubscribe(sub) }()
+	ctx, cancel := context.WithTimeout(ctx, c.settings.serverSelectionTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		select {
+		case picture, open := <-sub.Updates:
+			if !open || looked(picture) {
+				return
+			}
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package pinning
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference/selection"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+const stories = "testdata/*.txt"
+
+// TestStories plays the stories in testdata: a line that starts with ">" is what happened,
+// the indented line below is what was decided.
+func TestStories(t *testing.T) {
+	testkit.Retell(t, stories, func(t *testing.T, s testkit.Story) string { return play(t, s.Text, nil) })
+}
+
+// inputs are the words of stories.
+var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "answered": Answered, "refused": Refused,
+	"broken": Broken, "members": Refreshed}
+
+// play tells a story anew, with changed rules if change is not nil. "revision NAME" chooses another one.
+func play(t *testing.T, text string, change func(*Revision)) (told string) {
+	thread := Thread{Revision: Named(Newest)}
+	var members []selection.Server
+	changed := func() {
+		if change != nil {
+			change(&thread.Revision)
+		}
+	}
+	changed()
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, ">") {
+			continue
+		}
+		told += line
+		words := strings.Fields(line)[1:]
+		if words[0] == "revision" {
+			thread.Revision = Named(words[1])
+			changed()
+			continue
+		}
+		in, known := Input{Kind: inputs[words[0]], Members: members}, inputs[words[0]] > 0
+		if !known {
+			t.Fatalf("no such input: %s", words[0])
+		}
+		switch in.Kind {
+		case Read:
+			in.Preference, in.Random = preferred(words[1:])
+		case Broken:
+			_, in.Random = preferred(words)
+		case Refreshed:
+			members = drawn(words[1:])
+			in.Members = members
+		}
+		before := fmt.Sprint(thread, in)
+		after, d := Next(thread, in)
+		if fmt.Sprint(thread, in) != before {
+			t.Errorf("%s: Next changed its arguments", line)
+		}
+		thread = after
+		told += "    " + d.Action.String()
+		if d.Member != "" {
+			told += " to " + d.Member
+		}
+		if d.Text != "" {
+			told += ": " + d.Text
+		}
+		if d.Refresh {
+			told += ", and look at the set again"
+		}
+		if thread.Pinned != "" {
+			told += ", pinned to " + thread.Pinned
+		}
+		told += " (" + strings.Join(d.Rules, " ") + ")\n"
+	}
+	return told
+}
+
+// drawn reads members: address/type/ping/tags.
+func drawn(words []string) (out []selection.Server) {
+	types := map[string]selection.ServerType{"primary": selection.RSPrimary, "secondary": selection.RSSecondary, "down": selection.UnknownServer,
+		"recovering": selection.RSOther, "arbiter": selection.RSArbiter}
+	for _, w := range words {
+		part := append(strings.Split(w, "/"), "", "", "")
+		ping, _ := strconv.Atoi(part[2])
+		out = append(out, selection.Server{Address: part[0], Type: types[part[1]], RTT: time.Duration(ping) * time.Millisecond, Tags: tags(part[3])})
+	}
+	return out
+}
+
+func tags(text string) map[string]string {
+	out := map[string]string{}
+	for _, tag := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '-' }) {
+		name, value, _ := strings.Cut(tag, ":")
+		out[name] = value
+	}
+	return out
+}
+
+// preferred reads a mode, tag sets ("-" is an empty one), latency=MS and random=NUMBER.
+func preferred(words []string) (p Preference, random float64) {
+	p = Preference{Mode: selection.Mode(words[0]), Latency: 15 * time.Millisecond}
+	for _, w := range words[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "latency":
+			n, _ := strconv.Atoi(value)
+			p.Latency = time.Duration(n) * time.Millisecond
+		case "random":
+			random, _ = strconv.ParseFloat(value, 64)
+		default:
+			p.TagSets = append(p.TagSets, tags(w))
+		}
+	}
+	return p, random
+}
+
+// TestEveryRuleHasAStory: without a rule, a story is decided otherwise.
+func TestEveryRuleHasAStory(t *testing.T) {
+	said := func(text string) (out []string) { // without the numbers of the rules
+		for line := range strings.Lines(text) {
+			head, _, _ := strings.Cut(line, " (P")
+			out = append(out, head)
+		}
+		return out
+	}
+	all := testkit.Stories(t, stories)
+	for _, r := range Rules() {
+		without := func(v *Revision) {
+			v.Rules = slices.DeleteFunc(slices.Clone(v.Rules), func(id string) bool { return id == r.ID })
+		}
+		if !slices.ContainsFunc(all, func(s testkit.Story) bool {
+			return !slices.Equal(said(play(t, s.Text, nil)), said(play(t, s.Text, without)))
+		}) {
+			t.Errorf("no story is decided otherwise without %s: %s", r.ID, r.Statement)
+		}
+	}
+}
+
+// A thread without a pin reads from the members that today's selection allows: the modes
+// have not changed.
+func TestAsToday(t *testing.T) {
+	types := []string{"primary", "secondary", "down", "recovering"}
+	sets := []string{"", "dc:ny", "dc:ny,rack:1", "dc:sf"}
+	n := 0
+	for i := range 4 * 4 * 4 * 4 * 4 * 4 {
+		digit := func(at int) int { return i >> (2 * at) & 3 }
+		members := drawn([]string{"a/" + types[digit(0)] + "/5/" + sets[digit(1)], "b/secondary/20/" + sets[digit(2)], "c/" + types[1+digit(3)%3] + "/21/" + sets[digit(4)]})
+		for _, mode := range []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"} {
+			words := []string{mode}
+			if mode != "primary" {
+				words = append(words, [][]string{nil, {"dc:ny"}, {"dc:sf", "dc:ny"}, {"rack:1", "-"}}[digit(5)]...)
+			}
+			p, _ := preferred(words)
+			topology := selection.Topology{Type: selection.ReplicaSetNoPrimary, Servers: members}
+			if primary(members) != "" {
+				topology.Type = selection.ReplicaSetWithPrimary
+			}
+			today, err := selection.Select(topology, selection.Preference{Mode: p.Mode, TagSets: p.TagSets}, nil, selection.Options{LocalThreshold: p.Latency})
+			testkit.Check(t, err)
+			var then []string
+			for k := range 3 {
+				_, d := Next(Thread{Revision: Named(Newest)}, Input{Kind: Read, Preference: p, Members: members, Random: float64(k) / 3})
+				if d.Action == Send && !slices.Contains(then, d.Member) {
+					then = append(then, d.Member)
+				}
+			}
+			slices.Sort(then)
+			var now []string
+			for _, v := range today {
+				now = append(now, v.Address)
+			}
+			if len(now) != 2 { // three numbers may miss one of two members, never one of one or three
+				n++
+				if diff := cmp.Diff(now, then); diff != "" {
+					t.Fatalf("%v of %v (-today +2014)\n%s", words, members, diff)
+				}
+			}
+		}
+	}
+	if n < 5000 {
+		t.Errorf("only %d selections were compared", n)
+	}
+}
+
+func TestPass(t *testing.T) {
+	ny := []map[string]string{{"dc": "ny"}}
+	for _, r := range []struct {
+		reason string
+		asked  selection.Preference
+		mongos bool
+		want   string
+	}{
+		{"primary says nothing", selection.Preference{}, true, "-"},
+		{"nor does it to a member", selection.Preference{Mode: selection.Primary}, false, "-"},
+		{"a mongos is told", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
+		{"with tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true, "secondary [map[dc:ny]]"},
+		{"a member gets the bit alone", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false, "secondaryPreferred []"},
+		{"secondaryPreferred is the bit", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
+		{"with tags it is told", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true, "secondaryPreferred [map[dc:ny]]"},
+	} {
+		p, send := Pass(r.asked, r.mongos)
+		got := "-"
+		if send {
+			got = fmt.Sprint(p.Mode, " ", p.TagSets)
+		}
+		testkit.Equal(t, r.reason, got, r.want)
+	}
+}
+
+func TestObeys(t *testing.T) {
+	for _, r := range []struct {
+		reason, command string
+		want            bool
+	}{
+		{"a query", `{"find": "c"}`, true},
+		{"it is in the list", `{"count": "c"}`, true},
+		{"it is not, though a secondary could run it", `{"ping": 1}`, false},
+		{"nor is a write", `{"insert": "c"}`, false},
+		{"inline mapReduce", `{"mapReduce": "c", "out": {"inline": 1}}`, true},
+		{"mapReduce into a collection", `{"mapReduce": "c", "out": "d"}`, false},
+		{"aggregate", `{"aggregate": "c", "pipeline": [{"$match": {}}]}`, true},
+		{"aggregate with $out", `{"aggregate": "c", "pipeline": [{"$match": {}}, {"$out": "d"}]}`, false},
+		{"nothing", `{}`, false},
+	} {
+		var command bson.D
+		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.command), false, &command))
+		testkit.Equal(t, r.reason, Obeys(command), r.want)
+	}
+}

@@ -1,0 +1,249 @@
+package pinning
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
+)
+
+// The rules in which the revisions differ.
+const (
+	same   = "P13" // a read with the preference that pinned
+	unpins = "P11" // a read with another one
+	old    = "P14" // as before: as long as the member matches
+)
+
+// limit is how many members a read is tried on.
+const limit = 3
+
+// row is a rule that can be applied: to the kinds of input of a set, if when holds.
+type row struct {
+	retry.Rule
+	on   uint // bits of InputKind
+	when func(*step) bool
+	then func(*step)
+}
+
+const (
+	onStart     = 1 << StartRequest
+	onEnd       = 1 << EndRequest
+	onRead      = 1 << Read
+	onAnswered  = 1 << Answered
+	onRefused   = 1 << Refused
+	onBroken    = 1 << Broken
+	onRefreshed = 1 << Refreshed
+	choosing    = onRead | onBroken
+)
+
+func always(*step) bool { return true }
+
+func reading(s *step) bool { return s.t.Reading != nil }
+
+// table holds the rules, in the order in which they are applied.
+func table() []row {
+	rule := func(id, statement, section string) retry.Rule {
+		return retry.Rule{ID: id, Statement: statement, Section: "Driver Read Preferences, " + section, Revision: "2014-02-14"}
+	}
+	modes := func(of ...selection.Mode) func(*step) bool {
+		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.mode()) }
+	}
+	return []row{
+		{rule("P1", "A thread is in a request from its start to its end.", "Requests"), onStart, always,
+			func(s *step) { s.t.InRequest = true }},
+		{rule("P2", "The end of a request unpins.", "Requests"), onEnd, always,
+			func(s *step) { s.t.InRequest = false; s.unpin() }},
+
+		// What the client sees of the set.
+		{rule("P3", "A new primary ends the pinning of all threads.", "Requests"), onRefreshed,
+			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
+			func(s *step) { s.unpin() }},
+		{rule("P4", "A pinned member that has become primary or secondary, so that it no longer matches the mode, is unpinned. "+
+			"Changes of tags and ping times do not unpin.", "Requests"), onRefreshed,
+			func(s *step) bool {
+				return slices.ContainsFunc(s.up(), func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
+			},
+			func(s *step) { s.unpin() }},
+
+		// The end of an attempt.
+		{rule("P5", "Once a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), onAnswered,
+			func(s *step) bool { return reading(s) && s.t.InRequest },
+			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
+		{rule("P6", "A reply ends the read, be it an error: only a socket error is retried.", "Auto-retry"), onAnswered | onRefused,
+			reading, func(s *step) { s.end(ReturnReply) }},
+		{rule("P7", "A member whose socket broke is not tried again for this read, and the client looks at the set again as soon as it can.", "Auto-retry"), onBroken,
+			reading,
+			func(s *step) {
+				r := *s.t.Reading
+				r.Failed = append(slices.Clone(r.Failed), r.Member)
+				s.t.Reading, s.d.Refresh = &r, true
+			}},
+		{rule("P8", "After a socket error the thread is no longer pinned to that member.", "Auto-retry"), onBroken,
+			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
+			func(s *step) { s.unpin() }},
+		{rule("P9", "After three members in all, the error is raised.", "Requests"), onBroken,
+			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
+
+		// Which members may be read from.
+		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
+			func(s *step) bool { return modes(selection.Primary)(s) && tagged(s.t.Reading.Preference) },
+			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
+		{rule(unpins, "A read with another mode, other tags or another latency unpins, and a member is chosen anew.", "Requests"), onRead,
+			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
+			func(s *step) { s.unpin() }},
+		{rule("P12", "Only members that are up are read from, and only primaries and secondaries: no member in another state, whatever the mode.", "Mode"), choosing, reading,
+			func(s *step) {
+				s.left = keep(s.in.Members, func(v selection.Server) bool {
+					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
+				})
+			}},
+		{rule(same, "As long as all reads use one read preference, they go to the pinned member, while it is up.", "Requests"), onRead,
+			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.in.Preference) },
+			func(s *step) { s.send(s.t.Pinned) }},
+		{rule(old, "In 2.2: a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another one is preferred.", "Note On Pinning"), onRead,
+			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
+		{rule("P15", "Mode primary: the primary.", "Mode"), choosing, modes(selection.Primary),
+			func(s *step) { s.left = ofType(s.left, selection.RSPrimary) }},
+		{rule("P16", "Mode primaryPreferred: the primary if it is up, whatever its tags; else a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
+			modes(selection.PrimaryPreferred),
+			func(s *step) { s.left = first(ofType(s.left, selection.RSPrimary), s.matching(selection.RSSecondary)) }},
+		{rule("P17", "Mode secondary: a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Secondary),
+			func(s *step) { s.left = s.matching(selection.RSSecondary) }},
+		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; else the primary, whatever its tags and its ping time.", "How Modes Interact With Tag Sets"), choosing,
+			modes(selection.SecondaryPreferred),
+			func(s *step) { s.left = first(s.matching(selection.RSSecondary), ofType(s.left, selection.RSPrimary)) }},
+		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Nearest),
+			func(s *step) { s.left = s.matching(selection.RSPrimary, selection.RSSecondary) }},
+		{rule("P20", "If no member matches, the error is raised at once, without network traffic and without another look at the set.", "Errors"), choosing,
+			func(s *step) bool { return reading(s) && len(s.left) == 0 },
+			func(s *step) {
+				text := "" // of the socket
+				if len(s.t.Reading.Failed) == 0 {
+					text = absent(s.t.Reading.Preference)
+				}
+				s.raise(text)
+			}},
+		{rule("P21", "Members are near that are at most secondaryAcceptableLatencyMS farther than the nearest of those that match.", "Ping Times"), choosing, reading,
+			func(s *step) { s.left = selection.InWindow(s.left, s.t.Reading.Preference.Latency) }},
+		{rule("P22", "One of the near members is chosen at random.", "Ping Times"), choosing, func(s *step) bool { return len(s.left) > 0 },
+			func(s *step) { s.send(s.left[min(int(s.in.Random*float64(len(s.left))), len(s.left)-1)].Address) }},
+	}
+}
+
+// matching keeps the members of some types that match the first tag set that any matches.
+func (s *step) matching(types ...selection.ServerType) []selection.Server {
+	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
+	for _, set := range sets {
+		if found := keep(of, func(v selection.Server) bool { return matches(v, set) }); len(found) > 0 {
+			return found
+		}
+	}
+	if len(sets) > 0 {
+		return nil
+	}
+	return of
+}
+
+// stays reports whether the pinned member matches the read by itself, as 2.2 looked at it:
+// modes that prefer one type match both.
+func (s *step) stays() bool {
+	p := s.t.Reading.Preference
+	for _, v := range s.in.Members {
+		if v.Address != s.t.Pinned || misplaced(v, p) {
+			continue
+		}
+		near := slices.ContainsFunc(selection.InWindow(s.up(), p.Latency), func(o selection.Server) bool { return o.Address == v.Address })
+		return near && (v.Type == selection.RSPrimary && p.mode() != selection.Nearest || len(p.TagSets) == 0 ||
+			slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return matches(v, set) }))
+	}
+	return false
+}
+
+func (s *step) up() []selection.Server {
+	return ofType(s.in.Members, selection.RSPrimary, selection.RSSecondary)
+}
+
+// misplaced reports whether a member's type is not one that the mode reads from.
+func misplaced(v selection.Server, p Preference) bool {
+	switch p.mode() {
+	case selection.Primary:
+		return v.Type != selection.RSPrimary
+	case selection.Secondary:
+		return v.Type != selection.RSSecondary
+	}
+	return v.Type != selection.RSPrimary && v.Type != selection.RSSecondary
+}
+
+// absent is the error if no member matches, in the words of "Errors".
+func absent(p Preference) string {
+	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED", selection.Secondary: "SECONDARY",
+		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.mode()]
+	switch {
+	case tagged(p):
+		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode, spelled(p.TagSets))
+	case p.mode() == selection.Primary, p.mode() == selection.Secondary:
+		return fmt.Sprintf("No replica set %s available for query with ReadPreference %s", strings.ToLower(mode), mode)
+	}
+	return "No replica set members available for query"
+}
+
+// spelled writes tag sets, with the names in their order.
+func spelled(sets []map[string]string) string {
+	var out []string
+	for _, set := range sets {
+		var tags []string
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			tags = append(tags, name+": "+set[name])
+		}
+		out = append(out, "{"+strings.Join(tags, ", ")+"}")
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+func tagged(p Preference) bool {
+	return slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return len(set) > 0 })
+}
+
+func equal(a, b Preference) bool {
+	return a.mode() == b.mode() && a.Latency == b.Latency && slices.EqualFunc(a.TagSets, b.TagSets, maps.Equal)
+}
+
+func primary(members []selection.Server) string {
+	for _, v := range ofType(members, selection.RSPrimary) {
+		return v.Address
+	}
+	return ""
+}
+
+func matches(v selection.Server, set map[string]string) bool {
+	for name, value := range set {
+		if has, ok := v.Tags[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+func in(members []selection.Server, address string) bool {
+	return slices.ContainsFunc(members, func(v selection.Server) bool { return v.Address == address })
+}
+
+func ofType(members []selection.Server, types ...selection.ServerType) []selection.Server {
+	return keep(members, func(v selection.Server) bool { return slices.Contains(types, v.Type) })
+}
+
+func first(of ...[]selection.Server) []selection.Server {
+	for _, members := range of {
+		if len(members) > 0 {
+			return members
+		}
+	}
+	return nil
+}
+
+func keep(members []selection.Server, fits func(selection.Server) bool) []selection.Server {
+	return slices.DeleteFunc(slices.Clone(members), func(v selection.Server) bool { return !fits(v) })
+}
