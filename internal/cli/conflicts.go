@@ -28,6 +28,11 @@ var needs = []struct{ flag, other string }{
 	{"seed", "generate"},
 	{"write", "generate"},
 	{"limit", "generate"},
+	{"left", "csot"},
+	{"jitter", "try"},
+	{"tokens", "try"},
+	{"wire", "try"},
+	{"csot", "try"},
 	{"read-preference", "select"},
 	{"deprioritized", "select"},
 }
@@ -47,7 +52,8 @@ var excludes = []struct {
 	{"tls", []string{onURI}, "the connection string decides"},
 	{"tls", []string{"cluster"}, "the clusters have their own"},
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
-	{"select", []string{"try", "list", "policy"}, "it is about the selection of one server"},
+	{"diff", []string{"try", "list"}, "it compares two policies"},
+	{"select", []string{"try", "list", "policy", "diff"}, "it is about the selection of one server"},
 }
 
 // target gives what the command line of a run says to run on. A flag comes before the

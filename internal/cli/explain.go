@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,8 @@ utr explain R11 R40
 utr explain --operation find --topology sharded --try network --try ok
 # where a read goes
 utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
+# what a policy has and another one has not
+utr explain --policy retryable-reads@2024 --diff current
 # the policies
 utr explain --list`,
 		ValidArgsFunction: completes(func() (ids []string) {
@@ -53,15 +56,20 @@ utr explain --list`,
 			return ids
 		}, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explanation{operation: "find", topology: "replicaset"}
+		e := &explanation{operation: "find", topology: "replicaset", left: time.Minute, wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
+		f.text(&e.other, "diff", "NAME", "list the rules and constants in which another policy differs", policyNames()...)
 		f.text(&e.operation, "operation", "NAME", "operation to simulate")
 		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
 		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
 		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which the first revision does not by default")
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
-		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set, and has not expired")
+		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
+		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
+		fraction(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1 (default 0.5)")
+		fraction(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full one)")
+		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.story, "try", "END", "how the next attempt ends", ending)
 		e.selection.declare(f)
 		return func(_ context.Context, c *call) error {
@@ -70,6 +78,20 @@ utr explain --list`,
 			}
 			return e.act(c)
 		}
+	})
+}
+
+// fraction is a number from 0 to the most.
+func fraction(f *flags, to **float64, name, placeholder string, most float64, summary string) {
+	set(f, to, name, placeholder, summary, func(s string) (*float64, error) {
+		n, err := strconv.ParseFloat(s, 64)
+		switch {
+		case err != nil:
+			return nil, errNumber
+		case n < 0 || n > most:
+			return nil, fmt.Errorf("must be from 0 to %v", most)
+		}
+		return &n, nil
 	})
 }
 
@@ -84,6 +106,10 @@ func policyNames() (names []string) {
 type explanation struct {
 	policy, operation, topology string
 	list, noRetry, retryWrites  bool
+	other                       string
+	left                        time.Duration
+	jitter, tokens              *float64
+	wire                        int
 	settings                    retry.Settings
 	story                       []retry.Input
 	selection                   selectionFlags
@@ -120,6 +146,13 @@ func (e *explanation) act(c *call) error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if e.other != "" {
+		other, err := retry.Named(e.other)
+		if err != nil {
+			return usage("%w", err)
+		}
+		return c.print(differences(policy, other))
+	}
 	if len(e.story) > 0 {
 		if len(c.paths) > 0 {
 			return usage("--try cannot be used with rules")
@@ -143,6 +176,27 @@ func (e *explanation) act(c *call) error {
 		fmt.Fprintf(&b, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
 	}
 	return c.print(b.String())
+}
+
+// differences lists what one policy has and the other lacks, or has in other words.
+func differences(left, right *retry.Policy) string {
+	var b strings.Builder
+	only := func(sign string, of, other *retry.Policy) {
+		fmt.Fprintf(&b, "%s %s\n", sign, of.Name)
+		for _, constant := range of.Constants() {
+			if !slices.Contains(other.Constants(), constant) {
+				fmt.Fprintf(&b, "%s     %s\n", sign, constant)
+			}
+		}
+		for _, r := range rulesOf(of) {
+			if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
+				fmt.Fprintf(&b, "%s %-5s %s\n", sign, r.ID, r.Statement)
+			}
+		}
+	}
+	only("-", left, right)
+	only("+", right, left)
+	return b.String()
 }
 
 // picked gives the rules with some numbers, as the policy states them if it has them.
@@ -194,7 +248,7 @@ func ending(text string) (in retry.Input, err error) {
 		}
 		failure.Kind, failure.Code = retry.Server, int32(code)
 	}
-	return retry.Input{Kind: retry.Failed, Failure: failure, Left: time.Minute, Jitter: 0.5}, nil
+	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
 }
 
 // play runs the retry core over the story. Servers are named a, b, c, …: each
@@ -212,10 +266,17 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 	var tokens retry.Tokens
 	if bucket := policy.Bucket(); bucket != nil {
 		tokens = bucket.Capacity
+		if e.tokens != nil {
+			tokens = retry.Tokens(min(*e.tokens*float64(retry.Token), float64(tokens)))
+		}
+	}
+	jitter := 0.5
+	if e.jitter != nil {
+		jitter = *e.jitter
 	}
 	for {
 		var d retry.Decision
-		in.Tokens = tokens
+		in.Tokens, in.Jitter, in.Left = tokens, jitter, e.left
 		state, d = retry.Next(state, in)
 		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens
@@ -226,7 +287,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
-				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: 25, RetryableWrites: true}}
+				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: int32(e.wire), RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
 				b.WriteString("end of --try\n")
@@ -237,7 +298,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				f.Labels = append(f.Labels, "RetryableWriteError")
 			}
 		case retry.BackOff:
-			in = retry.Input{Kind: retry.BackedOff, Left: time.Minute}
+			in = retry.Input{Kind: retry.BackedOff}
 		default:
 			if len(inputs) > 0 {
 				fmt.Fprintf(&b, "%d --try unused\n", len(inputs))
