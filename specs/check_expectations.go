@@ -55,6 +55,14 @@ var expectations = []struct{ key, expected, extra string }{
 	{"expectTracingMessages", "spans", "ignoreExtraSpans"},
 }
 
+// CheckMatched gives the problems of a value that something is matched against, outside of
+// a suite: special operators that are unknown or wrong. path is its name in messages.
+func CheckMatched(v *source.Value, path string) []Problem {
+	i := &inspection{}
+	i.checkMatched(place{v, path})
+	return i.problems
+}
+
 // checkMatched checks a value that is matched. Special Operators for Matching
 // Assertions: a document whose first key starts with $$ is an operator.
 func (i *inspection) checkMatched(matched place) {

@@ -23,8 +23,8 @@ func inWords() rules {
 	return rules{
 		"embedded":  {"embedded/", "internal/certificate"},
 		"embedded/": {"embedded/", "internal/relay"},
-		"internal/cli": {"compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process",
-			"experiment", "internal/ledger", "internal/meant", "internal/secret", "matrix", "reference", "reference/pinning", "reference/retry", "reference/selection", "report", "result", "runner",
+		"internal/cli": {"blackpipe", "compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process",
+			"experiment", "internal/ledger", "internal/meant", "internal/processgroup", "internal/secret", "matrix", "reference", "reference/pinning", "reference/retry", "reference/selection", "report", "result", "runner",
 			"source", "specs", "specs/"},
 		"soak/":           {"/"},
 		"specs/internal/": {"source", "specs/"},

@@ -84,7 +84,7 @@ func (c *call) root() *cobra.Command {
 	)
 	for _, command := range []func(*call) *cobra.Command{
 		runCommand, matrixCommand, compareCommand, diffCommand, mergeCommand, validateCommand, engineGroup,
-		serveCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
+		serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
 		schemaCommand, explainCommand, experimentCommand,
 		versionCommand, manCommand,
 	} {

@@ -1,0 +1,161 @@
+package blackpipe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// Script is what a server expects, and how it answers. It is not changed by a play.
+type Script struct {
+	// Options are those that the script asks for.
+	Options Options
+	// Groups come one after the other. The steps of one may come in any order.
+	Groups [][]Step
+}
+
+// Step is a message that must come, and its answer.
+type Step struct {
+	// Expect is matched against the command as suites match commands, as a root document:
+	// the command may have more fields.
+	Expect *source.Value
+	// After is how long the answer takes. The next messages are taken meanwhile.
+	After time.Duration
+	// Answer is what the server does then.
+	Answer Answer
+	// Reply is the document of the answers that have one.
+	Reply bson.Raw
+}
+
+// Answer is what a server does with a message.
+type Answer string
+
+// The answers, as scripts spell them.
+const (
+	Replies Answer = "reply"  // sends the document
+	Halves  Answer = "half"   // sends half of it, and hangs up
+	HangsUp Answer = "hangUp" // closes the connection
+	Stalls  Answer = "stall"  // does nothing until the server is closed
+)
+
+// ParseScript reads a script, in YAML or JSON:
+//
+//	topology: replicaset        # as in Options
+//	maxWireVersion: 25
+//	hello: true                 # hello is expected like any other command
+//	steps:
+//	  - expect: { insert: events }
+//	    reply: { n: 1 }         # or half: DOCUMENT, hangUp: true, stall: true
+//	    after: 200ms
+//	  - any: [ … ]              # steps that may come in any order
+//
+// The errors are *source.Error, or the problems of what is expected.
+func ParseScript(file string, text []byte) (*Script, error) {
+	root, err := source.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	var s Script
+	for _, f := range root.Fields {
+		switch n, whole := f.Value.Whole(); f.Key {
+		case "topology":
+			if s.Options.Topology = f.Value.Text(); !slices.Contains(topologies, s.Options.Topology) {
+				return nil, wrong(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
+			}
+		case "maxWireVersion":
+			if s.Options.MaxWireVersion = int32(n); !whole || n < 1 || n > 1000 {
+				return nil, wrong(f.Value, "maxWireVersion is not a wire version")
+			}
+		case "hello":
+			if s.Options.Hello = f.Value.IsTrue(); f.Value.Kind != source.Bool {
+				return nil, wrong(f.Value, "hello is not true or false")
+			}
+		case "steps":
+			for _, step := range f.Value.Elements() {
+				group, err := parseGroup(step)
+				if err != nil {
+					return nil, err
+				}
+				s.Groups = append(s.Groups, group)
+			}
+		default:
+			return nil, &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("a script has no key %q", f.Key)}
+		}
+	}
+	if len(s.Groups) == 0 {
+		return nil, wrong(root, "the script has no steps")
+	}
+	return &s, nil
+}
+
+func wrong(v *source.Value, format string, args ...any) error {
+	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
+}
+
+// parseGroup reads a step, or several that may come in any order.
+func parseGroup(v *source.Value) (group []Step, err error) {
+	any := v.Get("any")
+	if any == nil {
+		step, err := parseStep(v)
+		return []Step{step}, err
+	}
+	if len(v.Fields) > 1 || len(any.Elements()) == 0 {
+		return nil, wrong(v, "any is the only key of its document, and lists steps")
+	}
+	for _, one := range any.Items {
+		step, err := parseStep(one)
+		if err != nil {
+			return nil, err
+		}
+		group = append(group, step)
+	}
+	return group, nil
+}
+
+func parseStep(v *source.Value) (s Step, err error) {
+	if v.Kind != source.Document {
+		return s, wrong(v, "a step is not a document")
+	}
+	for _, f := range v.Fields {
+		switch answer := Answer(f.Key); answer {
+		case "expect":
+			if s.Expect = f.Value; f.Value.Kind != source.Document || len(f.Value.Fields) == 0 {
+				return s, wrong(f.Value, "expect is not a command")
+			}
+			if problems := specs.CheckMatched(f.Value, "expect"); len(problems) > 0 {
+				return s, &source.Error{Position: problems[0].Position, Message: problems[0].Message}
+			}
+		case "after":
+			if s.After, err = time.ParseDuration(f.Value.Text()); err != nil || s.After <= 0 {
+				return s, wrong(f.Value, "after is not a duration such as 200ms")
+			}
+		case Replies, Halves, HangsUp, Stalls:
+			if s.Answer != "" {
+				return s, wrong(f.Value, "%s and %s exclude each other", s.Answer, answer)
+			}
+			s.Answer = answer
+			if document := answer == Replies || answer == Halves; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
+				return s, wrong(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
+			} else if document {
+				if s.Reply, err = f.Value.Raw(); err != nil {
+					return s, err
+				}
+			}
+		default:
+			return s, &source.Error{Position: f.KeyPosition, Message: fmt.Sprintf("a step has no key %q", f.Key)}
+		}
+	}
+	switch {
+	case s.Expect == nil:
+		return s, wrong(v, "the step has no expect")
+	case s.Answer == "":
+		return s, wrong(v, "the step has none of reply, half, hangUp, stall")
+	}
+	return s, nil
+}

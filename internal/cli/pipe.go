@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/blackpipe"
+	"github.com/unified-test-runner/utr/internal/processgroup"
+)
+
+// pipe is utr pipe.
+type pipe struct {
+	timeout time.Duration
+	quiet   bool
+}
+
+func pipeCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
+		GroupID: deploymentsGroup,
+		Short:   "Test an application on a scripted server",
+		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
+up, stalls or sends half a message. Then runs COMMAND with the server's connection string
+in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script
+has ended. docs/black-pipe.md describes scripts.
+
+Exit codes: 0 all messages came as the script says, and COMMAND succeeded, 1 they did
+not, or it failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
+		Example: `# what does the application do when a reply is lost?
+utr pipe lost-reply.yml -- python app.py
+# with the application in a debugger
+utr pipe --timeout 1h lost-reply.yml`,
+		Args: arguments(1, math.MaxInt, "a script"),
+	}, func(f *flags) action {
+		p := &pipe{timeout: time.Minute}
+		f.duration(&p.timeout, "timeout", "limit for the whole script and for COMMAND")
+		f.toggle(&p.quiet, "quiet", "do not print which messages came")
+		return p.act
+	})
+}
+
+func (p *pipe) act(ctx context.Context, c *call) (err error) {
+	text, err := os.ReadFile(c.paths[0])
+	if err != nil {
+		return invalid(err)
+	}
+	script, err := blackpipe.ParseScript(c.paths[0], text)
+	if err != nil {
+		return invalid(err)
+	}
+	server, err := blackpipe.Listen(script.Options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	play := script.Play(server, func(line string) {
+		if !p.quiet {
+			_, _ = fmt.Fprintln(c.errors, line)
+		}
+	})
+	failed := p.use(limited, c, server.URI(), play)
+	unexpected := play.End()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case unexpected != nil:
+		return &exitError{code: ExitFailed, err: errors.Join(unexpected, failed)}
+	}
+	return failed
+}
+
+// use runs the command, or waits for somebody else's.
+func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
+	if len(c.paths) == 1 {
+		if err := c.print(uri + "\n"); err != nil {
+			return err
+		}
+		select {
+		case <-play.Done():
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	command := exec.Command(c.paths[1], c.paths[2:]...) // it is killed with its group, below
+	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
+	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
+	started, ended := make(chan struct{}), make(chan error, 1)
+	processgroup.Start(command, func(err error) {
+		close(started)
+		if err == nil {
+			err = command.Wait()
+			_ = processgroup.Kill(command.Process) // what it has left running
+		}
+		ended <- err
+	})
+	select {
+	case err := <-ended:
+		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+			return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
+		}
+		return err
+	case <-ctx.Done():
+		<-started
+		if command.Process != nil {
+			_ = processgroup.Kill(command.Process)
+		}
+		<-ended
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%s has not ended within %s", c.paths[1], p.timeout)}
+	}
+}
