@@ -13,17 +13,28 @@ import (
 	"github.com/unified-test-runner/utr/experiment"
 )
 
-// overload is the only experiment.
-const overload = "overload"
+func experimentGroup(c *call) *cobra.Command {
+	group := &cobra.Command{
+		Use:     "experiment NAME",
+		GroupID: rulesGroup,
+		Short:   "Measure what retry policies and strategies do",
+	}
+	group.RunE = func(*cobra.Command, []string) error {
+		return usage("requires the name of an experiment: counter or overload")
+	}
+	group.AddCommand(counterCommand(c), overloadCommand(c))
+	return group
+}
 
-type experimentFlags struct {
+// overloadFlags are those of utr experiment overload.
+type overloadFlags struct {
 	experiment.Config
 	backoff, seed   int
 	policies        []string
 	json, html, svg string
 }
 
-func experimentCommand(c *call) *cobra.Command {
+func overloadCommand(c *call) *cobra.Command {
 	var known strings.Builder
 	var names []string
 	for _, p := range experiment.Policies() {
@@ -31,10 +42,9 @@ func experimentCommand(c *call) *cobra.Command {
 		fmt.Fprintf(&known, "\n    %-6s  %s", p.Name, p.What)
 	}
 	return c.command(&cobra.Command{
-		Use:     "experiment " + overload,
-		GroupID: rulesGroup,
-		Short:   "Simulate clients and an overloaded server",
-		Long: `The experiment overload takes a server of limited capacity from normal load to a
+		Use:   "overload",
+		Short: "Simulate clients and an overloaded server",
+		Long: `Takes a server of limited capacity from normal load to a
 spike and back, in virtual time, once for each retry policy, and prints the results:
 goodput, attempts, latencies, and how long goodput took to recover after the spike.
 Clients decide by the rules of the reference engine; the server is a model. The same
@@ -46,9 +56,9 @@ Policies:
 utr experiment overload
 # a spike of one second, and a page with plots
 utr experiment overload --duration 6s --spike 130 --html overload.html`,
-		ValidArgsFunction: completes(func() []string { return []string{overload} }, cobra.ShellCompDirectiveNoFileComp),
+		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
-		e := &experimentFlags{Config: experiment.Defaults()}
+		e := &overloadFlags{Config: experiment.Defaults()}
 		e.seed = int(e.Seed)
 		f.number(&e.Clients, "clients", "N", 1, "number of clients")
 		f.number(&e.Capacity, "capacity", "N", 1, "operations per second that the server can serve; queue and limiter are scaled with it")
@@ -68,10 +78,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 	})
 }
 
-func (e *experimentFlags) act(ctx context.Context, c *call) error {
-	if len(c.paths) != 1 || c.paths[0] != overload {
-		return usage("requires the name of an experiment: %s", overload)
-	}
+func (e *overloadFlags) act(ctx context.Context, c *call) error {
 	config := e.Scaled(e.Capacity)
 	config.Seed, config.BaseBackoff = int64(e.seed), time.Duration(e.backoff)*time.Millisecond
 	if len(e.policies) > 0 {

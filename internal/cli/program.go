@@ -85,7 +85,7 @@ func (c *call) root() *cobra.Command {
 	for _, command := range []func(*call) *cobra.Command{
 		runCommand, matrixCommand, compareCommand, diffCommand, mergeCommand, validateCommand, engineGroup,
 		serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
-		schemaCommand, explainCommand, experimentCommand,
+		schemaCommand, explainCommand, experimentGroup,
 		versionCommand, manCommand,
 	} {
 		root.AddCommand(command(c))

@@ -2,10 +2,12 @@ package update
 
 import (
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -31,6 +33,7 @@ var operators = map[string]operator{
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
 	"$push":        {modify: push},
 	"$addToSet":    {modify: addToSet},
+	"$pull":        {modify: pull, never: true},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
@@ -108,6 +111,49 @@ func addToSet(f bson.E) (modifier, error) {
 		for _, item := range list {
 			if !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
 				out = append(out, item)
+			}
+		}
+		return out, nil
+	}, err
+}
+
+// pull is $pull, without the collation. A document that begins with an operator is a
+// condition on elements of any type, another one on the fields of documents.
+func pull(f bson.E) (modifier, error) {
+	const element = "element"
+	condition, isDocument := f.Value.(bson.D)
+	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")
+	if wrapped {
+		condition = bson.D{{Key: element, Value: condition}}
+	}
+	filter, err := query.Compile(condition, query.Options{})
+	matches := func(v any) (bool, error) {
+		d, is := v.(bson.D)
+		switch {
+		case !isDocument:
+			return value.Equal(v, f.Value), nil
+		case wrapped:
+			d, is = bson.D{{Key: element, Value: v}}, true
+		}
+		if !is {
+			return false, nil
+		}
+		return filter.Matches(d)
+	}
+	return func(old any) (any, error) {
+		a, ok := old.(bson.A)
+		switch {
+		case missing(old):
+			return removed{}, nil
+		case !ok:
+			return nil, command.Errorf(command.CodeBadValue, "Cannot apply $pull to a non-array value")
+		}
+		out := bson.A{}
+		for _, v := range a {
+			if gone, err := matches(v); err != nil {
+				return nil, err
+			} else if !gone {
+				out = append(out, v)
 			}
 		}
 		return out, nil

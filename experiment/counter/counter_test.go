@@ -1,0 +1,110 @@
+package counter
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T) Config {
+	t.Helper()
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
+	c := Defaults()
+	c.Host, c.Events = d.Hosts()[0], 6
+	return c
+}
+
+// The tables of the document come out of what is measured, and nothing is left behind.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	cells, err := Run(testkit.Context(t), c, nil)
+	testkit.Check(t, err)
+	for _, cell := range cells {
+		events := cell.Events
+		counted := map[string][3]int{ // lost request, lost reply: the counter; errors in both
+			"none": {0, events, events}, "always": {events, 2 * events}, "once": {events, 2 * events},
+			"idempotent": {events, events}, "retryable-writes": {events, events}, "transaction": {events, events}}[cell.Strategy]
+		switch cell.Fault {
+		case LostRequest:
+			testkit.Equal(t, cell.Strategy+": counter and errors, lost request", []int{cell.Counter, cell.Errors}, []int{counted[0], counted[2]})
+		case LostReply:
+			testkit.Equal(t, cell.Strategy+": counter and errors, lost reply", []int{cell.Counter, cell.Errors}, []int{counted[1], counted[2]})
+		case CommandError:
+			testkit.Equal(t, cell.Strategy+": counter, command error", cell.Counter, 0)
+		}
+		if cell.Fault.lasts() && cell.Errors != cell.Events {
+			t.Errorf("%s, %s: %d errors of %d events", cell.Strategy, cell.Fault, cell.Errors, cell.Events)
+		}
+		if cell.Fault == Outage && cell.Strategy == "idempotent" && cell.CleanedUp == 0 {
+			t.Error("the outage left no token to clean up: it is not shown that the task does that")
+		}
+	}
+	var text strings.Builder
+	testkit.Check(t, Text(&text, cells, false))
+	testkit.Says(t, text.String(), `strategy          transient error  outage       command error
+none              may undercount   correct      correct
+always            may overcount    wastes time  wastes time
+once              may overcount    correct      correct
+idempotent        correct          correct      correct
+retryable-writes  correct          correct      correct
+transaction       correct          correct      correct
+`)
+	client, err := mongo.Connect(options.Client().SetHosts([]string{c.Host}).SetDirect(true))
+	testkit.Check(t, err)
+	n, err := client.Database(database).Collection(collection).CountDocuments(t.Context(), bson.D{})
+	testkit.Check(t, err)
+	testkit.Equal(t, "documents that are left", n, 0)
+	testkit.Check(t, client.Disconnect(t.Context()))
+	var out strings.Builder
+	testkit.Check(t, JSON(&out, cells))
+	var rows []struct{ Verdict string }
+	testkit.Check(t, json.Unmarshal([]byte(out.String()), &rows))
+	testkit.Equal(t, "rows", len(rows), len(cells))
+}
+
+// What cannot be measured is an error.
+func TestFails(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, c, nil)
+	testkit.Fails(t, err, "context canceled")
+	c.Events = 0
+	_, err = Run(t.Context(), c, nil)
+	testkit.Fails(t, err, "nothing to count")
+}
+
+func TestVerdict(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		cell   Cell
+		want   string
+	}{
+		{"as many as there were", Cell{Fault: LostReply, Events: 3, Counter: 3}, "correct"},
+		{"one is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2}, "undercounts"},
+		{"one too many", Cell{Fault: Failover, Events: 3, Counter: 4}, "overcounts"},
+		{"an outage may swallow an event", Cell{Fault: Outage, Events: 3, Attempts: 6}, "correct"},
+		{"trying on is in vain", Cell{Fault: Outage, Events: 1, Attempts: 5}, "wastes time"},
+		{"after a refusal as well", Cell{Fault: CommandError, Events: 1, Attempts: 6}, "wastes time"},
+	} {
+		testkit.Equal(t, r.reason, r.cell.Verdict(), r.want)
+	}
+	testkit.Equal(t, "nothing was measured", all(nil, "none", Outage), "not measured")
+	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1}, {Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
+	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
+}

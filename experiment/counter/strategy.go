@@ -1,0 +1,136 @@
+package counter
+
+import (
+	"context"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// Strategy is how an application counts one event.
+type Strategy struct {
+	Name, What string
+
+	retryWrites bool
+	tries       int // of "always"
+	// durable is the command at which a fault strikes; second is how many of them come before
+	// that of the second step, 0 if there is one step.
+	durable string
+	second  int
+	count   func(context.Context, *application) error
+	// cleanUp is the nightly task, which reports what it added to the counter.
+	cleanUp func(ctx context.Context, counters *mongo.Collection, id string) (int, error)
+}
+
+// Strategies lists the strategies, in the order of the document.
+func Strategies() []Strategy {
+	return []Strategy{
+		{Name: "none", What: "the application does not retry", durable: "update", count: once},
+		{Name: "always", What: "it tries again five times, whatever the error", durable: "update", tries: 5, count: always},
+		{Name: "once", What: "it tries again once, after a network error", durable: "update", count: twice},
+		{Name: "idempotent", What: "the same, with two steps that are idempotent: a pending token, then the increment; each night what is pending is added",
+			durable: "update", second: 1, count: idempotent, cleanUp: cleanUp},
+		{Name: "retryable-writes", What: "the driver tries again, with retryWrites", durable: "update", retryWrites: true, count: once},
+		{Name: "transaction", What: "the driver tries again, with withTransaction", durable: "commitTransaction", retryWrites: true, count: transaction},
+	}
+}
+
+// application is one client that counts one event.
+type application struct {
+	client   *mongo.Client
+	counters *mongo.Collection
+	id       string
+	tries    int
+	attempts int
+	sessions bson.A // logical session ids
+}
+
+func (a *application) update(ctx context.Context, filter, update bson.D, upsert bool) error {
+	a.attempts++
+	_, err := a.counters.UpdateOne(ctx, append(bson.D{{Key: "_id", Value: a.id}}, filter...), update, options.UpdateOne().SetUpsert(upsert))
+	return err
+}
+
+// updateTwice tries again after an error of the network, or of a search for the server.
+func (a *application) updateTwice(ctx context.Context, filter, update bson.D, upsert bool) error {
+	err := a.update(ctx, filter, update, upsert)
+	if mongo.IsNetworkError(err) || lost(err) {
+		err = a.update(ctx, filter, update, upsert)
+	}
+	return err
+}
+
+// lost reports whether the server said that it is not the primary any more.
+func lost(err error) bool {
+	var server mongo.ServerError
+	return errors.As(err, &server) && server.HasErrorCode(notWritablePrimary)
+}
+
+const notWritablePrimary = 10107
+
+func increment() bson.D { return bson.D{{Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}} }
+
+func once(ctx context.Context, a *application) error { return a.update(ctx, nil, increment(), true) }
+
+func twice(ctx context.Context, a *application) error {
+	return a.updateTwice(ctx, nil, increment(), true)
+}
+
+func always(ctx context.Context, a *application) (err error) {
+	for range 1 + a.tries {
+		if err = a.update(ctx, nil, increment(), true); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+func idempotent(ctx context.Context, a *application) error {
+	token := bson.E{Key: "pending", Value: bson.NewObjectID()}
+	if err := a.updateTwice(ctx, nil, bson.D{{Key: "$addToSet", Value: bson.D{token}}}, true); err != nil {
+		return err
+	}
+	return a.updateTwice(ctx, bson.D{token}, append(bson.D{{Key: "$pull", Value: bson.D{token}}}, increment()...), false)
+}
+
+// cleanUp adds the pending tokens to the counter, and removes them.
+func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added int, err error) {
+	found, err := counters.Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id}, {Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},
+		{{Key: "$project", Value: bson.D{
+			{Key: "pending", Value: bson.D{{Key: "$size", Value: "$pending"}}},
+			{Key: "counter", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$counter", 0}}}, bson.D{{Key: "$size", Value: "$pending"}}}}}},
+		}}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	var days []struct {
+		ID               string `bson:"_id"`
+		Counter, Pending int
+	}
+	if err := found.All(ctx, &days); err != nil {
+		return 0, err
+	}
+	for _, day := range days {
+		added += day.Pending
+		_, err := counters.UpdateByID(ctx, day.ID, bson.D{{Key: "$set", Value: bson.D{{Key: "counter", Value: day.Counter}}}, {Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}}})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return added, nil
+}
+
+func transaction(ctx context.Context, a *application) error {
+	session, err := a.client.StartSession()
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	a.sessions = append(a.sessions, session.ID())
+	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) { return nil, once(ctx, a) })
+	return err
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/experiment/counter"
+)
+
+// counterFlags are those of utr experiment counter.
+type counterFlags struct {
+	counter.Config
+	strategies []string
+	faults     []counter.Fault
+	elapsed    bool
+	json       string
+}
+
+func counterCommand(c *call) *cobra.Command {
+	var known strings.Builder
+	var names, faults []string
+	for _, s := range counter.Strategies() {
+		names = append(names, s.Name)
+		fmt.Fprintf(&known, "\n    %-16s  %s", s.Name, s.What)
+	}
+	for _, f := range counter.Faults() {
+		faults = append(faults, string(f))
+	}
+	return c.command(&cobra.Command{
+		Use:   "counter",
+		Short: "Count events while the network and the server fail",
+		Long: `Increments a counter through the Go driver, once for each strategy and fault. A proxy
+before the server strikes at the moment at which a write becomes durable: it loses the
+request or the reply, breaks all connections for a moment or until the application gives
+up, or refuses the command. Prints which strategies count too little, too much or in
+vain, and what was measured.
+
+Strategies:` + known.String(),
+		Example: `# all strategies in all faults
+utr experiment counter
+# on a server of yours
+utr experiment counter --host localhost:27017 --strategy idempotent --fault lost-reply`,
+		Args: arguments(0, 0, ""),
+	}, func(f *flags) action {
+		e := &counterFlags{Config: counter.Defaults()}
+		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)
+		list(f, &e.faults, "fault", "NAME", "fault to cause (default all): "+strings.Join(faults, ", "), oneOf[counter.Fault](faults), faults...)
+		f.number(&e.Events, "events", "N", 1, "events that each strategy counts in each fault")
+		f.text(&e.Host, "host", "HOST:PORT", "a primary or a mongos, without TLS and access control (default an embedded one)")
+		f.toggle(&e.elapsed, "elapsed", "print messages and time as well, which differ from run to run")
+		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
+		return e.act
+	})
+}
+
+func (e *counterFlags) act(ctx context.Context, c *call) error {
+	config := e.Config
+	if len(e.strategies) > 0 {
+		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
+	}
+	if len(e.faults) > 0 {
+		config.Faults = e.faults
+	}
+	if config.Host == "" {
+		d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		config.Host = d.Hosts()[0]
+	}
+	status, n := c.progress(c.errors), atomic.Int64{}
+	cells, err := counter.Run(ctx, config, func() {
+		status(fmt.Sprintf("%d of %d measured", n.Add(1), len(config.Strategies)*len(config.Faults)))
+	})
+	status("")
+	if err != nil {
+		return fmt.Errorf("the experiment did not finish: %w", err)
+	}
+	if err := writeFile(e.json, func(w io.Writer) error { return counter.JSON(w, cells) }); err != nil {
+		return err
+	}
+	var b strings.Builder
+	if err := counter.Text(&b, cells, e.elapsed); err != nil {
+		return err
+	}
+	return c.print(b.String())
+}
