@@ -93,12 +93,13 @@ func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Pla
 	command := exec.Command(c.paths[1], c.paths[2:]...) // it is killed with its group, below
 	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
 	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
+	command.WaitDelay = time.Second // for what it has left running with its output open
 	started, ended := make(chan struct{}), make(chan error, 1)
 	processgroup.Start(command, func(err error) {
 		close(started)
 		if err == nil {
 			err = command.Wait()
-			_ = processgroup.Kill(command.Process) // what it has left running
+			_ = processgroup.Kill(command.Process)
 		}
 		ended <- err
 	})
@@ -106,6 +107,9 @@ func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Pla
 	case err := <-ended:
 		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 			return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
+		}
+		if errors.Is(err, exec.ErrWaitDelay) { // it has succeeded
+			return nil
 		}
 		return err
 	case <-ctx.Done():

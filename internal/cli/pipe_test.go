@@ -27,6 +27,7 @@ func TestPipe(t *testing.T) {
 		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
 			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: {"ping":1} did not come, after 0 messages … sh: exit status 7`},
 		{"it sends nothing, and is content", "ping.yml -- true", ExitFailed, "did not come"},
+		{"it leaves a child with its output", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … did not come"},
 		{"it does not end", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep has not ended within 50ms"},
 		{"nobody comes", "--timeout 50ms ping.yml", ExitFailed, "did not come"},
 		{"the application is not there", "ping.yml -- ./nothing", ExitFailed, "nothing"},
