@@ -130,6 +130,9 @@ func (c Config) measure(ctx context.Context, s Strategy, f Fault, id string, cou
 		return cell, err
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	if err := c.awaitUp(ctx, client); err != nil {
+		return cell, err
+	}
 	begun := time.Now()
 	for i := range cell.Events {
 		if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -54,7 +55,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	testkit.Check(t, Text(&text, cells, false))
+	testkit.Check(t, Report{Cells: cells}.Text(&text, false))
 	testkit.Says(t, text.String(), `strategy          transient error  outage       command error
 none              may undercount   correct      correct
 always            may overcount    wastes time  wastes time
@@ -70,10 +71,10 @@ transaction       correct          correct      correct
 	testkit.Equal(t, "documents that are left", n, 0)
 	testkit.Check(t, client.Disconnect(t.Context()))
 	var out strings.Builder
-	testkit.Check(t, JSON(&out, cells))
-	var rows []struct{ Verdict string }
+	testkit.Check(t, Report{Cells: cells}.JSON(&out))
+	var rows struct{ Cells []struct{ Verdict string } }
 	testkit.Check(t, json.Unmarshal([]byte(out.String()), &rows))
-	testkit.Equal(t, "rows", len(rows), len(cells))
+	testkit.Equal(t, "rows", len(rows.Cells), len(cells))
 }
 
 // What cannot be measured is an error.
@@ -107,4 +108,20 @@ func TestVerdict(t *testing.T) {
 	testkit.Equal(t, "nothing was measured", all(nil, "none", Outage), "not measured")
 	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1}, {Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
+}
+
+// The other operations of the article: all but the one that looks at no key are safe to try
+// again, and the race of deletes is as the article says.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	outcomes, err := RunOperations(testkit.Context(t), serve(t))
+	testkit.Check(t, err)
+	for _, o := range outcomes {
+		want := map[string]string{"the same, whatever the key": "hides the error", "deleteMany, and an insert meanwhile": "removes what came meanwhile"}[o.Operation]
+		testkit.Equal(t, o.Operation+", "+string(o.Fault), o.Verdict, cmp.Or(want, "correct"))
+	}
+	var text strings.Builder
+	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
+	testkit.Says(t, text.String(), "deleteMany, and an insert meanwhile                 removes what came meanwhile  removes what came meanwhile\n"+
+		"$set                                                correct                      correct\n")
 }

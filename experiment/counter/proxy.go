@@ -168,6 +168,9 @@ func (p *proxy) serve(client net.Conn) {
 	}
 }
 
+// struck are the commands that a fault may strike.
+var struck = []string{"find", "insert", "update", "delete", "commitTransaction"}
+
 // deed is what a proxy does with a command.
 type deed uint8
 
@@ -185,7 +188,7 @@ func (p *proxy) judge(h wire.Header, body []byte) deed {
 		return pass
 	}
 	first, err := m.Body.IndexErr(0)
-	if err != nil || !slices.Contains([]string{"update", "commitTransaction"}, first.Key()) {
+	if err != nil || !slices.Contains(struck, first.Key()) {
 		return pass
 	}
 	p.mu.Lock()

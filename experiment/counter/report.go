@@ -10,11 +10,17 @@ import (
 	"time"
 )
 
-// Text writes the document's table, and below it what was measured: the same text for the
+// Report is what was measured.
+type Report struct {
+	Cells      []Cell
+	Operations []Outcome // may be empty
+}
+
+// Text writes the article's table, and below it what was measured: the same text for the
 // same configuration, unless elapsed adds how long it took.
-func Text(w io.Writer, cells []Cell, elapsed bool) error {
+func (r Report) Text(w io.Writer, elapsed bool) error {
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	cells, t := r.Cells, tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "strategy\ttransient error\toutage\tcommand error")
 	for _, s := range names(cells) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s, all(cells, s, LostRequest, LostReply, Failover), all(cells, s, Outage), all(cells, s, CommandError))
@@ -31,6 +37,15 @@ func Text(w io.Writer, cells []Cell, elapsed bool) error {
 		}
 		fmt.Fprintln(t)
 	}
+	if len(r.Operations) > 0 {
+		fmt.Fprint(t, "\nother operations, tried again once\tlost request\tlost reply")
+	}
+	for i, o := range r.Operations {
+		if i%2 == 0 {
+			fmt.Fprintf(t, "\n%s", o.Operation)
+		}
+		fmt.Fprintf(t, "\t%s", o.Verdict)
+	}
 	_ = t.Flush() // to a strings.Builder
 	b.WriteString("\n")
 	for _, s := range Strategies() {
@@ -42,19 +57,23 @@ func Text(w io.Writer, cells []Cell, elapsed bool) error {
 	return err
 }
 
-// JSON writes the cells, each with its verdict, as a JSON array.
-func JSON(w io.Writer, cells []Cell) error {
+// JSON writes cells and operations, each with its verdict.
+func (r Report) JSON(w io.Writer) error {
 	type row struct {
 		Cell
 		Verdict string `json:"verdict"`
 	}
-	var rows []row
-	for _, c := range cells {
-		rows = append(rows, row{c, c.Verdict()})
+	var out struct {
+		Cells      []row     `json:"cells"`
+		Operations []Outcome `json:"operations,omitempty"`
 	}
+	for _, c := range r.Cells {
+		out.Cells = append(out.Cells, row{c, c.Verdict()})
+	}
+	out.Operations = r.Operations
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(rows)
+	return e.Encode(out)
 }
 
 // names lists the strategies that were measured.

@@ -49,8 +49,25 @@ type application struct {
 
 func (a *application) update(ctx context.Context, filter, update bson.D, upsert bool) error {
 	a.attempts++
-	_, err := a.counters.UpdateOne(ctx, append(bson.D{{Key: "_id", Value: a.id}}, filter...), update, options.UpdateOne().SetUpsert(upsert))
-	return err
+	return sent(ctx, func() error {
+		_, err := a.counters.UpdateOne(ctx, append(bson.D{{Key: "_id", Value: a.id}}, filter...), update, options.UpdateOne().SetUpsert(upsert))
+		return err
+	})
+}
+
+// sent calls again as long as nothing was sent, because the driver had just cleared its
+// pool: how often that happens depends on the machine, and says nothing of a strategy.
+func sent(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		var cleared interface { // a RetryablePoolError of the driver
+			error
+			Retryable() bool
+		}
+		if ctx.Err() != nil || !errors.As(err, &cleared) {
+			return err
+		}
+	}
 }
 
 // updateTwice tries again after an error of the network, or of a search for the server.

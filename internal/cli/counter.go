@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,7 +39,8 @@ func counterCommand(c *call) *cobra.Command {
 before the server strikes at the moment at which a write becomes durable: it loses the
 request or the reply, breaks all connections for a moment or until the application gives
 up, or refuses the command. Prints which strategies count too little, too much or in
-vain, and what was measured.
+vain, and what was measured. Unless strategies or faults are chosen, it also shows what
+happens to other operations that are tried again once: find, insert, delete, $set.
 
 Strategies:` + known.String(),
 		Example: `# all strategies in all faults
@@ -84,11 +84,17 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
-	if err := writeFile(e.json, func(w io.Writer) error { return counter.JSON(w, cells) }); err != nil {
+	report := counter.Report{Cells: cells}
+	if len(e.strategies)+len(e.faults) == 0 {
+		if report.Operations, err = counter.RunOperations(ctx, config); err != nil {
+			return fmt.Errorf("the experiment did not finish: %w", err)
+		}
+	}
+	if err := writeFile(e.json, report.JSON); err != nil {
 		return err
 	}
 	var b strings.Builder
-	if err := counter.Text(&b, cells, e.elapsed); err != nil {
+	if err := report.Text(&b, e.elapsed); err != nil {
 		return err
 	}
 	return c.print(b.String())
