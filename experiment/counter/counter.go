@@ -74,8 +74,8 @@ const steps = 2
 const database, collection = "utr-experiment", "counters"
 
 // Run measures all cells at the same time, each with a client, a proxy and a document of
-// its own, and removes the documents. done, if it is not nil, is called after each cell; it
-// may be called concurrently.
+// its own, and removes the documents. done, if it is not nil, is called after each cell, one
+// call after the other.
 func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
 		return nil, errors.New("there is nothing to count")
@@ -98,12 +98,15 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	}()
 	cells, errs := make([]Cell, len(c.Strategies)*len(c.Faults)), make([]error, len(c.Strategies)*len(c.Faults))
 	var all sync.WaitGroup
+	var calling sync.Mutex
 	for i, s := range c.Strategies {
 		for k, f := range c.Faults {
 			at := i*len(c.Faults) + k
 			all.Go(func() {
 				cells[at], errs[at] = c.measure(ctx, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
 				if done != nil {
+					calling.Lock()
+					defer calling.Unlock()
 					done()
 				}
 			})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -76,9 +75,10 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 		defer func() { _ = d.Close() }()
 		config.Host = d.Hosts()[0]
 	}
-	status, n := c.progress(c.errors), atomic.Int64{}
+	status, n := c.progress(c.errors), 0
 	cells, err := counter.Run(ctx, config, func() {
-		status(fmt.Sprintf("%d of %d measured", n.Add(1), len(config.Strategies)*len(config.Faults)))
+		n++
+		status(fmt.Sprintf("%d of %d measured", n, len(config.Strategies)*len(config.Faults)))
 	})
 	status("")
 	if err != nil {
