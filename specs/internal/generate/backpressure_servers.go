@@ -126,7 +126,7 @@ func overloadTimeouts() *File {
 		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
 		"random: one of sixteen is longer than a second in all but one of 10^11 runs.")
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
-		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 1000")}
+		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 3000")}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
 		Story{Says: "is retried twice within timeoutMS (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
 		Story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
