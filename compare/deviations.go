@@ -339,6 +339,43 @@ func Deviations() []Deviation {
 				return s.Topology == "sharded" && unknown > 1 && sameEvents(d, withoutPlaces)
 			},
 		},
+		{
+			ID: "D34", Engines: by(java), Title: "raises the time-out of a write without the label RetryableWriteError",
+			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands", Permitted: true,
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.timed() && each(d, func(one Difference) bool {
+					return one.Aspect == "operation" && strings.Contains(one.Left, " raised time-out") && one.Left == one.Right+", RetryableWriteError"
+				})
+			},
+		},
+		{
+			ID: "D35", Engines: by(java), Title: "retries a write concern error of an insert, update or delete only if its code says that the server is not writable, whatever its label",
+			Section: "Retryable Writes, Determining Retryable Errors: the server's label decides",
+			Suite:   "write-concern-error-of-an-update.yml", example: Schedule{Operation: "updateOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 262}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return longer(l, r) && s.has(func(f Fault) bool {
+					return f.WriteConcernError != 0 && !slices.Contains(stateChangeCodes, f.WriteConcernError)
+				})
+			},
+		},
+		{
+			ID: "D36", Engines: by(java), Title: "raises the error before MaxTimeMSExpired of a read's retry",
+			Section: "Retryable Reads, Executing Retryable Read Operations: the error of the retry is raised",
+			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return !operations[s.Operation].write && only(d, "operation") && len(d) == 1 && strings.HasSuffix(d[0].Left, "raised server error, code 50")
+			},
+		},
+		{
+			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes MaxTimeMSExpired as a time-out that has no reply",
+			Section: "Command Logging and Monitoring, Failure", Permitted: true,
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.timed() && each(d, func(one Difference) bool {
+					return one.Aspect == "events" && strings.ReplaceAll(one.Left, "failed: code 50", "failed: no reply") == one.Right
+				})
+			},
+		},
 	}
 }
 
