@@ -107,7 +107,7 @@ This page lists the known differences between the reference engine and drivers, 
 and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
 or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
 and drivers that differ do not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on
-chance, or the format cannot express them.
+chance, the format cannot express them, or another driver differs there in another way.
 
 ` + "`go generate ./compare`" + ` writes this page from the table in compare/deviations.go.
 
