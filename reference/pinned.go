@@ -80,10 +80,13 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 
 // obeyed is the read preference that counts for a command.
 func (c *client) obeyed(cmd *command) selection.Preference {
+	obeys := cmd.op.Name != opWritingAggregate
 	if cmd.op.Name == "runCommand" {
-		if body, err := cmd.build(target{}); err != nil || !pinning.Obeys(body) {
-			return selection.Preference{}
-		}
+		body, err := cmd.build(target{})
+		obeys = err == nil && pinning.Obeys(body)
+	}
+	if !obeys {
+		return selection.Preference{}
 	}
 	return cmd.preference
 }
