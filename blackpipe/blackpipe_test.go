@@ -210,7 +210,7 @@ func TestParseScript(t *testing.T) {
 		{"no steps", "topology: single", "s.yml:1:1: the script has no steps"},
 		{"an unknown key", "step: []", `s.yml:1:1: a script has no key "step"`},
 		{"an unknown topology", "topology: ring", "s.yml:1:11: topology is not one of single"},
-		{"a wire version that is none", "maxWireVersion: x", "maxWireVersion is not a wire version"},
+		{"a wire version that is not a number", "maxWireVersion: x", "maxWireVersion is not a wire version"},
 		{"hello", "hello: 1", "hello is not true or false"},
 		{"a step that is not a document", "steps: [1]", "s.yml:1:9: a step is not a document"},
 		{"nothing is expected", "steps: [{reply: {}}]", "the step has no expect"},

@@ -17,7 +17,6 @@ type Message struct {
 	// Unacknowledged reports whether the client reads no reply.
 	Unacknowledged bool
 
-	server *Server
 	conn   net.Conn
 	id     int32
 	opcode wire.OpCode

@@ -136,11 +136,12 @@ func (p *Play) take(ctx context.Context, m *Message) string {
 func (p *Play) find(m *Message) (Step, *Unexpected) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	command := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.Command}
 	if p.failed == nil && len(p.groups) > 0 {
 		group := p.groups[0]
 		var first []result.Mismatch
 		for i, step := range group {
-			found := matchers.New(nil).Value("expect", step.Expect, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.Command}, matchers.RootDocument)
+			found := matchers.New(nil).Value("expect", step.Expect, command, matchers.RootDocument)
 			if len(found) > 0 {
 				if i == 0 {
 					first = found
@@ -156,7 +157,7 @@ func (p *Play) find(m *Message) (Step, *Unexpected) {
 			return step, nil
 		}
 		p.failed = &Unexpected{Position: group[0].Expect.Position, Mismatches: first,
-			Message: fmt.Sprintf("message %d is not the one that is expected: %s", p.came+1, matchers.Extended(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.Command}, false))}
+			Message: fmt.Sprintf("message %d is not the one that is expected: %s", p.came+1, matchers.Extended(command, false))}
 		close(p.done)
 		return Step{}, p.failed
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// The topologies of which a server can say that it is all of it.
+// The topologies that a server can present itself as.
 const (
 	Single       = "single"
 	ReplicaSet   = "replicaset" // the primary, alone
@@ -151,7 +151,7 @@ func (s *Server) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
-		m := &Message{server: s, conn: c, id: h.RequestID, opcode: h.OpCode}
+		m := &Message{conn: c, id: h.RequestID, opcode: h.OpCode}
 		if h.OpCode == wire.OpQuery {
 			_, m.Command, err = wire.ParseQuery(body)
 		} else {

@@ -13,7 +13,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // Config says what is measured. Use Defaults.
@@ -78,13 +77,13 @@ const database, collection = "utr-experiment", "counters"
 // call after the other.
 func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
-		return nil, errors.New("there is nothing to count")
+		return nil, errors.New("nothing to count")
 	}
-	client, err := mongo.Connect(options.Client().SetHosts([]string{c.Host}).SetDirect(true).SetServerSelectionTimeout(10 * time.Second))
+	client, disconnect, err := connect(ctx, c.Host, 10*time.Second, true)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	defer disconnect()
 	counters := client.Database(database).Collection(collection)
 	// Transactions do not create collections on every server.
 	run := bson.NewObjectID().Hex()
@@ -127,12 +126,11 @@ func (c Config) measure(ctx context.Context, s Strategy, f Fault, id string, cou
 		return cell, err
 	}
 	defer p.close()
-	client, err := mongo.Connect(options.Client().SetHosts([]string{p.address()}).SetDirect(true).SetRetryWrites(s.retryWrites).
-		SetServerSelectionTimeout(c.Selection).SetHeartbeatInterval(500 * time.Millisecond))
+	client, disconnect, err := connect(ctx, p.address(), c.Selection, s.retryWrites)
 	if err != nil {
 		return cell, err
 	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	defer disconnect()
 	if err := c.awaitUp(ctx, client); err != nil {
 		return cell, err
 	}

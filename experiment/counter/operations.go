@@ -52,7 +52,7 @@ func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 
 func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome, err error) {
 	out = Outcome{Operation: o.Name, Fault: f, Verdict: "correct"}
-	server, disconnect, err := connect(ctx, c.Host, c.Selection)
+	server, disconnect, err := connect(ctx, c.Host, c.Selection, false)
 	if err != nil {
 		return out, err
 	}
@@ -73,7 +73,7 @@ func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome,
 		return out, err
 	}
 	defer p.close()
-	client, disconnect, err := connect(ctx, p.address(), c.Selection)
+	client, disconnect, err := connect(ctx, p.address(), c.Selection, false)
 	if err != nil {
 		return out, err
 	}
@@ -119,9 +119,9 @@ func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome,
 	return out, nil
 }
 
-// connect opens a client of one server, without retries of the driver.
-func connect(ctx context.Context, host string, selection time.Duration) (*mongo.Client, func(), error) {
-	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(false).SetRetryReads(false).
+// connect opens a client of one server. Its driver retries writes or not, and never reads.
+func connect(ctx context.Context, host string, selection time.Duration, retryWrites bool) (*mongo.Client, func(), error) {
+	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(retryWrites).SetRetryReads(false).
 		SetServerSelectionTimeout(selection).SetHeartbeatInterval(500 * time.Millisecond))
 	return client, func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }, err
 }

@@ -20,7 +20,7 @@ type Fault string
 const (
 	LostRequest  Fault = "lost-request"  // the connection breaks before the server has read it
 	LostReply    Fault = "lost-reply"    // it breaks after the server has executed it
-	Failover     Fault = "failover"      // either, and there is no primary for a moment
+	Failover     Fault = "failover"      // either, and the set has no primary for a moment
 	Outage       Fault = "outage"        // either, and nothing is reachable until the application gives up
 	CommandError Fault = "command-error" // the server refuses it, again and again
 )

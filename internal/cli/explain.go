@@ -45,7 +45,7 @@ utr explain R11 R40
 utr explain --operation find --topology sharded --try network --try ok
 # where a read goes
 utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
-# what a policy has and another one has not
+# what one policy has and the other lacks
 utr explain --policy retryable-reads@2024 --diff current
 # the policies
 utr explain --list`,

@@ -58,7 +58,7 @@ func Revisions() []Revision {
 	return []Revision{{Newest, newest}, {First, first}}
 }
 
-// Named gives a revision by its name, without rules if there is none.
+// Named gives a revision by its name. An unknown name gives one without rules.
 func Named(name string) Revision {
 	all := Revisions()
 	if i := slices.IndexFunc(all, func(r Revision) bool { return r.Name == name }); i >= 0 {

@@ -137,7 +137,7 @@ func table() []row {
 func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
 	for _, set := range sets {
-		if found := keep(of, func(v selection.Server) bool { return matches(v, set) }); len(found) > 0 {
+		if found := keep(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
 			return found
 		}
 	}
@@ -157,7 +157,7 @@ func (s *step) stays() bool {
 		}
 		near := slices.ContainsFunc(selection.InWindow(s.up(), p.Latency), func(o selection.Server) bool { return o.Address == v.Address })
 		return near && (v.Type == selection.RSPrimary && p.mode() != selection.Nearest || len(p.TagSets) == 0 ||
-			slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return matches(v, set) }))
+			slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return selection.HasTags(v.Tags, set) }))
 	}
 	return false
 }
@@ -216,15 +216,6 @@ func primary(members []selection.Server) string {
 		return v.Address
 	}
 	return ""
-}
-
-func matches(v selection.Server, set map[string]string) bool {
-	for name, value := range set {
-		if has, ok := v.Tags[name]; !ok || has != value {
-			return false
-		}
-	}
-	return true
 }
 
 func in(members []selection.Server, address string) bool {

@@ -218,7 +218,7 @@ func (s selector) tagged(candidates []Server) []Server {
 		return candidates
 	}
 	for i, set := range s.preference.TagSets {
-		found := s.leaves(keep(candidates, func(v Server) bool { return hasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		found := s.leaves(keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
 		if len(found) > 0 {
 			return found
 		}
@@ -226,8 +226,8 @@ func (s selector) tagged(candidates []Server) []Server {
 	return nil
 }
 
-// hasTags reports whether a server has every tag of a set.
-func hasTags(server, set map[string]string) bool {
+// HasTags reports whether a server has every tag of a set.
+func HasTags(server, set map[string]string) bool {
 	for name, value := range set {
 		if v, ok := server[name]; !ok || v != value {
 			return false
