@@ -86,7 +86,7 @@ func (t *tape) rewound() *tape {
 
 // record runs suites on embedded deployments, each test once, and keeps those
 // that passed and can be played again.
-func record(t *testing.T, suites []*specs.Suite) *recording {
+func record(t *testing.T, policy string, suites []*specs.Suite) *recording {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
@@ -94,7 +94,7 @@ func record(t *testing.T, suites []*specs.Suite) *recording {
 		t.Fatal(err)
 	}
 	// Some delays must be too long for the time that is left.
-	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
 	if err != nil {
 		t.Fatal(err)
 	}

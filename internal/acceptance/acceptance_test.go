@@ -61,6 +61,15 @@ func TestOwnSuites(t *testing.T) {
 	}
 }
 
+// The suites of read preferences pass on the topologies that have members to choose from.
+func TestReadPreferences(t *testing.T) {
+	suites := bench.Some(bench.Load(t, bench.Own(t, "read-preferences")), testkit.Chance(t, 2))
+	on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
+	verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, suites)
+	bench.AllWell(t, verdicts, result.SkipRequirement)
+	passedOn(t, verdicts, on)
+}
+
 // passedOn expects that a test passed on each topology.
 func passedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.Topology) {
 	t.Helper()

@@ -3,6 +3,7 @@
 package suites
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -50,5 +51,22 @@ func TestDriver(t *testing.T) {
 			b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
 		})
+	}
+}
+
+// The suites of earlier dates pass under their policies, and exactly those of their tests that
+// known-failing/dated.txt lists fail under the current one.
+func TestDated(t *testing.T) {
+	for folder, policy := range bench.Dated() {
+		suites := bench.Load(t, filepath.Join(testkit.Root(t), "dated", folder))
+		for _, version := range embedded.Versions() {
+			t.Run(folder+" "+version, func(t *testing.T) {
+				then := bench.Under(t, policy, deployment.EmbeddedOptions{Version: version})
+				bench.AllWell(t, then.Everywhere(t, suites), result.SkipRequirement)
+				today := bench.New(t, deployment.EmbeddedOptions{Version: version})
+				today.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
+				bench.AllWell(t, today.Everywhere(t, suites), result.SkipRequirement)
+			})
+		}
 	}
 }

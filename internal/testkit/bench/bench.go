@@ -27,6 +27,16 @@ func Specifications() []string {
 	return []string{"retryable-reads", "retryable-writes", "client-backpressure"}
 }
 
+// Dated gives the folders of the suites of earlier dates, with the policies that they are for.
+func Dated() map[string]string {
+	return map[string]string{
+		"retryable-writes-2018":       "retryable-writes@2018-03-14",
+		"retryable-reads-2024":        "retryable-reads@2024",
+		"client-backpressure-2025-12": "client-backpressure@2025-12",
+		"read-preferences-2014":       "read-preferences@2014-02-14",
+	}
+}
+
 // Topologies are all that can be embedded.
 func Topologies() []deployment.Topology {
 	return []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
@@ -88,9 +98,15 @@ type Bench struct{ Config runner.Config }
 // New makes a bench of the reference engine and embedded deployments.
 func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
+	return Under(t, "", o)
+}
+
+// Under makes a bench like New, with a retry policy.
+func Under(t testing.TB, policy string, o deployment.EmbeddedOptions) *Bench {
+	t.Helper()
 	// Delays are decided and not slept. None is so short that a test which
 	// expects one to outlast timeoutMS could go on to the end.
-	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone,
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
 		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
 	testkit.Check(t, err)
 	return With(t, e, o)

@@ -8,7 +8,7 @@ import (
 // overloadSuites are the suites of client backpressure.
 func overloadSuites() Specification {
 	var files []*File
-	for _, o := range operations() {
+	for _, o := range operations(overloadDatabase) {
 		f := Of(o, requirement(o), clients(), overloadStories(o),
 			"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
 			"have both labels.")
@@ -148,7 +148,7 @@ func overloadStandalone() *File {
 	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
 		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
 	f.Clients = clients()
-	for _, o := range operations() {
+	for _, o := range operations(overloadDatabase) {
 		if o.Carries != numberedOne || o.Since != "" {
 			continue
 		}
@@ -217,22 +217,22 @@ const numberedOne = `txnNumber: { $numberLong: "1" }`
 func generic(o Operation) bool { return o.Name == "runCommand" }
 
 // operations are all that one command carries.
-func operations() []Operation {
-	list := append(readOperations(overloadDatabase), Operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
-		Database: overloadDatabase, Reads: true, Started: "{ mapReduce: " + Collection + ", out: { inline: 1 } }",
+func operations(database string) []Operation {
+	list := append(readOperations(database), Operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
+		Database: database, Reads: true, Started: "{ mapReduce: " + Collection + ", out: { inline: 1 } }",
 		Arguments: `{ map: { $code: "function inc() { return emit(0, this.x + 1) }" }, ` +
 			`reduce: { $code: "function sum(key, values) { return values.reduce((acc, x) => acc + x); }" }, out: { inline: 1 } }`})
 	for i := range list {
 		list[i].Carries = Unnumbered
 	}
-	for _, o := range writeOperations(overloadDatabase) {
+	for _, o := range writeOperations(database) {
 		o.Carries = numberedOne
 		list = append(list, o)
 	}
-	list = append(list, otherWrites(overloadDatabase)...)
+	list = append(list, otherWrites(database)...)
 	for _, o := range []Operation{RunCommand("ping", "{ ping: 1 }"),
 		RunCommand("find", "{ find: "+Collection+", filter: { _id: 1 } }")} {
-		o.Database, o.Result = overloadDatabase, "{ ok: 1 }"
+		o.Database, o.Result = database, "{ ok: 1 }"
 		list = append(list, o)
 	}
 	for i, o := range list {
@@ -243,7 +243,7 @@ func operations() []Operation {
 	return list
 }
 
-func named(title string) Operation { return Named(operations(), title) }
+func named(title string) Operation { return Named(operations(overloadDatabase), title) }
 
 // Servers that obey error labels in fail points: all of them, and those with
 // retryable writes and change streams.
@@ -257,4 +257,12 @@ func requirement(o Operation) string {
 		return labelling
 	}
 	return anywhere
+}
+
+// beyond is what an operation needs beyond what all need, "" if that is nothing.
+func beyond(o Operation) string {
+	if r := requirement(o); r != anywhere {
+		return r
+	}
+	return ""
 }

@@ -14,11 +14,6 @@ func retargeting() *File {
 		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
 	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
 		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
-	// A ping on the primary and one on a secondary make the client discover
-	// both, so that the first attempt goes to the one and the retry to the other.
-	ping := func(by, mode string) string {
-		return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 }, readPreference: { mode: %s } } }", Suffix(by), mode)
-	}
 	tell := func(title, by string, s Story) {
 		o := named(title)
 		if o.Reads {
@@ -27,7 +22,7 @@ func retargeting() *File {
 		if s.Mode == "" {
 			s.Mode = Always
 		}
-		s.By, s.Before = by, []string{ping(by, "primary"), ping(by, "secondary")}
+		s.By, s.Before = by, bothPinged(by)
 		s.Seen = slices.Repeat(Pinged(overloadDatabase), 2)
 		f.Tell(o, s)
 	}
@@ -46,6 +41,15 @@ func retargeting() *File {
 	tell("collection.insertOne", "client", Story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
 		Mode: Times(2), Fails: overload, Attempts: 3})
 	return f
+}
+
+// bothPinged makes a client discover the primary and a secondary, so that the first
+// attempt goes to the one and the retry to the other.
+func bothPinged(by string) (pings []string) {
+	for _, mode := range []string{"primary", "secondary"} {
+		pings = append(pings, fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 }, readPreference: { mode: %s } } }", Suffix(by), mode))
+	}
+	return pings
 }
 
 // overloadOtherMongos checks the deprioritized server as the suites of retryable reads

@@ -45,7 +45,7 @@ func overloadTransactions() *File {
 	start, end := []string{OnSession("startTransaction", "client")}, []string{OnSession("commitTransaction", "client")}
 	undo := []string{OnSession("abortTransaction", "client")}
 	aborts := abort.Attempts(1, 0, "")[:1]
-	for _, o := range operations() {
+	for _, o := range operations(overloadDatabase) {
 		if !o.Txn || o.Since != "" {
 			continue
 		}

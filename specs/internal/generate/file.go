@@ -48,6 +48,8 @@ type Test struct {
 	Operations  []string
 	Events      []Expected
 	Outcome     []Outcome
+
+	Says, Today string // of its story
 }
 
 // Expected are the events of one client.

@@ -15,6 +15,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,27 +24,46 @@ import (
 
 // Specification is a folder of suites.
 type Specification struct {
-	Name  string // of the folder below specs
+	Name  string // of the folder
+	Dated bool   // follows an earlier policy; the folder is below dated, not below specs
 	Files []*File
 }
 
+// Folder is where the suites are, as seen from the package specs.
+func (s Specification) Folder() string {
+	if s.Dated {
+		return filepath.Join("..", "dated", s.Name)
+	}
+	return s.Name
+}
+
 // Title begins the descriptions of files.
-func (s Specification) Title() string { return strings.ReplaceAll(s.Name, "-", " ") }
+func (s Specification) Title() string {
+	name, date := s.Name, ""
+	if s.Dated {
+		name, date, _ = strings.Cut(s.Name, "-20")
+		date = " of 20" + date
+	}
+	return strings.ReplaceAll(name, "-", " ") + date
+}
 
 // Database is that of the initial data.
 func (s Specification) Database() string { return "utr-" + s.Name }
 
 // all are the specifications with tables.
 func all() []Specification {
-	return []Specification{readSuites(), writeSuites(), overloadSuites()}
+	return []Specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(),
+		readsOf2024(), writesOf2018(), overloadOf2025(), preferencesOf2014()}
 }
 
 func main() {
+	err := os.WriteFile(differencesFile, differences(all()), 0o644)
 	for _, s := range all() {
-		if err := s.write(); err != nil {
-			fmt.Fprintln(os.Stderr, "generate:", err)
-			os.Exit(1)
-		}
+		err = errors.Join(err, s.write())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
 	}
 }
 
@@ -52,11 +72,11 @@ func (s Specification) write() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.Name, 0o755); err != nil {
+	if err := os.MkdirAll(s.Folder(), 0o755); err != nil {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.Name, name), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,8 @@ type Story struct {
 	ExtraPool bool      // further ones do not matter
 	Applied   bool      // the write was made although an error was raised
 	Outcome   []Outcome // what is left behind, nil for what the operation says
+
+	Today string // in a dated suite: what the current policy does instead, "" if it does the same
 }
 
 // Retried is a story of one failure and a success, NotRetried of one failure, and
@@ -49,6 +51,9 @@ func (s Story) On(require string) Story { s.Require = require; return s }
 func (s Story) Of(client string) Story  { s.By = client; return s }
 func (s Story) Concerned() Story        { s.Replied, s.Applied = true, s.Raises != ""; return s }
 
+// But is the story of a dated suite, with what the current policy does instead.
+func (s Story) But(today string) Story { s.Today = today; return s }
+
 // Tell adds a test for each story of an operation, but for those that need an
 // older server than the operation.
 func (f *File) Tell(o Operation, stories ...Story) {
@@ -70,7 +75,8 @@ func (s Story) test(o Operation) Test {
 	if s.Carries == "" {
 		s.Carries = o.carries(s.By)
 	}
-	t := Test{Description: o.Title() + " " + s.Says, Require: s.Require, Operations: Join(s.Before, o.Before, s.Points), Outcome: s.Outcome}
+	t := Test{Description: o.Title() + " " + s.Says, Require: s.Require, Operations: Join(s.Before, o.Before, s.Points), Outcome: s.Outcome,
+		Says: s.Says, Today: s.Today}
 	if s.Each != nil {
 		t.Operations = append(t.Operations, Sequence(o.Command, s.Each...))
 	}

@@ -96,7 +96,7 @@ var unseen = map[string]string{
 // The tables hold every command that the retry core knows, or say why not.
 func TestCommandsAreComplete(t *testing.T) {
 	commands := map[string]bool{}
-	for _, o := range operations() {
+	for _, o := range operations(overloadDatabase) {
 		commands[o.Command] = true
 	}
 	for _, o := range retry.Operations() {

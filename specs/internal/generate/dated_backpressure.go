@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// overloadOf2025 are suites for the policy client-backpressure@2025-12: five retries, a token bucket, no
+// options, and every failed server is deprioritized.
+func overloadOf2025() Specification {
+	list := operations(database2025)
+	off := "retryReads: false, retryWrites: false"
+	f := NewFile("overload", "overload errors", anywhere,
+		"Overload errors make every command retryable, whatever retryReads and retryWrites say.")
+	f.Clients = []Client{Observed("client", ""), Observed("noRetry", off)}
+	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, Objects(database2025, "setup", "database")
+	for _, o := range list {
+		f.Tell(o,
+			Story{Says: "is retried after an overload error with retryReads and retryWrites false (B1)", By: "noRetry", Fails: overload,
+				Attempts: 2, Require: beyond(o), Today: "the option that is about the command forbids it"},
+			NotRetried("an error with "+overloaded+" alone (R34)", overloadedOnly, raisesOverloadedOnly).On(beyond(o)))
+	}
+
+	limit := NewFile("limit", "the number of retries", labelling, "Five retries follow an overload error, whatever the options say.")
+	limit.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"), Observed("timed", "timeoutMS: 20000")}
+	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
+		limit.Tell(Named(list, title),
+			Story{Says: "is retried five times after overload errors (B1)", Mode: Times(5), Fails: overload, Attempts: 6, Today: "there are two retries"},
+			Story{Says: "is retried no more than five times after overload errors (B4)", Mode: Always, Fails: overload, Attempts: 6,
+				Raises: raisesOverload, Today: "there are two retries"},
+			Story{Says: "is retried with maxAdaptiveRetries 0, which is not known yet (B1)", By: "none", Fails: overload, Attempts: 2,
+				Today: "there is no retry"},
+			Story{Says: "is retried no more than five times within timeoutMS (B4)", By: "timed", Mode: Always, Fails: overload, Attempts: 6,
+				Raises: raisesOverload, Today: "there are two retries"})
+	}
+
+	const preferred = "readPreference: primaryPreferred"
+	elsewhere := NewFile("retargeting", "retry on another server", Servers("4.4", Sets),
+		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the replica set must",
+		"have, whatever the error: every failed server is deprioritized.")
+	elsewhere.Clients = []Client{Observed("client", preferred)}
+	for _, title := range []string{"collection.find", "collection.aggregate", "collection.count", "collection.distinct"} {
+		o := Named(list, title)
+		o.Result = "" // the secondary may not have the documents yet
+		for _, e := range []struct{ says, data string }{{"an overload error", overload}, {"HostUnreachable", Labelled(HostUnreachable)}} {
+			elsewhere.Tell(o, Story{Says: "is retried on a secondary after " + e.says + " (R42)", Before: bothPinged("client"), Mode: Always,
+				Fails: e.data, Attempts: 2, Seen: slices.Repeat(Pinged(database2025), 2), Today: "it stays on the primary"})
+		}
+	}
+	return Specification{Name: "client-backpressure-2025-12", Dated: true, Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}
+}
+
+// bucketOf2025 takes all tokens of a client, which are a thousand, by two hundred reads with five retries each,
+// a hundred at a time.
+func bucketOf2025(find Operation) *File {
+	const threads, started = 100, "{ commandStartedEvent: { commandName: find } }"
+	f := NewFile("tokens", "the token bucket", anywhere,
+		"Each retry takes a token from the bucket of the client, which has a thousand of them. A read that succeeds at the first attempt gives",
+		"a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs are real.")
+	f.Clients = []Client{{ID: "client", Observe: []string{"commandStartedEvent"}}}
+	find.Result = ""
+	var run, wait []string
+	for n := range threads {
+		thread := fmt.Sprintf("thread%d", n)
+		f.Entities = append(f.Entities, "thread: { id: "+thread+" }")
+		call := Special("runOnThread", "thread: "+thread+", operation: "+find.Call("client", "", raisesOverload))
+		run, wait = append(run, call, call), append(wait, Special("waitForThread", "thread: "+thread))
+	}
+	count := func(n int) []string {
+		return []string{Special("assertEventCount", "client: client, event: "+started+", count: "+fmt.Sprint(n))}
+	}
+	fails, works := FailPoint("find", Always, overload), SetFailPoint("failCommand", `"off"`, "")
+	raises, succeeds := find.Call("client", "", raisesOverload), find.Call("client", "", "")
+	f.Tell(find, Story{Says: "is not retried without a token (B13)", Before: Join([]string{fails}, run, wait, count(1200)),
+		Raises: raisesOverload, After: count(1201), Today: "there is no bucket"})
+	f.Tell(find, Story{Says: "is retried once for ten reads that succeed (B10)", Before: Join([]string{fails}, run, wait, []string{works},
+		slices.Repeat([]string{succeeds}, 10), []string{fails}),
+		Raises: raisesOverload, After: Join(count(1212), []string{raises}, count(1213)), Today: "there is no bucket"})
+	return f
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// modes are those of read preferences that leave no choice on a replica set of which all members are up.
+var modes = []struct {
+	name    string
+	primary bool // reads from the primary
+}{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
+
+// preferring are clients, one for each mode.
+func preferring(options string) (clients []Client) {
+	for _, m := range modes {
+		clients = append(clients, Observed(m.name, "readPreference: "+m.name+", "+options))
+	}
+	return clients
+}
+
+// preferenceReads are operations that obey a read preference, on a database. A secondary may not have the documents yet.
+func preferenceReads(database string) (list []Operation) {
+	for _, o := range readOperations(database) {
+		if o.Object == "collection" && !o.Watches && !strings.HasPrefix(o.Name, "list") {
+			o.Result = ""
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// preferenceSuites are suites of read preferences. Which member saw a command is asserted by a fail point: it is on the primary
+// alone, and fails every read there.
+func preferenceSuites() Specification {
+	const database = "utr-read-preferences"
+	f := NewFile("modes", "which member reads", Servers("4.2", Sets),
+		"A fail point fails every read on the primary. Reads of modes that prefer the primary fail, and the others succeed on a secondary,",
+		"which the replica set must have. Clients do not retry.")
+	f.Clients = preferring("retryReads: false")
+	for _, m := range modes {
+		for _, o := range preferenceReads(database) {
+			s := Story{Says: "reads from a secondary with mode " + m.name + " (R1)", By: m.name, Before: bothPinged(m.name), Mode: Always,
+				Fails: ErrorCode(Interrupted), Attempts: 1, Seen: slices.Repeat(Pinged(database), 2), Carries: "$readPreference: { mode: " + m.name + " }"}
+			if m.primary {
+				s.Says, s.Raises = "reads from the primary with mode "+m.name+" (R1)", RaisedCode(Interrupted)
+			}
+			if m.name == "primary" {
+				s.Carries = "$readPreference: { $$exists: false }"
+			}
+			f.Tell(o, s)
+		}
+	}
+
+	tags := NewFile("tags", "tag sets that no member has", Servers("4.2", Sets),
+		"No member of a test deployment has the tag utr: nowhere. Modes that fall back to the primary do so, and its fail point fails the read.",
+		"The empty set at the end of a list matches every member.")
+	// The client waiting waits in vain, which takes as long as a busy machine may need for a selection that succeeds.
+	tags.Clients = append(preferring("retryReads: false")[1:], Observed("waiting", "readPreference: secondary, retryReads: false, serverSelectionTimeoutMS: 3000"))
+	tags.Entities = []string{"collection: { id: nowhere-waiting, database: database-waiting, collectionName: " + Collection + ", collectionOptions: " +
+		"{ readPreference: { mode: secondary, tagSets: [ { utr: nowhere } ] } } }"}
+	for _, name := range []string{"find", "aggregate"} {
+		o := Named(preferenceReads(database), "collection."+name)
+		o.Heading, o.Object = o.Title(), "nowhere"
+		tags.Tell(o, Story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)", By: "waiting", Before: bothPinged("waiting"),
+			Mode: Always, Fails: ErrorCode(Interrupted), Raises: RaisedNetwork, Seen: slices.Repeat(Pinged(database), 2)})
+	}
+	for _, m := range modes[1:] {
+		for _, e := range []struct{ id, sets string }{{"nowhere", "[ { utr: nowhere } ]"}, {"anywhere", "[ { utr: nowhere }, {} ]"}} {
+			tags.Entities = append(tags.Entities, fmt.Sprintf("collection: { id: %s-%s, database: database-%s, collectionName: %s, collectionOptions: "+
+				"{ readPreference: { mode: %s, tagSets: %s } } }", e.id, m.name, m.name, Collection, m.name, e.sets))
+			for _, o := range preferenceReads(database) {
+				o.Heading, o.Object = o.Title(), e.id
+				s := Story{By: m.name, Before: bothPinged(m.name), Mode: Always, Fails: ErrorCode(Interrupted), Attempts: 1,
+					Seen: slices.Repeat(Pinged(database), 2)}
+				switch {
+				case m.primary, m.name == "secondaryPreferred" && e.id == "nowhere":
+					s.Says, s.Raises = "reads from the primary", RaisedCode(Interrupted)
+				case e.id == "nowhere":
+					continue
+				default:
+					s.Says = "reads from a secondary"
+				}
+				s.Says += " with mode " + m.name + " and tag sets " + e.sets + " (R1)"
+				tags.Tell(o, s)
+			}
+		}
+	}
+
+	routed := NewFile("sharded", "the read preference that a mongos gets", Servers("4.2", Sharded),
+		"A mongos selects the members of shards: it gets the read preference, unless that is primary.")
+	routed.Clients = preferring("retryReads: false")
+	for _, m := range modes {
+		for _, o := range preferenceReads(database) {
+			s := Story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1,
+				Carries: "$readPreference: { mode: " + m.name + " }"}
+			if m.name == "primary" {
+				s.Says, s.Carries = "carries no $readPreference with mode primary (R5)", "$readPreference: { $$exists: false }"
+			}
+			routed.Tell(o, s)
+		}
+	}
+	return Specification{Name: "read-preferences", Files: []*File{f, tags, routed}}
+}
+
+// preferencesOf2014 are suites for the policy read-preferences@2014-02-14.
+func preferencesOf2014() Specification {
+	const database = "utr-read-preferences-2014"
+	f := NewFile("members", "which member reads", Servers("4.2", Sets),
+		"A read is tried on up to three members after network errors, and after no other error; most commands run on the primary. The replica",
+		"set must have a secondary.")
+	f.Clients = append(preferring("retryReads: false"), Observed("retrying", "readPreference: primaryPreferred"))
+	seen := slices.Repeat(Pinged(database), 2)
+	for _, o := range preferenceReads(database) {
+		for i, m := range modes {
+			rule := fmt.Sprintf(" (P%d)", 15+i)
+			s := Story{Says: "reads from a secondary with mode " + m.name + rule, By: m.name, Before: bothPinged(m.name), Mode: Always,
+				Fails: ErrorCode(Interrupted), Attempts: 1, Seen: seen}
+			if m.primary {
+				s.Says, s.Raises = "reads from the primary with mode "+m.name+rule, RaisedCode(Interrupted)
+			}
+			f.Tell(o, s)
+		}
+		f.Tell(o,
+			Story{Says: "is tried on a secondary after a network error of the primary (P7)", By: "primaryPreferred", Before: bothPinged("primaryPreferred"),
+				Mode: Always, Fails: Closes, Attempts: 2, Seen: seen, Today: "retryReads is false"},
+			Story{Says: "is not tried on another member after ShutdownInProgress (P6)", By: "retrying", Before: bothPinged("retrying"), Mode: Always,
+				Fails: ErrorCode(ShutdownInProgress), Raises: RaisedCode(ShutdownInProgress), Attempts: 1, Seen: seen, Today: "it is retried"},
+			Story{Says: "carries secondaryPreferred in place of the slaveOk bit with mode secondary (P23)", By: "secondary", Before: bothPinged("secondary"),
+				Attempts: 1, Seen: seen, Carries: "$readPreference: { mode: secondaryPreferred }", Today: "it carries the mode secondary"})
+	}
+	ping := RunCommand("ping", "{ ping: 1 }")
+	ping.Database, ping.Arguments = database, "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"
+	f.Tell(ping, Story{Says: "runs on the primary, though its mode is secondary (P25)", By: "secondary", Before: []string{
+		fmt.Sprintf("{ name: find, object: collection%s, arguments: { filter: {} } }", Suffix("secondary"))}, Mode: Always, Fails: ErrorCode(Interrupted),
+		Raises: RaisedCode(Interrupted), Attempts: 1, Seen: []string{StartedEvent("{ find: "+Collection+" }", "find", database), SucceededEvent("find")},
+		Today: "it runs on a secondary"})
+	return Specification{Name: "read-preferences-2014", Dated: true, Files: []*File{f}}
+}
