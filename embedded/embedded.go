@@ -64,6 +64,8 @@ type Options struct {
 	Members, Mongoses int
 	// SetName of a replica set; empty means DefaultSetName.
 	SetName string
+	// Set says how members of a replica set differ, in their order; those beyond it do not.
+	Set []Member
 	// Users switch access control on, if there are any. The connection string
 	// holds the first one.
 	Users []User
@@ -184,6 +186,9 @@ func (o *Options) complete() error {
 	if o.SetName == "" {
 		o.SetName = DefaultSetName
 	}
+	if err := o.checkSet(); err != nil {
+		return err
+	}
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
@@ -219,7 +224,7 @@ func (d *Deployment) start(ctx context.Context, process server.Process) error {
 	for i := range addresses {
 		addresses[i] = d.options.listenAddress(i)
 	}
-	if err := d.cluster.Listen(process, addresses...); err != nil || d.options.Topology != LoadBalanced {
+	if err := d.cluster.Listen(process, d.options.shape, addresses...); err != nil || d.options.Topology != LoadBalanced {
 		return err
 	}
 	for i, behind := range []int{n, 1} {

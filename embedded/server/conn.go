@@ -145,6 +145,7 @@ func (k *conn) survive() {
 
 // message answers one message.
 func (k *conn) message(h wire.Header, body []byte) error {
+	wait(k.ctx, nil, k.server.process.Latency)
 	reply := writer{conn: k}
 	if h.OpCode == wire.OpCompressed {
 		var err error

@@ -360,10 +360,31 @@ func (x *exchange) readPreference() error {
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 		}
-		return primaryAlone(preference, mode)
+		return x.tags(preference, mode)
 	}
 	return nil
 }
+
+// tags refuses tag sets that are not an array, or that choose among servers where there is one to be chosen.
+// A mongos reads the sets when it selects a member of a shard.
+func (x *exchange) tags(preference bson.Raw, mode string) error {
+	tags := preference.Lookup("tags")
+	if !tags.IsZero() && tags.Type != bson.TypeArray {
+		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
+	}
+	if mode == "primary" {
+		return primaryAlone(preference)
+	}
+	for i, set := range command.Items(tags) {
+		if set.Type != bson.TypeEmbeddedDocument && x.view.Role == command.Mongos {
+			return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
+		}
+	}
+	return nil
+}
+
+// codeNotAnObject is that of values that should have been documents.
+const codeNotAnObject = 10065
 
 // role refuses on a secondary what only the primary does, and reads that have
 // not said that a secondary will do.
@@ -383,10 +404,7 @@ func (x *exchange) role() error {
 }
 
 // primaryAlone refuses what chooses among servers where there is one to be chosen.
-func primaryAlone(preference bson.Raw, mode string) error {
-	if mode != "primary" {
-		return nil
-	}
+func primaryAlone(preference bson.Raw) error {
 	sets := command.Items(preference.Lookup("tags"))
 	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")

@@ -227,6 +227,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 // lastWrite is what staleness is reckoned from.
 func (x *exchange) lastWrite() bson.D {
 	now := x.conn.server.now()
+	now.T -= uint32(x.view.member.SecondaryDelaySecs)
 	at := bson.DateTime(int64(now.T) * 1000)
 	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
 	return bson.D{

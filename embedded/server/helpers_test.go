@@ -123,7 +123,7 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
-	testkit.Check(t, c.Listen(server.Process{}, slices.Repeat([]string{"127.0.0.1:0"}, n)...))
+	testkit.Check(t, c.Listen(server.Process{}, nil, slices.Repeat([]string{"127.0.0.1:0"}, n)...))
 	return c
 }
 

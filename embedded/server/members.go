@@ -28,6 +28,8 @@ type Process struct {
 	AccessControl bool
 	// TLS is what connections use, nil for none.
 	TLS *tls.Config
+	// Latency is how much later than others the server answers.
+	Latency time.Duration
 	// Arguments are the command line, for getCmdLineOpts.
 	Arguments []string
 	// PID is the number of the process; 0 means that of this one.
@@ -48,30 +50,35 @@ func (c *Cluster) Members() []*Server {
 }
 
 // Listen starts servers of a kind on addresses ("127.0.0.1:0"): all of a deployment.
-// Those of a replica set are configured as its members.
-func (c *Cluster) Listen(p Process, addresses ...string) (err error) {
+// Those of a replica set are configured as its members; shape, unless it is nil, changes the
+// configuration of a member, and how it is started.
+func (c *Cluster) Listen(p Process, shape func(*Member, *Process), addresses ...string) (err error) {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners { // that no server has taken over
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	set := SetConfig{Name: c.SetName, Version: 1}
+	set, processes := SetConfig{Name: c.SetName, Version: 1}, []Process{}
 	for i, address := range addresses {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
 		listeners = append(listeners, l)
-		set.Members = append(set.Members, NewMember(i, l.Addr().String()))
+		m, p := NewMember(i, l.Addr().String()), p
+		if shape != nil {
+			shape(&m, &p)
+		}
+		p.Listener = l
+		set.Members, processes = append(set.Members, m), append(processes, p)
 	}
 	if c.Kind == ReplicaSet {
 		if err := c.Configure(set); err != nil {
 			return err
 		}
 	}
-	for len(listeners) > 0 {
-		p.Listener = listeners[0]
+	for _, p := range processes {
 		if _, err := c.Join(p.Listener.Addr().String(), p); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("something waited %v before it ended", took)
 		}
-		if c.Listen(server.Process{}, "127.0.0.1:0") == nil {
+		if c.Listen(server.Process{}, nil, "127.0.0.1:0") == nil {
 			t.Error("a server was added to a closed cluster")
 		}
 	})
@@ -112,7 +112,7 @@ func TestCloseWhileBusy(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
 		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
-		testkit.Check(t, c.Listen(server.Process{}, "127.0.0.1:0"))
+		testkit.Check(t, c.Listen(server.Process{}, nil, "127.0.0.1:0"))
 		s := c.Members()[0]
 		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))
 		if reply := dial(t, s.Address()).call(d("insert", "c", "documents", bson.A{bson.D{}}, "$db", "db")); reply.Lookup("n").AsInt64() != 1 {
@@ -164,7 +164,7 @@ func TestKillIsAtOnce(t *testing.T) {
 // TestRefusedParameters starts servers with parameters that they do not take.
 func TestRefusedParameters(t *testing.T) {
 	for _, params := range []bson.D{d("noSuchParameter", 1), d("ingressRequestAdmissionRatePerSec", 0), d("acceptApiVersion2", func() {})} {
-		err := empty(t, "8.2", server.Config{}).Listen(server.Process{Parameters: params}, "127.0.0.1:0")
+		err := empty(t, "8.2", server.Config{}).Listen(server.Process{Parameters: params}, nil, "127.0.0.1:0")
 		refused := new(command.Error)
 		if !errors.Is(err, server.ErrParameter) || params[0].Key == "noSuchParameter" && !errors.As(err, &refused) {
 			t.Errorf("%v: %v", params, err)

@@ -21,6 +21,8 @@ type Member struct {
 	Priority     float64  `bson:"priority"`
 	Votes        int32    `bson:"votes"`
 	Tags         bson.Raw `bson:"tags,omitempty"` // nil for none
+	// SecondaryDelaySecs is how old the writes are that the member has as its last.
+	SecondaryDelaySecs int64 `bson:"secondaryDelaySecs,omitempty"`
 }
 
 // NewMember is a member of a set that nobody has configured.

@@ -66,6 +66,8 @@ a file that only its owner can read.
 With --tls and --ca-file, the connection strings name the certificate as tlsCAFile.`,
 		Example: `# a replica set of three on ports 27017 to 27019
 utr serve --topology replicaset --port 27017
+# a replica set with a tag, a hidden member, and one that answers late
+utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priority": 0}' --member '{"latencyMS": 30}'
 # a server that rejects more than 20 connections per second
 utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
 # a sharded cluster that acts as server 4.2, on free ports
@@ -74,6 +76,7 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
+		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next member of a replica set, as replSetInitiate takes it, and latencyMS", embedded.ParseMember)
 		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
 		f.within(&s.port, "port", "N", 0, maxPort, "first port; servers get consecutive ones (default free ports)")
 		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)

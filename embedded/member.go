@@ -1,0 +1,84 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/server"
+)
+
+// Member says how a member of a replica set differs from others.
+type Member struct {
+	// Config is what replSetInitiate takes for the member, without _id and host: tags, priority, hidden,
+	// arbiterOnly, votes, buildIndexes, secondaryDelaySecs. All members have the same data at the same time: a
+	// delayed one only says in hello that its last write is older.
+	Config bson.D
+	// Latency is how much later than others the member answers.
+	Latency time.Duration
+}
+
+// memberKeys are those of Config.
+var memberKeys = []string{"arbiterOnly", "buildIndexes", "hidden", "priority", "secondaryDelaySecs", "tags", "votes"}
+
+// ParseMember reads a member from Extended JSON: the fields of Config, and latencyMS.
+func ParseMember(text string) (m Member, err error) {
+	var doc bson.D
+	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
+		return m, fmt.Errorf("it is not a document in Extended JSON: %w", err)
+	}
+	for _, e := range doc {
+		ms, number := e.Value.(int32)
+		switch {
+		case slices.Contains(memberKeys, e.Key):
+			m.Config = append(m.Config, e)
+		case e.Key != "latencyMS":
+			return m, fmt.Errorf("unknown key %q", e.Key)
+		case !number || ms < 0:
+			return m, errors.New("latencyMS must be a number of milliseconds")
+		default:
+			m.Latency = time.Duration(ms) * time.Millisecond
+		}
+	}
+	return m, nil
+}
+
+// checkSet reports what no replica set could work with.
+func (o *Options) checkSet() error {
+	switch {
+	case len(o.Set) == 0:
+		return nil
+	case o.Topology != ReplicaSet:
+		return fmt.Errorf("a %s has no members to configure", o.Topology)
+	case len(o.Set) > o.Members:
+		return fmt.Errorf("%d members are configured, and there are %d", len(o.Set), o.Members)
+	}
+	var members bson.A
+	for i := range o.Members {
+		member := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}
+		if i < len(o.Set) {
+			member = append(member, o.Set[i].Config...)
+		}
+		members = append(members, member)
+	}
+	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: o.SetName}, {Key: "members", Value: members}})
+	if err == nil {
+		_, err = server.ParseSetConfig(doc)
+	}
+	return err
+}
+
+// shape configures a member.
+func (o *Options) shape(m *server.Member, p *server.Process) {
+	if int(m.ID) >= len(o.Set) {
+		return
+	}
+	id, host, more := m.ID, m.Host, o.Set[m.ID]
+	if doc, err := bson.Marshal(more.Config); err == nil { // checkSet has read it
+		_ = bson.Unmarshal(doc, m)
+	}
+	m.ID, m.Host, p.Latency = id, host, more.Latency
+}

@@ -1,0 +1,113 @@
+package acceptance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// Reads go to the members that tags, distance and visibility leave, by the rules of today and by those of 2014.
+func TestMembersThatRead(t *testing.T) {
+	parse := func(text string) embedded.Member {
+		m, err := embedded.ParseMember(text)
+		testkit.Check(t, err)
+		return m
+	}
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 4, Set: []embedded.Member{
+		parse(`{"tags": {"dc": "east"}}`),
+		parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 400}`),
+		parse(`{"tags": {"dc": "west"}, "priority": 0}`),
+		parse(`{"tags": {"dc": "west"}, "priority": 0, "hidden": true}`),
+	}})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
+	hosts := d.Hosts()
+	for _, policy := range []string{"current", "read-preferences@2014-02-14"} {
+		e, err := reference.New(reference.Options{Policy: policy})
+		testkit.Check(t, err)
+		t.Cleanup(func() { testkit.Check(t, e.Close()) })
+		for _, r := range []struct {
+			reason, threshold, preference string
+			want                          []int
+		}{
+			{"near members, whatever their tags", "250", `{"mode": "nearest"}`, []int{0, 2}},
+			{"the near one of two with the tag; a hidden one is not known", "250", `{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
+			{"both, if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
+			{"the primary, if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`, []int{0}},
+			{"the second set, if no member has the tag of the first", "250", `{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
+		} {
+			var want []string
+			for _, i := range r.want {
+				want = append(want, hosts[i])
+			}
+			slices.Sort(want)
+			testkit.Equal(t, policy+": "+r.reason, readBy(t, e, d.URI(), r.threshold, r.preference, want), want)
+		}
+	}
+}
+
+// readBy gives the members that reads go to, sorted: eight reads, and up to forty as long as not all that are wanted were
+// seen.
+func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, want []string) []string {
+	t.Helper()
+	ctx := testkit.Context(t)
+	test, err := e.Begin(ctx)
+	testkit.Check(t, err)
+	defer func() { testkit.Check(t, test.End(context.WithoutCancel(ctx))) }()
+	for _, x := range []struct{ kind, options string }{
+		{"client", `{"uriOptions": {"localThresholdMS": ` + threshold + `}}`},
+		{"database", `{"client": "client", "databaseName": "members"}`},
+		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
+	} {
+		var options bson.Raw
+		testkit.Check(t, bson.UnmarshalExtJSON([]byte(x.options), false, &options))
+		testkit.Check(t, test.Open(ctx, engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
+	}
+	find, err := bson.Marshal(bson.D{{Key: "filter", Value: bson.D{}}})
+	testkit.Check(t, err)
+	read := func() {
+		if out := test.Do(ctx, engine.Operation{Object: "collection", Name: "find", Arguments: find}); out.Err != nil {
+			t.Fatal(out.Err)
+		}
+	}
+	// The hidden one is in the connection string, and is left out once it is known.
+	for known := map[string]bool{}; len(known) < 3; read() {
+		events, err := test.Events(ctx, "client", 0, 0)
+		testkit.Check(t, err)
+		for _, x := range events {
+			if x.Type == result.ServerDescriptionChanged && strings.HasPrefix(x.SDAM.New.Type, "RS") && x.SDAM.New.Type != "RSOther" {
+				known[x.Address] = true
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for n, after := 0, last(t, test); n < 8 || len(seen) < len(want) && n < 40; n++ {
+		read()
+		events, err := test.Events(ctx, "client", after, 0)
+		testkit.Check(t, err)
+		for _, x := range events {
+			if x.Type == result.CommandStarted && x.Command.CommandName == "find" {
+				seen[x.Address] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// last is the number of the client's last event.
+func last(t *testing.T, test engine.Test) int64 {
+	t.Helper()
+	events, err := test.Events(testkit.Context(t), "client", 0, 0)
+	testkit.Check(t, err)
+	return events[len(events)-1].Sequence
+}
