@@ -38,6 +38,9 @@ type Config struct {
 	Rate, Burst int
 	// BaseBackoff is the baseBackoffMS of overload errors, 0 for none.
 	BaseBackoff time.Duration
+	// Fault is what happens in place of the spike, "" for nothing: the load stays as it is if
+	// Spike is Load.
+	Fault Fault
 	// Policies are how clients handle errors, each with a run of its own.
 	Policies []Policy
 	// Seed of random numbers: when operations begin, and the jitter of backoffs.
@@ -62,6 +65,42 @@ func Defaults() Config {
 func (c Config) Scaled(capacity int) Config {
 	c.Capacity, c.Queue, c.Rate, c.Burst = capacity, max(1, capacity/2), capacity, max(1, capacity/10)
 	return c
+}
+
+// Fault is a failure that is not overload.
+type Fault string
+
+// The faults.
+const (
+	// Unreachable: the server, a mongos, cannot reach its shard during the spike, and answers every
+	// request with HostUnreachable.
+	Unreachable Fault = "unreachable"
+	// Restarts: from the beginning of the spike on, each of the members that the primary can be on
+	// restarts in turn. There is no primary for restartDown, then one for restartUp.
+	Restarts Fault = "restarts"
+)
+
+// How a rolling restart goes.
+const (
+	restarts    = 3
+	restartDown = 300 * time.Millisecond
+	restartUp   = 150 * time.Millisecond
+)
+
+// outages gives when there is no primary: from each time on, for restartDown.
+func (c *Config) outages() (from []time.Duration) {
+	if c.Fault != Restarts {
+		return nil
+	}
+	for i := range restarts {
+		from = append(from, c.spikeStart()+time.Duration(i)*(restartDown+restartUp))
+	}
+	return from
+}
+
+// unreachable reports whether every request fails at a time.
+func (c *Config) unreachable(at time.Duration) bool {
+	return c.Fault == Unreachable && at >= c.spikeStart() && at < c.spikeEnd()
 }
 
 // Bounds of a configuration, so that a mistaken one does not run for days.

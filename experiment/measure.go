@@ -55,6 +55,8 @@ type Series struct {
 	Attempts []float64 `json:"attemptsPerSec"`
 	Rejected []float64 `json:"rejectedPerSec"`
 	Goodput  []float64 `json:"goodputPerSec"`
+	// Tokens are those of a client's bucket on average, nil without one.
+	Tokens []float64 `json:"tokensPerClient,omitempty"`
 }
 
 // step is the length of the steps of the series, and window how many of them
@@ -127,6 +129,10 @@ func (m *measure) began(at time.Duration) {
 
 func (m *measure) sent(at time.Duration)     { count(m.series.Attempts, at) }
 func (m *measure) rejected(at time.Duration) { count(m.series.Rejected, at) }
+
+func (m *measure) bucket(_ time.Duration, tokens float64) {
+	m.series.Tokens = append(m.series.Tokens, tokens)
+}
 
 func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	i := m.phase(begun)

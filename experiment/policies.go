@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
 )
@@ -14,6 +16,8 @@ type Policy struct {
 	What  string
 	rules *retry.Policy
 	set   retry.Settings
+	// always: every retryable error counts as an overload error.
+	always bool
 }
 
 // operation is what the clients do: a write that is retryable
@@ -21,24 +25,27 @@ type Policy struct {
 // RetryableWriteError, so that drivers older than backpressure retry as well.
 const operation = "insert"
 
+// settings are those of a client.
+func settings(retries, timeout bool) retry.Settings {
+	return retry.Settings{Operation: retry.Lookup(operation), RetryReads: retries, RetryWrites: retries, Timeout: timeout}
+}
+
 // Policies lists all policies, beginning with the one that does least.
 func Policies() []Policy {
-	settings := func(retries, timeout bool) retry.Settings {
-		return retry.Settings{Operation: retry.Lookup(operation), RetryReads: retries, RetryWrites: retries, Timeout: timeout}
-	}
 	current := retry.Policies()[0]
 	before := named("retryable-reads@2026")
 	hasty := *current
 	hasty.Name = "current without backoff"
 	hasty.Rules = slices.DeleteFunc(slices.Clone(current.Rules), func(id string) bool { return id == "B5" || id == "B6" })
 	return []Policy{
-		{"none", "no retry: retryReads and retryWrites are false", current, settings(false, true)},
-		{"once", "one retry at once: drivers before client backpressure, without timeoutMS", before, settings(true, false)},
-		{"naive", "retries at once until the deadline: drivers before client backpressure, with timeoutMS", before, settings(true, true)},
-		{"hasty", "two retries at once: the final policy without its backoff", &hasty, settings(true, true)},
-		{"bucket", "five retries with backoff and jitter, each for a token of the client's bucket: client-backpressure@2025-12",
-			named("client-backpressure@2025-12"), settings(true, true)},
-		{"final", "two retries with backoff and jitter: client-backpressure@2026-07-08", current, settings(true, true)},
+		{Name: "none", What: "no retry: retryReads and retryWrites are false", rules: current, set: settings(false, true)},
+		{Name: "once", What: "one retry at once: drivers before client backpressure, without timeoutMS", rules: before, set: settings(true, false)},
+		{Name: "naive", What: "retries at once until the deadline: drivers before client backpressure, with timeoutMS", rules: before,
+			set: settings(true, true)},
+		{Name: "hasty", What: "two retries at once: the final policy without its backoff", rules: &hasty, set: settings(true, true)},
+		{Name: "bucket", What: "five retries with backoff and jitter, each for a token of the client's bucket: client-backpressure@2025-12",
+			rules: named("client-backpressure@2025-12"), set: settings(true, true)},
+		{Name: "final", What: "two retries with backoff and jitter: client-backpressure@2026-07-08", rules: current, set: settings(true, true)},
 	}
 }
 
@@ -49,4 +56,57 @@ func named(name string) *retry.Policy {
 		return retry.Policies()[0] // a test sees to it that there is one
 	}
 	return p
+}
+
+// Question is one that was asked in a review of a specification, with the policies whose comparison answers it.
+type Question struct {
+	Name, Asks string
+	// Set makes the experiment of it.
+	Set func(*Config)
+}
+
+// Questions lists them.
+func Questions() []Question {
+	return []Question{
+		{"exponent", "should the exponent of the backoff begin with 0 or with 1?", func(c *Config) {
+			c.Policies = []Policy{variant("one", "the first backoff is up to 200 ms: client-backpressure@2026-07-08", func(*retry.Overload) {}),
+				variant("zero", "the first backoff is up to 100 ms", func(o *retry.Overload) { o.Exponent = -1 })}
+		}},
+		{"base", "should backoffs double, or grow by half as those of withTransaction do?", func(c *Config) {
+			c.Policies = []Policy{variant("double", "five retries, each backoff up to twice as long as the one before", retries(5)),
+				variant("half", "five retries, each backoff up to one and a half times as long", func(o *retry.Overload) { o.MaxRetries, o.Growth = 5, 1.5 })}
+		}},
+		{"retries", "what do further retries gain?", func(c *Config) {
+			c.Policies = nil
+			for n := range 6 {
+				c.Policies = append(c.Policies, variant(fmt.Sprintf("retries-%d", n), fmt.Sprintf("MAX_RETRIES %d", n), retries(n)))
+			}
+		}},
+		{"backoff", "should retries after other errors wait as well?", func(c *Config) {
+			c.Spike, c.Fault, c.Duration = c.Load, Unreachable, 12*time.Second
+			patient := variant("patient", "a backoff before each retry, until the deadline", retries(1000))
+			patient.always = true
+			c.Policies = []Policy{Policies()[5], patient}
+			c.Policies[0].Name, c.Policies[0].What = "at-once", "at once until the deadline: client-backpressure@2026-07-08 with timeoutMS"
+		}},
+		{"restart", "is one retry enough in a rolling restart?", func(c *Config) {
+			// What waits for a primary comes all at once, and must not be rejected: this is not about overload.
+			c.Spike, c.Fault, c.Rate, c.Queue = c.Load, Restarts, 0, c.Capacity
+			all := Policies()
+			c.Policies = []Policy{all[0], all[1], all[5]}
+			c.Policies[2].Name, c.Policies[2].What = "csot", "retries until the deadline: client-backpressure@2026-07-08 with timeoutMS"
+		}},
+	}
+}
+
+// retries sets the number of retries.
+func retries(n int) func(*retry.Overload) { return func(o *retry.Overload) { o.MaxRetries = n } }
+
+// variant is the final policy with other constants.
+func variant(name, what string, change func(*retry.Overload)) Policy {
+	rules := *retry.Policies()[0]
+	overload := *rules.Overload
+	change(&overload)
+	rules.Name, rules.Overload = "current, "+name, &overload
+	return Policy{Name: name, What: what, rules: &rules, set: settings(true, true)}
 }

@@ -1,6 +1,9 @@
 package experiment
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // request is an attempt at the server.
 type request struct {
@@ -47,6 +50,16 @@ func newServer(c *Config) *server {
 
 // arrive puts a request at the door.
 func (s *server) arrive(r request) { s.door.push(r) }
+
+// crash loses all requests, and gives those that had come.
+func (s *server) crash() []request {
+	lost := slices.Concat(s.door, s.queue)
+	if s.busy {
+		lost = append(lost, s.current)
+	}
+	s.door, s.queue, s.busy = nil, nil, false
+	return lost
+}
 
 // work begins with what comes next. It gives how long that takes; ok is false
 // if the processor is busy or there is nothing to do.

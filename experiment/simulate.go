@@ -34,6 +34,8 @@ type simulation struct {
 	server *server
 	pools  []pool         // by client
 	tokens []retry.Tokens // by client: what is in its token bucket
+	down   time.Duration  // until when there is no primary
+	life   int            // of the server, which a crash ends
 	times  *rand.Rand     // when operations begin, and whose they are
 	jitter *rand.Rand
 	log    recorder
@@ -44,6 +46,8 @@ type recorder interface {
 	began(at time.Duration)
 	sent(at time.Duration)
 	rejected(at time.Duration)
+	// bucket records what is in the token bucket of a client on average.
+	bucket(at time.Duration, tokens float64)
 	// ended records the end of an operation: when it began, whether it succeeded,
 	// how many attempts it made.
 	ended(at, begun time.Duration, success bool, attempts int)
@@ -52,8 +56,11 @@ type recorder interface {
 // address is the server's.
 const address = "server:27017"
 
-// overloadCode is IngressRequestRateLimitExceeded.
-const overloadCode = 462
+// The codes are IngressRequestRateLimitExceeded and HostUnreachable.
+const (
+	overloadCode    = 462
+	unreachableCode = 6
+)
 
 // labels of the overload errors of a write, as server 8.2 gives them.
 func labels() []string {
@@ -74,6 +81,14 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		s.tokens = make([]retry.Tokens, c.Clients)
 	}
 	s.planNext(0)
+	for _, at := range c.outages() {
+		s.plan(at, s.crash)
+	}
+	if p.rules.Bucket() != nil {
+		for at := time.Duration(0); at < c.Duration; at += step {
+			s.plan(at, s.lookAtTokens)
+		}
+	}
 	for n := 0; s.agenda.Len() > 0; n++ {
 		if n%4096 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -83,7 +98,12 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		}
 		s.agenda.next()
 		if takes, ok := s.server.work(); ok {
-			s.plan(takes, s.reply)
+			life := s.life
+			s.plan(takes, func() {
+				if life == s.life {
+					s.reply()
+				}
+			})
 		}
 	}
 	progress(1)
@@ -115,31 +135,70 @@ func (s *simulation) begin() {
 	s.planNext(s.now)
 }
 
+// crash ends the server with all requests: their connections break. Clients notice at once.
+func (s *simulation) crash() {
+	s.life++
+	s.down = s.now + restartDown
+	for _, r := range s.server.crash() {
+		s.fail(r, broken())
+	}
+}
+
+// broken is the error of a connection that breaks.
+func broken() retry.Failure {
+	return retry.Failure{Kind: retry.Network, Labels: labels()[2:], Server: address}
+}
+
+func (s *simulation) lookAtTokens() {
+	sum := retry.Tokens(0)
+	for _, t := range s.tokens {
+		sum += t
+	}
+	s.log.bucket(s.now, float64(sum)/float64(retry.Token)/float64(len(s.tokens)))
+}
+
 // reply sends the result of the request that the server has finished.
 func (s *simulation) reply() {
 	r, v := s.server.finish(s.now)
+	if v != nothing && s.config.unreachable(s.now) {
+		s.plan(s.config.RoundTrip/2, func() {
+			s.fail(r, retry.Failure{Kind: retry.Server, Code: unreachableCode, Labels: labels()[2:], Server: address})
+		})
+		return
+	}
 	switch v {
 	case rejected:
 		s.log.rejected(s.now)
 	case nothing:
 		return
 	}
-	s.plan(s.config.RoundTrip/2, func() { s.answer(r, v == served) })
+	s.plan(s.config.RoundTrip/2, func() {
+		if v == served {
+			s.answer(r, retry.Input{Kind: retry.Succeeded})
+			return
+		}
+		s.fail(r, retry.Failure{Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff, Server: address})
+	})
+}
+
+// fail delivers an error to the client.
+func (s *simulation) fail(r request, f retry.Failure) {
+	if s.policy.always {
+		f.Labels = labels()
+	}
+	s.answer(r, retry.Input{Kind: retry.Failed, Failure: f})
 }
 
 // answer delivers a reply to the client, which may have given up.
-func (s *simulation) answer(r request, ok bool) {
-	if r.op.done || r.try != r.op.attempts {
+func (s *simulation) answer(r request, in retry.Input) {
+	if r.op.done || r.try != r.op.attempts || !r.op.holds {
 		return
 	}
 	s.checkIn(r.op)
-	if ok {
-		s.decide(r.op, retry.Input{Kind: retry.Succeeded})
-		return
+	if in.Kind == retry.Failed {
+		in.Jitter = s.jitter.Float64()
 	}
-	s.decide(r.op, retry.Input{Kind: retry.Failed, Jitter: s.jitter.Float64(), Failure: retry.Failure{
-		Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff, Server: address,
-	}})
+	s.decide(r.op, in)
 }
 
 // expire ends an operation at its deadline, whatever it was doing: a socket
@@ -163,7 +222,13 @@ func (s *simulation) checkOut(op *operationRun) {
 	op.attempts++
 	s.log.sent(s.now)
 	r := request{op, op.attempts}
-	s.plan(s.config.RoundTrip/2, func() { s.server.arrive(r) })
+	s.plan(s.config.RoundTrip/2, func() {
+		if s.now < s.down {
+			s.fail(r, broken())
+			return
+		}
+		s.server.arrive(r)
+	})
 }
 
 // checkIn gives an operation's connection to the first that waits for one. A
@@ -192,8 +257,16 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 		s.tokens[op.client] = d.Tokens
 		switch d.Action {
 		case retry.Select:
-			in = retry.Input{Kind: retry.Selected, Left: in.Left,
-				Chosen: retry.Chosen{Address: address, Wire: 27, RetryableWrites: true}}
+			if s.now < s.down { // server selection waits for a primary
+				s.plan(s.down-s.now, func() {
+					if !op.done {
+						s.decide(op, selected())
+					}
+				})
+				return
+			}
+			in = selected()
+			in.Left = op.begun + s.config.Timeout - s.now
 		case retry.Send:
 			s.checkOut(op)
 			return
@@ -209,6 +282,11 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 			return
 		}
 	}
+}
+
+// selected is the server, as server selection finds it.
+func selected() retry.Input {
+	return retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{Address: address, Wire: 27, RetryableWrites: true}}
 }
 
 func (s *simulation) end(op *operationRun, success bool) {

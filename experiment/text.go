@@ -96,6 +96,14 @@ var columns = []column{
 // title describes the load, set the settings.
 func (r *Report) title() string {
 	c := &r.Config
+	switch c.Fault {
+	case Unreachable:
+		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; every request fails for %s after %s",
+			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeEnd()-c.spikeStart()), seconds(c.spikeStart()))
+	case Restarts:
+		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; after %s the primary restarts %d times, each for %s, and %s after the one before",
+			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
+	}
 	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%% for %s, %d%% for %s, %d%% for %s",
 		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), c.Spike,
 		seconds(c.spikeEnd()-c.spikeStart()), c.Load, seconds(c.Duration-c.spikeEnd()))

@@ -17,8 +17,9 @@ import (
 
 // Config says what is measured. Use Defaults.
 type Config struct {
-	// Host is the address of a primary or a mongos, which takes connections without TLS.
-	Host string
+	// URI is the connection string of a deployment whose connections are not encrypted. Faults strike
+	// at the primary of a replica set, or at the first mongos.
+	URI string
 	// Events is how many events each client counts. A fault strikes the first step of a
 	// strategy or the second, before the server has executed it or after, in turn. Of events
 	// that cannot succeed, a tenth is enough, and two at least: each waits for the server.
@@ -79,7 +80,11 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
 		return nil, errors.New("nothing to count")
 	}
-	client, disconnect, err := connect(ctx, c.Host, 10*time.Second, true)
+	server, err := c.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, disconnect, err := c.connect(ctx, server, 10*time.Second, true)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	// Transactions do not create collections on every server.
 	run := bson.NewObjectID().Hex()
 	if _, err := counters.InsertOne(ctx, bson.D{{Key: "_id", Value: run}}); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Host, err)
+		return nil, fmt.Errorf("%s: %w", server, err)
 	}
 	defer func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -102,7 +107,7 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 		for k, f := range c.Faults {
 			at := i*len(c.Faults) + k
 			all.Go(func() {
-				cells[at], errs[at] = c.measure(ctx, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
+				cells[at], errs[at] = c.measure(ctx, server, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
 				if done != nil {
 					calling.Lock()
 					defer calling.Unlock()
@@ -116,17 +121,17 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 }
 
 // measure counts the events of one cell.
-func (c Config) measure(ctx context.Context, s Strategy, f Fault, id string, counters *mongo.Collection) (Cell, error) {
+func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault, id string, counters *mongo.Collection) (Cell, error) {
 	cell := Cell{Strategy: s.Name, Fault: f, Events: c.Events}
 	if f.lasts() {
 		cell.Events, c.Selection = max(2, c.Events/10), c.Selection/10
 	}
-	p, err := listen(c.Host)
+	p, err := listen(server)
 	if err != nil {
 		return cell, err
 	}
 	defer p.close()
-	client, disconnect, err := connect(ctx, p.address(), c.Selection, s.retryWrites)
+	client, disconnect, err := c.connect(ctx, p.Address(), c.Selection, s.retryWrites)
 	if err != nil {
 		return cell, err
 	}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/interpose"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -24,7 +28,7 @@ func serve(t *testing.T) Config {
 	testkit.Check(t, err)
 	t.Cleanup(func() { testkit.Check(t, d.Close()) })
 	c := Defaults()
-	c.Host, c.Events = d.Hosts()[0], 6
+	c.URI, c.Events = d.URI(), 6
 	return c
 }
 
@@ -64,7 +68,7 @@ idempotent        correct          correct      correct
 retryable-writes  correct          correct      correct
 transaction       correct          correct      correct
 `)
-	client, err := mongo.Connect(options.Client().SetHosts([]string{c.Host}).SetDirect(true))
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
 	testkit.Check(t, err)
 	n, err := client.Database(database).Collection(collection).CountDocuments(t.Context(), bson.D{})
 	testkit.Check(t, err)
@@ -75,6 +79,11 @@ transaction       correct          correct      correct
 	var rows struct{ Cells []struct{ Verdict string } }
 	testkit.Check(t, json.Unmarshal([]byte(out.String()), &rows))
 	testkit.Equal(t, "rows", len(rows.Cells), len(cells))
+	var plot strings.Builder
+	testkit.Check(t, Report{Cells: cells}.SVG(&plot))
+	testkit.Says(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent", "idempotent, lost-reply: 0 percent",
+		"none, command-error: 0 percent")
+	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
 
 // What cannot be measured is an error.
@@ -105,6 +114,18 @@ func TestVerdict(t *testing.T) {
 	} {
 		testkit.Equal(t, r.reason, r.cell.Verdict(), r.want)
 	}
+	for _, r := range []struct {
+		reason string
+		cell   Cell
+		want   float64
+	}{
+		{"a third is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2, Errors: 1}, -100.0 / 3},
+		{"twice as many", Cell{Fault: LostReply, Events: 3, Counter: 6}, 100},
+		{"what the application knows not to be counted is not missing", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 4}, 0},
+		{"what it does not know is", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 2}, -25},
+	} {
+		testkit.Equal(t, r.reason, r.cell.wrong(), r.want)
+	}
 	testkit.Equal(t, "nothing was measured", all(nil, "none", Outage), "not measured")
 	both := []Cell{{Strategy: "x", Fault: LostRequest, Events: 1}, {Strategy: "x", Fault: LostReply, Events: 1, Counter: 2}}
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
@@ -124,4 +145,37 @@ func TestOperations(t *testing.T) {
 	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
 	testkit.Says(t, text.String(), "deleteMany, and an insert meanwhile                 removes what came meanwhile  removes what came meanwhile\n"+
 		"$set                                                correct                      correct\n")
+}
+
+// An application that tries a read n times causes 2n attempts if its driver retries as well
+// (Retryable Reads, "Backwards Compatibility").
+func TestApplicationRetriesToo(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	server, err := c.server(t.Context())
+	testkit.Check(t, err)
+	for _, r := range []struct {
+		retryReads bool
+		want       int64
+	}{{false, 3}, {true, 6}} {
+		var finds atomic.Int64
+		p, err := interpose.Listen(server, interpose.Hooks{Command: func(name string) interpose.Deed {
+			if name != "find" {
+				return interpose.Forward
+			}
+			finds.Add(1)
+			return interpose.DropReply
+		}})
+		testkit.Check(t, err)
+		client, err := mongo.Connect(options.Client().SetHosts([]string{p.Address()}).SetDirect(true).SetRetryReads(r.retryReads))
+		testkit.Check(t, err)
+		for range 3 {
+			if err := client.Database(database).Collection(collection).FindOne(t.Context(), bson.D{}).Err(); !mongo.IsNetworkError(err) {
+				t.Fatalf("the reply was not lost: %v", err)
+			}
+		}
+		testkit.Check(t, client.Disconnect(t.Context()))
+		p.Close()
+		testkit.Equal(t, fmt.Sprintf("attempts, with retryReads %t", r.retryReads), finds.Load(), r.want)
+	}
 }

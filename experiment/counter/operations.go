@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -40,19 +39,23 @@ type Outcome struct {
 // RunOperations performs each operation in a lost request and in a lost reply, each in a
 // collection of its own, which it drops.
 func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
+	host, err := c.server(ctx)
+	if err != nil {
+		return nil, err
+	}
 	operations, faults := Operations(), []Fault{LostRequest, LostReply}
 	outcomes, errs := make([]Outcome, len(operations)*len(faults)), make([]error, len(operations)*len(faults))
 	var all sync.WaitGroup
 	for i := range outcomes {
-		all.Go(func() { outcomes[i], errs[i] = c.perform(ctx, operations[i/len(faults)], faults[i%len(faults)]) })
+		all.Go(func() { outcomes[i], errs[i] = c.perform(ctx, host, operations[i/len(faults)], faults[i%len(faults)]) })
 	}
 	all.Wait()
 	return outcomes, errors.Join(errs...)
 }
 
-func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome, err error) {
+func (c Config) perform(ctx context.Context, host string, o Operation, f Fault) (out Outcome, err error) {
 	out = Outcome{Operation: o.Name, Fault: f, Verdict: "correct"}
-	server, disconnect, err := connect(ctx, c.Host, c.Selection, false)
+	server, disconnect, err := c.connect(ctx, host, c.Selection, false)
 	if err != nil {
 		return out, err
 	}
@@ -68,12 +71,12 @@ func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome,
 			return out, err
 		}
 	}
-	p, err := listen(c.Host)
+	p, err := listen(host)
 	if err != nil {
 		return out, err
 	}
 	defer p.close()
-	client, disconnect, err := connect(ctx, p.address(), c.Selection, false)
+	client, disconnect, err := c.connect(ctx, p.Address(), c.Selection, false)
 	if err != nil {
 		return out, err
 	}
@@ -117,13 +120,6 @@ func (c Config) perform(ctx context.Context, o Operation, f Fault) (out Outcome,
 		out.Verdict = fmt.Sprintf("leaves %v", ids)
 	}
 	return out, nil
-}
-
-// connect opens a client of one server. Its driver retries writes or not, and never reads.
-func connect(ctx context.Context, host string, selection time.Duration, retryWrites bool) (*mongo.Client, func(), error) {
-	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(retryWrites).SetRetryReads(false).
-		SetServerSelectionTimeout(selection).SetHeartbeatInterval(500 * time.Millisecond))
-	return client, func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }, err
 }
 
 // Operations lists them, in the order of the article.

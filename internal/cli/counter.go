@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ type counterFlags struct {
 	strategies []string
 	faults     []counter.Fault
 	elapsed    bool
-	json       string
+	json, svg  string
 }
 
 func counterCommand(c *call) *cobra.Command {
@@ -44,17 +45,18 @@ happens to other operations that are tried again once: find, insert, delete, $se
 Strategies:` + known.String(),
 		Example: `# all strategies in all faults
 utr experiment counter
-# on a server of yours
-utr experiment counter --host localhost:27017 --strategy idempotent --fault lost-reply`,
+# on a deployment of yours
+utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --fault lost-reply`,
 		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		e := &counterFlags{Config: counter.Defaults()}
 		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)
 		list(f, &e.faults, "fault", "NAME", "fault to cause (default all): "+strings.Join(faults, ", "), oneOf[counter.Fault](faults), faults...)
 		f.number(&e.Events, "events", "N", 1, "events that each strategy counts in each fault")
-		f.text(&e.Host, "host", "HOST:PORT", "a primary or a mongos, without TLS and access control (default an embedded one)")
+		f.text(&e.URI, "uri", "URI", "count on the deployment at this connection string, without TLS (default an embedded one)")
 		f.toggle(&e.elapsed, "elapsed", "print messages and time as well, which differ from run to run")
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
+		f.file(&e.svg, "svg", "write a plot of the counter as an SVG image", ".yml", ".yaml")
 		return e.act
 	})
 }
@@ -67,13 +69,13 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 	if len(e.faults) > 0 {
 		config.Faults = e.faults
 	}
-	if config.Host == "" {
+	if config.URI == "" {
 		d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
 		if err != nil {
 			return err
 		}
 		defer func() { _ = d.Close() }()
-		config.Host = d.Hosts()[0]
+		config.URI = d.URI()
 	}
 	status, n := c.progress(c.errors), 0
 	cells, err := counter.Run(ctx, config, func() {
@@ -90,8 +92,13 @@ func (e *counterFlags) act(ctx context.Context, c *call) error {
 			return fmt.Errorf("the experiment did not finish: %w", err)
 		}
 	}
-	if err := writeFile(e.json, report.JSON); err != nil {
-		return err
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{{e.json, report.JSON}, {e.svg, report.SVG}} {
+		if err := writeFile(f.name, f.write); err != nil {
+			return err
+		}
 	}
 	var b strings.Builder
 	if err := report.Text(&b, e.elapsed); err != nil {

@@ -1,0 +1,115 @@
+package counter
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"slices"
+	"strings"
+)
+
+// The plot is laid out in units of the view box.
+const (
+	plotWidth  = 700
+	rowHeight  = 34
+	leftMargin = 130
+	topMargin  = 52
+)
+
+// SVG draws for each strategy and fault how many events the counter lacks or has too many, in percent of the events. The
+// image follows the reader's colour scheme.
+func (r Report) SVG(w io.Writer) error {
+	strategies := names(r.Cells)
+	faults := slices.DeleteFunc(Faults(), func(f Fault) bool {
+		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f })
+	})
+	height := topMargin + rowHeight*len(strategies) + 12
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="counter-title counter-what">`, plotWidth, height)
+	fmt.Fprintf(&b, "\n<title id=\"counter-title\">What a counter says after faults</title>\n<desc id=\"counter-what\">%s</desc>\n<style>%s</style>\n",
+		html.EscapeString(r.describe()), svgStyle)
+	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
+	text(&b, 8, 18, "start", "head", "Events counted too little (left) or too much (right), in percent of the events")
+	column := float64(plotWidth-leftMargin-14) / float64(max(1, len(faults)))
+	for i, f := range faults {
+		text(&b, leftMargin+column*(float64(i)+.5), topMargin-10, "middle", "tick", string(f))
+	}
+	for y, s := range strategies {
+		top := float64(topMargin + rowHeight*y)
+		text(&b, 8, top+rowHeight/2+4, "start", "", s)
+		for x, f := range faults {
+			if c, found := r.cell(s, f); found {
+				c.bar(&b, leftMargin+column*(float64(x)+.5), top, column/2-14)
+			}
+		}
+	}
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// svgStyle works inside a page and in a file of its own.
+const svgStyle = `
+.ground{fill:#fff} .zero{stroke:#555;stroke-width:1} .under{fill:#0072b2} .over{fill:#c1272d}
+text{font:12px system-ui,sans-serif;fill:#222} text.head{font-weight:600;font-size:13px} text.tick{fill:#555;font-size:11px}
+@media screen and (prefers-color-scheme:dark){
+.ground{fill:#16181c} .zero{stroke:#b5b5b5} .under{fill:#56b4e9} .over{fill:#ff7b72}
+text{fill:#e6e6e6} text.tick{fill:#b0b0b0}
+}
+`
+
+func (r Report) cell(strategy string, f Fault) (Cell, bool) {
+	for _, c := range r.Cells {
+		if c.Strategy == strategy && c.Fault == f {
+			return c, true
+		}
+	}
+	return Cell{}, false
+}
+
+// wrong is by how much the counter is wrong, in percent of the events. While a fault lasts, an event that the
+// application knows not to be counted may be missing.
+func (c Cell) wrong() float64 {
+	least := c.Events
+	if c.Fault.lasts() {
+		least -= c.Errors
+	}
+	off := max(0, c.Counter-c.Events) + min(0, c.Counter-least)
+	return 100 * float64(off) / float64(max(1, c.Events))
+}
+
+// bar draws a cell around the middle of its column.
+func (c Cell) bar(b *strings.Builder, middle, top, reach float64) {
+	wrong := c.wrong()
+	length := min(100, max(-100, wrong)) / 100 * reach
+	fmt.Fprintf(b, `<line class="zero" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`, middle, top+3, middle, top+rowHeight-3)
+	class, anchor, at := "over", "start", middle+length+4
+	if wrong < 0 {
+		class, anchor, at = "under", "end", middle+length-4
+	}
+	if wrong != 0 {
+		fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`, class, min(middle, middle+length), top+9, max(length, -length), rowHeight-18)
+	}
+	text(b, at, top+rowHeight/2+4, anchor, "tick", signed(wrong)+"%")
+}
+
+// describe says in words what the plot shows.
+func (r Report) describe() string {
+	var parts []string
+	for _, c := range r.Cells {
+		parts = append(parts, fmt.Sprintf("%s, %s: %s percent", c.Strategy, c.Fault, signed(c.wrong())))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func text(b *strings.Builder, x, y float64, anchor, class, s string) {
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, html.EscapeString(s))
+}
+
+// signed is a number with its sign; 0 has none.
+func signed(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%+.0f", v)
+}

@@ -1,0 +1,97 @@
+package interpose
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func connect(t *testing.T, host string) *mongo.Collection {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().SetHosts([]string{host}).SetDirect(true).SetRetryWrites(false).
+		SetServerSelectionTimeout(300 * time.Millisecond))
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, client.Disconnect(context.Background())) })
+	return client.Database("interpose").Collection("documents")
+}
+
+// Each deed shows in what the server has executed and in what the client hears.
+func TestDeeds(t *testing.T) {
+	d, err := embedded.Start(t.Context(), embedded.Options{})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
+	for _, r := range []struct {
+		reason   string
+		deed     Deed
+		executed int64
+		replied  int // how often the server replied
+		fails    func(error) bool
+	}{
+		{"forwarded", Forward, 1, 1, func(err error) bool { return err == nil }},
+		{"the request is lost", DropRequest, 0, 0, mongo.IsNetworkError},
+		{"the reply is lost", DropReply, 1, 1, mongo.IsNetworkError},
+		{"refused", Refuse, 0, 0, func(err error) bool { e := mongo.CommandError{}; return errors.As(err, &e) && e.Code == 13 }},
+	} {
+		direct := connect(t, d.Hosts()[0])
+		testkit.Check(t, direct.Drop(t.Context()))
+		replies := make(chan bson.Raw, 10)
+		p, err := Listen(d.Hosts()[0], Hooks{
+			Command: func(name string) Deed {
+				if name == "insert" {
+					return r.deed
+				}
+				return Forward
+			},
+			Replied: func(name string, deed Deed, reply bson.Raw) {
+				if name == "insert" && deed == r.deed {
+					replies <- append(bson.Raw(nil), reply...)
+				}
+			},
+		})
+		testkit.Check(t, err)
+		_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})
+		if !r.fails(err) {
+			t.Errorf("%s: %v", r.reason, err)
+		}
+		n, err := direct.CountDocuments(t.Context(), bson.D{})
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason+": documents", n, r.executed)
+		testkit.Equal(t, r.reason+": replies", len(replies), r.replied)
+		if r.replied > 0 {
+			testkit.Equal(t, r.reason+": ok", (<-replies).Lookup("ok").AsInt64(), 1)
+		}
+		p.Close()
+		p.Close()
+	}
+}
+
+// A server that vanishes cannot be reached, until it returns.
+func TestVanish(t *testing.T) {
+	d, err := embedded.Start(t.Context(), embedded.Options{})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
+	p, err := Listen(d.Hosts()[0], Hooks{})
+	testkit.Check(t, err)
+	t.Cleanup(p.Close)
+	c := connect(t, p.Address())
+	_, err = c.InsertOne(t.Context(), bson.D{})
+	testkit.Check(t, err)
+	p.Vanish()
+	if _, err := c.InsertOne(t.Context(), bson.D{}); err == nil {
+		t.Error("it can be reached")
+	}
+	p.Return()
+	_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})
+	testkit.Check(t, err)
+}
