@@ -39,7 +39,7 @@ func withTransaction(c *call) *result.Error {
 	for {
 		var d retry.Decision
 		state, d = retry.NextTransaction(state, in)
-		c.trace.decided(d, "")
+		c.trace.decided(d, "", nil)
 		switch d.Action {
 		case retry.StartTransaction:
 			unknown = nil

@@ -59,7 +59,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	for {
 		var d retry.Decision
 		state, d = c.tokens.next(state, in)
-		tr.decided(d, state.Chosen.Address)
+		tr.decided(d, state.Chosen.Address, c.driver.policy.Bucket())
 		switch d.Action {
 		case retry.Select:
 			var err *result.Error
@@ -132,11 +132,16 @@ func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
 	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 }
 
-func (tr *trace) decided(d retry.Decision, server string) {
-	tr.decisions = append(tr.decisions, result.Decision{
+func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) {
+	decision := result.Decision{
 		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
 		Deprioritized: d.Deprioritized, DelayMS: float64(d.Delay) / float64(time.Millisecond), Reason: d.Reason,
-	})
+	}
+	if bucket != nil {
+		tokens := float64(d.Tokens) / float64(retry.Token)
+		decision.Tokens = &tokens
+	}
+	tr.decisions = append(tr.decisions, decision)
 }
 
 // selectFor selects the server for an attempt. What is pinned stays pinned.

@@ -300,6 +300,9 @@ func decisionLine(d result.Decision) string {
 	s := fmt.Sprintf("attempt %d: %s", d.Attempt, d.Action)
 	add(&s, d.Server != "", " %s", d.Server)
 	add(&s, d.DelayMS > 0 || d.Action == "back off", " %s ms", strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64))
+	if d.Tokens != nil {
+		s += fmt.Sprintf(", tokens %g", *d.Tokens)
+	}
 	add(&s, len(d.Deprioritized) > 0, ", deprioritized %s", strings.Join(d.Deprioritized, " "))
 	add(&s, len(d.Rules) > 0, " [%s]", strings.Join(d.Rules, " "))
 	add(&s, d.Reason != "", " %s", d.Reason)

@@ -77,5 +77,6 @@ type Decision struct {
 	Server        string   `json:"server,omitempty"`
 	Deprioritized []string `json:"deprioritized,omitempty"`
 	DelayMS       float64  `json:"delayMS,omitempty"`
+	Tokens        *float64 `json:"tokens,omitempty"` // in the client's token bucket after the step, nil without one
 	Reason        string   `json:"reason,omitempty"` // in a person's words
 }

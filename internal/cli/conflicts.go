@@ -52,6 +52,7 @@ var excludes = []struct {
 	{"tls", []string{onURI}, "the connection string decides"},
 	{"tls", []string{"cluster"}, "the clusters have their own"},
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
+	{"policy", []string{"question"}, "a question has policies of its own"},
 	{"diff", []string{"try", "list"}, "it compares two policies"},
 	{"select", []string{"try", "list", "policy", "diff"}, "it is about the selection of one server"},
 }

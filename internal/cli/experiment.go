@@ -31,6 +31,7 @@ type overloadFlags struct {
 	experiment.Config
 	backoff, seed   int
 	policies        []string
+	question        string
 	json, html, svg string
 }
 
@@ -40,6 +41,12 @@ func overloadCommand(c *call) *cobra.Command {
 	for _, p := range experiment.Policies() {
 		names = append(names, p.Name)
 		fmt.Fprintf(&known, "\n    %-6s  %s", p.Name, p.What)
+	}
+	var asked strings.Builder
+	var questions []string
+	for _, q := range experiment.Questions() {
+		questions = append(questions, q.Name)
+		fmt.Fprintf(&asked, "\n    %-8s  %s", q.Name, q.Asks)
 	}
 	return c.command(&cobra.Command{
 		Use:   "overload",
@@ -51,7 +58,10 @@ Clients decide by the rules of the reference engine; the server is a model. The 
 flags give the same output, byte for byte.
 
 Policies:
-` + known.String(),
+` + known.String() + `
+
+--question compares what was asked about in a review, with policies of its own:
+` + asked.String(),
 		Example: `# all policies, 1,000 clients, a spike of 300 percent
 utr experiment overload
 # a spike of one second, and a page with plots
@@ -71,6 +81,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
 		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", oneOf[string](names), names...)
+		choice(f, &e.question, "question", "NAME", "answer a question, with policies of its own", questions...)
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
 		f.file(&e.html, "html", "write an HTML page with the table and plots", ".yml", ".yaml")
 		f.file(&e.svg, "svg", "write the plots as an SVG image", ".yml", ".yaml")
@@ -86,6 +97,11 @@ func (e *overloadFlags) act(ctx context.Context, c *call) error {
 		for _, name := range e.policies {
 			i := slices.IndexFunc(e.Policies, func(p experiment.Policy) bool { return p.Name == name })
 			config.Policies = append(config.Policies, e.Policies[i])
+		}
+	}
+	for _, q := range experiment.Questions() {
+		if q.Name == e.question {
+			q.Set(&config)
 		}
 	}
 	if err := config.Check(); err != nil {

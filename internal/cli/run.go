@@ -86,8 +86,43 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 	}, func(f *flags) action { return declareRun(f).act })
 }
 
+// newRun gives the flags their values before any is declared.
+func newRun(f *flags) *runFlags {
+	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}}
+}
+
 func declareRun(f *flags) *runFlags {
-	r := &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}}
+	r := newRun(f)
+	r.declareWhere(f)
+	f.group = "Which tests"
+	f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
+	f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
+	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
+	f.file(&r.knownFailing, "known-failing",
+		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
+			"(default those of the engine in the engines file)")
+	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and stop")
+	f.group = "How to run them"
+	r.declareEngine(f)
+	f.backoff(&r.engine.Backoff, "; reports show them either way")
+	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
+	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
+	f.number(&r.config.Retries, "retry-failed", "N", 0,
+		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
+	f.number(&r.config.Count, "count", "N", 1, "how many times each test runs")
+	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
+	r.config.Reseed = reseedAuto
+	choice(f, &r.config.Reseed, "reseed", "MODE",
+		"when to write initial data again: where a test can have changed it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
+	f.reports(&r.reports, "print a line for every test")
+	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
+	f.text(&r.config.Cell, "cell", "NAME", "name of this run as the cell of a matrix, for reports")
+	return r
+}
+
+// declareWhere declares the flags that say what to run on.
+func (r *runFlags) declareWhere(f *flags) {
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
@@ -108,34 +143,14 @@ func declareRun(f *flags) *runFlags {
 	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
-	f.group = "Which tests"
-	f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
-	f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
-	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
-	f.file(&r.knownFailing, "known-failing",
-		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
-			"(default those of the engine in the engines file)")
-	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and stop")
-	f.group = "How to run them"
+}
+
+// declareEngine declares the flags that choose the driver under test.
+func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME", "driver under test: one of utr or of the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.words["engine"] = f.call.completeEngines
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
-	f.backoff(&r.engine.Backoff, "; reports show them either way")
-	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
-	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
-	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
-	f.number(&r.config.Retries, "retry-failed", "N", 0,
-		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
-	f.number(&r.config.Count, "count", "N", 1, "how many times each test runs")
-	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
-	r.config.Reseed = reseedAuto
-	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"when to write initial data again: where a test can have changed it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
-	f.reports(&r.reports, "print a line for every test")
-	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
-	f.text(&r.config.Cell, "cell", "NAME", "name of this run as the cell of a matrix, for reports")
-	return r
 }
 
 // reseedAuto is the value of --reseed for runner.ReseedAuto.

@@ -55,7 +55,9 @@ type Policy struct {
 type Overload struct {
 	MaxRetries              int
 	BaseBackoff, MaxBackoff time.Duration
-	// Exponent is added to the number of the retry to make the exponent of 2:
+	// Growth is the factor from one backoff to the next.
+	Growth float64
+	// Exponent is added to the number of the retry to make the exponent of Growth:
 	// 0 since 2026-07-08, -1 before.
 	Exponent int
 	// ServerBase reports whether baseBackoffMS of the server counts.
@@ -197,7 +199,7 @@ func Policies() []*Policy {
 			Rules:     rules(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
 			ReadCodes: readCodes(), RetargetOption: true,
 			Overload: &Overload{MaxRetries: 2, BaseBackoff: 100 * time.Millisecond,
-				MaxBackoff: 10 * time.Second, ServerBase: true, Handshake: "2"},
+				MaxBackoff: 10 * time.Second, Growth: 2, ServerBase: true, Handshake: "2"},
 		},
 		{
 			Name:      "retryable-reads@2026",
@@ -223,7 +225,7 @@ func Policies() []*Policy {
 			},
 			ReadCodes: readCodes(), TransactionExponent: -1,
 			Overload: &Overload{MaxRetries: 5, BaseBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second,
-				Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}, Handshake: true},
+				Growth: 2, Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}, Handshake: true},
 		},
 		{
 			Name:    "retryable-writes@2018-03-14",

@@ -144,7 +144,7 @@ func (st *step) delay() time.Duration {
 	if o.ServerBase && st.f.BaseBackoff > 0 {
 		base = st.f.BaseBackoff
 	}
-	ceiling := float64(base) * math.Pow(2, float64(st.s.Attempt+o.Exponent))
+	ceiling := float64(base) * math.Pow(o.Growth, float64(st.s.Attempt+o.Exponent))
 	return time.Duration(st.in.Jitter * math.Min(float64(o.MaxBackoff), ceiling))
 }
 

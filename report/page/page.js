@@ -410,7 +410,7 @@ const operation = o => make('div', {class: 'operation'},
   make('div', {class: 'mono'}, o.name + ' on ' + o.object + ' ', make('span', {class: 'faint'}, where(o.place) + ' ' + milliseconds(o.durationMS))),
   make('ol', {}, ...between((o.decisions || []).map(d => make('li', {},
     'attempt ' + d.attempt + ': ' + d.action + (d.server ? ' ' + d.server : '') + (d.delayMS ? ' ' + d.delayMS + ' ms' : '') +
-    (d.deprioritized ? ', deprioritized ' + d.deprioritized.join(' ') : '') + ' ',
+    (d.tokens === undefined ? '' : ', tokens ' + d.tokens) + (d.deprioritized ? ', deprioritized ' + d.deprioritized.join(' ') : '') + ' ',
     ...(d.rules || []).map(r => make('span', {class: 'rule'}, r)), d.reason ? ' ' + d.reason : '')), o.omitted, 'decisions')),
   make('div', {class: 'mono'}, '→ ', o.error ? make('span', {class: 'failed'}, 'error ' + errorText(o.error)) : oneLine(JSON.stringify(o.result) || 'nothing', 600)));
 

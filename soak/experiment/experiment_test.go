@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Both experiments of docs/experiments.md give what the page shows.
+// The experiments of docs/experiments.md, and the questions, give what the page shows.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "experiments.md"))
 	if err != nil {
@@ -32,6 +32,17 @@ func TestPage(t *testing.T) {
 		table, policies, _ := strings.Cut(text.String(), "\n\nnone ")
 		if !strings.Contains(string(page), table) || !strings.Contains(string(page), policies) {
 			t.Errorf("docs/experiments.md is stale: it lacks\n%s", &text)
+		}
+	}
+	for _, q := range experiment.Questions() {
+		c := experiment.Defaults()
+		q.Set(&c)
+		r, err := experiment.Overload(t.Context(), c, nil)
+		testkit.Check(t, err)
+		var text strings.Builder
+		testkit.Check(t, r.Text(&text))
+		if !strings.Contains(string(page), text.String()) {
+			t.Errorf("docs/experiments.md is stale: it lacks the answer to %s\n%s", q.Name, &text)
 		}
 	}
 }

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/prose"
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// proseFlags are those of utr prose, some of which it shares with utr run.
+type proseFlags struct {
+	run  *runFlags
+	list bool
+	json string
+
+	policy  *retry.Policy
+	named   namedEngine
+	engines map[float64]engine.Engine // by jitter
+	shared  engine.Engine
+}
+
+func proseCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "prose [NAME...]",
+		GroupID: suitesGroup,
+		Short:   "Run the prose tests of the retry specifications",
+		Long: `Runs what Retryable Reads, Retryable Writes and Client Backpressure ask every driver to
+test and the Unified Test Format cannot express: fail points that change between two
+attempts, the server of each attempt, and how long backoffs take. NAME is a test, or the
+beginning of its name: reads, writes-6.
+
+Tests run on the first topology that they allow, on all of them with --topology all. A
+test that is not about the policy, or that requires what the deployment or the engine
+does not have, is listed with the reason.
+
+Exit codes: 0 all that ran passed, 1 a test failed, 2 bad usage or nothing ran, 3 broken,
+or interrupted.`,
+		Example: `# all of them, on embedded deployments
+utr prose
+# those of retryable writes, on an existing replica set
+utr prose --uri mongodb://localhost:27017/?replicaSet=rs0 writes
+# what was asked for in December 2025
+utr prose --policy client-backpressure@2025-12 backpressure`,
+		ValidArgsFunction: completes(proseNames, cobra.ShellCompDirectiveNoFileComp),
+	}, func(f *flags) action {
+		p := &proseFlags{run: newRun(f), engines: map[float64]engine.Engine{}}
+		p.run.declareWhere(f)
+		f.group = "How to run them"
+		p.run.declareEngine(f)
+		f.group = "Output"
+		f.toggle(&p.list, "list", "list the tests with their sections, and stop")
+		f.file(&p.json, "json", "write a record for each test as JSON lines", ".yml", ".yaml")
+		return p.act
+	})
+}
+
+func proseNames() (names []string) {
+	for _, t := range prose.Tests() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// chosenProse are the tests that the arguments name, all of them without any.
+func chosenProse(names []string) (tests []prose.Test, err error) {
+	all := prose.Tests()
+	if len(names) == 0 {
+		return all, nil
+	}
+	picked := map[string]bool{}
+	for _, name := range names {
+		found := false
+		for _, t := range all {
+			if rest, ok := strings.CutPrefix(t.Name, name); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') {
+				picked[t.Name], found = true, true
+			}
+		}
+		if !found {
+			return nil, usage("unknown prose test %q: utr prose --list lists them", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(t prose.Test) bool { return !picked[t.Name] }), nil
+}
+
+// proseRecord is a line of --json.
+type proseRecord struct {
+	Name          string  `json:"name"`
+	Specification string  `json:"specification"`
+	Section       string  `json:"section"`
+	Deployment    string  `json:"deployment,omitempty"`
+	Status        string  `json:"status"` // passed, failed or skipped
+	Reason        string  `json:"reason,omitempty"`
+	Seconds       float64 `json:"seconds"`
+}
+
+func (p *proseFlags) act(ctx context.Context, c *call) (err error) {
+	tests, err := chosenProse(c.paths)
+	if err != nil {
+		return err
+	}
+	if p.list {
+		return c.print(listProse(tests))
+	}
+	if err := p.run.checkTarget(c); err != nil {
+		return err
+	}
+	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
+		return usage("%w", err)
+	}
+	if p.named, err = c.engineNamed(p.run.driver); err != nil {
+		return err
+	}
+	if p.shared, err = p.named.open(p.run.engine); err != nil {
+		return usage("%w", err)
+	}
+	defer func() {
+		_ = p.shared.Close()
+		for _, e := range p.engines {
+			_ = e.Close()
+		}
+	}()
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	source, err := p.run.source(ctx, c, lose, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { // also after a panic, so that the lock is released
+		if closing := source.Close(); closing != nil && err == nil {
+			err = fmt.Errorf("stopping the deployment: %w", closing)
+		}
+	}()
+	if p.run.uri != "" || p.run.orchestration.touchesOthers() {
+		c.note("utr drops the collection utr-prose.documents of the deployment")
+	}
+	var records []proseRecord
+	for _, t := range tests {
+		done, err := p.test(ctx, c, source, t)
+		records = append(records, done...)
+		if err != nil {
+			return err
+		}
+	}
+	return p.conclude(c, records)
+}
+
+// test runs one test on each deployment that it allows, or on the first.
+func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source, t prose.Test) (records []proseRecord, err error) {
+	offers, why := p.offers(source.Offers(), t)
+	if why != "" {
+		records = []proseRecord{p.record(t, "", &prose.Lacking{What: why}, 0)}
+		return records, c.print(line(records[0]))
+	}
+	for _, i := range offers {
+		begun, name := time.Now(), ""
+		setting := prose.Setting{Engine: p.engine, Constants: constants(p.policy)}
+		var d deployment.Deployment
+		if i >= 0 {
+			if d, err = source.Acquire(ctx, i); err != nil {
+				return records, err
+			}
+			setting.Deployment, name = d, d.Description().Name
+		}
+		failed := t.Check(ctx, setting)
+		if d != nil {
+			source.Release(d, false)
+		}
+		if ctx.Err() != nil {
+			return records, context.Cause(ctx)
+		}
+		r := p.record(t, name, failed, time.Since(begun))
+		records = append(records, r)
+		if err := c.print(line(r)); err != nil {
+			return records, err
+		}
+	}
+	return records, nil
+}
+
+// offers chooses deployments for a test by their numbers, -1 for a test that needs none, or says why there are none.
+func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
+	if !t.For(p.policy.Name) {
+		return nil, "it is not about the policy " + p.policy.Name
+	}
+	if len(t.Needs.Topologies) == 0 {
+		return []int{-1}, ""
+	}
+	used := map[deployment.Topology]bool{}
+	for i, o := range offers {
+		new := slices.Compare(o.Version[:2], t.Needs.Version[:]) >= 0 && !used[o.Topology]
+		if !new || !slices.Contains(t.Needs.Topologies, string(o.Topology)) || len(chosen) > 0 && p.run.deployment.topology != topologyAll {
+			continue
+		}
+		used[o.Topology], chosen = true, append(chosen, i)
+	}
+	if len(chosen) == 0 {
+		why = fmt.Sprintf("it requires MongoDB %d.%d, %s", t.Needs.Version[0], t.Needs.Version[1], strings.Join(t.Needs.Topologies, " or "))
+	}
+	return chosen, why
+}
+
+// engine gives the engine of all tests, or one whose random numbers are always the same.
+func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
+	switch {
+	case jitter == nil:
+		return p.shared, nil
+	case p.run.driver != referenceEngine:
+		return nil, &prose.Lacking{What: "it sets the jitter of the driver, which only the engine " + referenceEngine + " allows"}
+	case p.engines[*jitter] == nil:
+		options := p.run.engine
+		options.Random = func() float64 { return *jitter }
+		e, err := p.named.open(options)
+		if err != nil {
+			return nil, err
+		}
+		p.engines[*jitter] = e
+	}
+	return p.engines[*jitter], nil
+}
+
+// constants are those of a policy, or for one without client backpressure those of the current one.
+func constants(p *retry.Policy) prose.Constants {
+	o := p.Overload
+	if o == nil {
+		current, _ := retry.Named("")
+		o = current.Overload
+	}
+	c := prose.Constants{MaxRetries: o.MaxRetries}
+	for n := range o.MaxRetries {
+		c.Backoffs = append(c.Backoffs, min(o.MaxBackoff, o.BaseBackoff<<(n+1+o.Exponent)))
+	}
+	if o.Bucket != nil {
+		c.Tokens = int(o.Bucket.Capacity / retry.Token)
+	}
+	return c
+}
+
+// record says how a test ended.
+func (p *proseFlags) record(t prose.Test, where string, err error, took time.Duration) proseRecord {
+	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
+	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
+	switch {
+	case err == nil:
+	case errors.As(err, &lacking):
+		r.Status, r.Reason = "skipped", lacking.What
+	case errors.As(err, &unsupported) && unsupported.Unsupported != "":
+		r.Status, r.Reason = "skipped", "the engine does not support "+unsupported.Unsupported
+	default:
+		r.Status, r.Reason = "failed", err.Error()
+	}
+	return r
+}
+
+// line is what is printed of a test.
+func line(r proseRecord) string {
+	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
+	if r.Deployment != "" {
+		fmt.Fprintf(&b, " (%s)", r.Deployment)
+	}
+	b.WriteByte('\n')
+	if r.Reason != "" {
+		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(r.Reason, "\n", "\n    "))
+	}
+	return b.String()
+}
+
+func listProse(tests []prose.Test) string {
+	var b strings.Builder
+	for _, t := range tests {
+		fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
+	}
+	return b.String()
+}
+
+// conclude writes the records, and counts them.
+func (p *proseFlags) conclude(c *call, records []proseRecord) error {
+	count := map[string]int{}
+	for _, r := range records {
+		count[r.Status]++
+	}
+	if err := writeFile(p.json, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		for _, r := range records {
+			if err := e.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := c.print(fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])); err != nil {
+		return err
+	}
+	switch {
+	case count["failed"] > 0:
+		return exit(ExitFailed)
+	case count["passed"] == 0:
+		return usage("nothing was tested: no test could run")
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package prose
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+func overloadTests() []Test {
+	all := []Test{
+		{Name: "backpressure-1", Section: "Test 1: Operation Retry Uses Exponential Backoff", Needs: Needs{servers, [2]int{4, 4}},
+			Policies: []string{current, proposal}, run: exponentialBackoff},
+		{Name: "backpressure-2", Section: "Test 2: Token Bucket Capacity is Enforced (2025-12, removed since)", Needs: Needs{servers, [2]int{4, 4}},
+			Policies: []string{proposal}, run: tokenBucket},
+		{Name: "backpressure-3", Section: "Test 3: Overload Errors are Retried a Maximum of MAX_RETRIES times", Needs: Needs{servers, [2]int{4, 4}},
+			Policies: []string{current, proposal}, run: func(k *stage) { k.overloadedFind("", k.setting.Constants.MaxRetries) }},
+		{Name: "backpressure-4", Section: "Test 4: Overload Errors are Retried a Maximum of maxAdaptiveRetries times when configured",
+			Needs: Needs{servers, [2]int{4, 4}}, Policies: []string{current}, run: func(k *stage) { k.overloadedFind(`"maxAdaptiveRetries": 1`, 1) }},
+		{Name: "backpressure-5", Section: "Test 5: Overload Errors with baseBackoffMS override base backoff", Needs: Needs{servers, [2]int{9, 0}},
+			Policies: []string{current}, run: baseBackoff},
+	}
+	for i := range all {
+		all[i].Specification = "Client Backpressure"
+	}
+	return all
+}
+
+func jitter(f float64) *float64 { return &f }
+
+// sum is how long all backoffs take, if the jitter is 1.
+func (c Constants) sum() (sum time.Duration) {
+	for _, d := range c.Backoffs {
+		sum += d
+	}
+	return sum
+}
+
+// timedInsert inserts a document, which must fail, and measures that.
+func (c *client) timedInsert() time.Duration {
+	c.must("database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`) // discovery is not measured
+	begun := time.Now()
+	err := c.insert()
+	took := time.Since(begun)
+	c.stage.serverError(err)
+	return took
+}
+
+func exponentialBackoff(k *stage) {
+	uri := k.setting.Deployment.SingleURI()
+	never, longest := k.jittered(jitter(0), uri, ""), k.jittered(jitter(1), uri, "")
+	never.failPoint(always, fails("insert", 2, overloaded, retryable))
+	without, with := never.timedInsert(), longest.timedInsert()
+	if k.failed() != nil {
+		return
+	}
+	sum := k.setting.Constants.sum()
+	// The window alone would let a driver pass that never waits. No run is faster than its backoffs.
+	k.require(with >= sum, "with backoff it took %v, and the backoffs alone take %v", with, sum)
+	window := min(sum, time.Second)
+	if off := (with - without - sum).Abs(); off >= window {
+		k.require(false, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
+	}
+}
+
+// overloadedFind fails a read for ever.
+func (k *stage) overloadedFind(options string, retries int) {
+	c := k.client(k.setting.Deployment.SingleURI(), options)
+	c.failPoint(always, fails("find", 462, overloaded, retryable))
+	err := c.find()
+	k.serverError(err)
+	for _, label := range []string{overloaded, retryable} {
+		k.require(err == nil || err.HasLabel(label), "the error lacks the label %s", label)
+	}
+	k.attempts(c, "find", retries+1)
+}
+
+// tokenBucket takes all tokens of a client, without waiting.
+func tokenBucket(k *stage) {
+	c := k.jittered(jitter(0), k.setting.Deployment.SingleURI(), "")
+	c.failPoint(always, fails("find", 462, overloaded, retryable))
+	sent := 0
+	for taken := 0; taken < k.setting.Constants.Tokens && k.failed() == nil; taken += k.setting.Constants.MaxRetries {
+		k.serverError(c.find())
+		sent += 1 + k.setting.Constants.MaxRetries
+	}
+	k.attempts(c, "find", sent)
+	k.serverError(c.find())
+	k.attempts(c, "find", sent+1)
+}
+
+// baseBackoff lets the server say how long to wait.
+func baseBackoff(k *stage) {
+	const parameter = "externalClientBaseBackoffMS"
+	c := k.jittered(jitter(1), k.setting.Deployment.SingleURI(), "")
+	set := func(value string) {
+		c.must("admin", "runCommand", `{"commandName": "setParameter", "command": {"setParameter": 1, "`+parameter+`": `+value+`}}`)
+	}
+	c.open("database", "admin", `{"client": "client", "databaseName": "admin"}`)
+	c.failPoint(always, fails("insert", 462, overloaded, retryable))
+	exponential := c.timedInsert()
+	set("50")
+	c.atEnd("admin", "runCommand", `{"commandName": "setParameter", "command": {"setParameter": 1, "`+parameter+`": 0}}`)
+	given := c.timedInsert()
+	said := false
+	for _, e := range c.events("insert", result.CommandFailed) {
+		if e.Command.Failure != nil && bsonHas(e.Command.Failure.Response, "baseBackoffMS") {
+			said = true
+		}
+	}
+	if k.failed() != nil {
+		return
+	}
+	sum := k.setting.Constants.sum()
+	k.require(said, "the server attached no baseBackoffMS to its errors")
+	k.require(exponential >= sum, "the default backoffs took %v, not %v or more", exponential, sum)
+	k.require(given >= sum/2 && given < sum, "the backoffs of 50 ms took %v, not %v to %v", given, sum/2, sum)
+}
+
+func bsonHas(doc bson.Raw, key string) bool {
+	_, err := doc.LookupErr(key)
+	return err == nil
+}

@@ -1,0 +1,220 @@
+package prose
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+func readTests() []Test {
+	const specification = "Retryable Reads"
+	all := []Test{
+		{Name: "reads-1", Section: "1. PoolClearedError Retryability Test", Needs: Needs{servers, [2]int{4, 2}},
+			Policies: []string{current, reads26, reads24, proposal},
+			run:      func(k *stage) { k.poolCleared("find", fails("find", 91)) }},
+		{Name: "reads-2.1", Section: "2.1 Retryable Reads Are Retried on a Different mongos When One is Available",
+			Needs: Needs{clusters, [2]int{4, 2}}, Policies: []string{current, reads26, reads24, proposal},
+			run: func(k *stage) { k.otherMongos("find", fails("find", 6)) }},
+		{Name: "reads-2.2", Section: "2.2 Retryable Reads Are Retried on the Same mongos When No Others are Available",
+			Needs: Needs{clusters, [2]int{4, 2}}, Policies: []string{current, reads26, reads24, proposal},
+			run: func(k *stage) { k.sameMongos("find", fails("find", 6)) }},
+		{Name: "reads-3.1", Section: "3.1 Retryable Reads Caused by Overload Errors Are Retried on a Different Replicaset Server When One is Available and " +
+			"enableOverloadRetargeting is enabled", Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads26},
+			run: func(k *stage) { k.retargeted(`, "enableOverloadRetargeting": true`, true, retryable, overloaded) }},
+		{Name: "reads-3.2", Section: "3.2 Retryable Reads Caused by Non-Overload Errors Are Retried on the Same Replicaset Server",
+			Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads26, reads24},
+			run: func(k *stage) { k.retargeted("", false, retryable) }},
+		{Name: "reads-3.3", Section: "3.3 Retryable Reads Caused by Overload Errors Are Retried on Same Replicaset Server When enableOverloadRetargeting is disabled",
+			Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads24},
+			run: func(k *stage) { k.retargeted("", false, retryable, overloaded) }},
+		{Name: "reads-4", Section: "4. Test that drivers set the maximum number of retries for all retryable read errors when an overload error is encountered",
+			Needs: Needs{servers, [2]int{4, 4}}, Policies: []string{current, proposal},
+			run: func(k *stage) {
+				c, err := k.secondFailure("find", fails("find", 91, retryable, overloaded), fails("find", 91, retryable))
+				k.serverError(err)
+				k.attempts(c, "find", k.setting.Constants.MaxRetries+1)
+			}},
+		{Name: "reads-5", Section: "5. Test that drivers do not apply backoff to non-overload errors", Needs: Needs{servers, [2]int{4, 4}},
+			Policies: []string{current, proposal},
+			run: func(k *stage) {
+				c, err := k.secondFailureOf(jitter(1), "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
+				k.serverError(err)
+				k.backedOffOnce(c, "find")
+			}},
+	}
+	for i := range all {
+		all[i].Specification = specification
+	}
+	return all
+}
+
+// retries are the options of clients that retry, whatever the default is.
+const retries = `"retryReads": true, "retryWrites": true`
+
+// Error labels.
+const (
+	retryable  = "RetryableError"
+	overloaded = "SystemOverloadedError"
+	writable   = "RetryableWriteError"
+	noWrites   = "NoWritesPerformed"
+)
+
+// perform performs the operation of a command.
+func (c *client) perform(command string) *result.Error {
+	if command == "find" {
+		return c.find()
+	}
+	return c.insert()
+}
+
+// poolCleared lets an operation wait for the only connection while another one clears the pool.
+func (k *stage) poolCleared(command, data string) {
+	setup := k.client(k.setting.Deployment.SingleURI(), "")
+	c := k.client(k.setting.Deployment.SingleURI(), `"maxPoolSize": 1, `+retries)
+	c.must("database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
+	before := len(c.events("", poolTypes...))
+	setup.failPoint(once, data+`, "blockConnection": true, "blockTimeMS": 1000`)
+	var both sync.WaitGroup
+	perform := func() {
+		if err := c.perform(command); err != nil {
+			k.fail(fmt.Errorf("%s failed: %w", command, err))
+		}
+	}
+	both.Go(perform)
+	k.await("the first "+command+" to be sent", func() bool { return c.started(command) > 0 })
+	both.Go(perform)
+	both.Wait()
+	pool := c.events("", poolTypes...)[min(before, len(c.events("", poolTypes...))):]
+	var seen []string
+	for _, e := range pool {
+		seen = append(seen, string(e.Type))
+	}
+	want := []result.EventType{result.ConnectionCheckedOut, result.PoolCleared, result.ConnectionCheckOutFailed}
+	for i, w := range want {
+		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
+	}
+	if k.failed() == nil {
+		k.require(pool[2].Pool.Reason == "connectionError", "the check out failed with the reason %q, not connectionError", pool[2].Pool.Reason)
+	}
+	k.attempts(c, command, 3)
+}
+
+var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.ConnectionCheckOutFailed, result.PoolCleared}
+
+// await waits for something that happens on another goroutine.
+func (k *stage) await(what string, happened func() bool) {
+	deadline := time.Now().Add(limit / 6)
+	for k.failed() == nil && !happened() {
+		if time.Now().After(deadline) {
+			k.fail(fmt.Errorf("waited %s for %s", limit/6, what))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// attempts requires that a command was sent so often.
+func (k *stage) attempts(c *client, command string, want int) {
+	if got := c.started(command); k.failed() == nil {
+		k.require(got == want, "%s was sent %d times, not %d", command, got, want)
+	}
+}
+
+// serverError requires an error of a server.
+func (k *stage) serverError(err *result.Error) {
+	switch {
+	case k.failed() != nil:
+	case err == nil:
+		k.fail(fmt.Errorf("the operation succeeded"))
+	default:
+		k.require(err.HasCode, "the error is not one of the server: %w", err)
+	}
+}
+
+// otherMongos fails an operation on both of two mongoses, once on each.
+func (k *stage) otherMongos(command, data string) {
+	c := k.client(k.setting.Deployment.URI(), retries)
+	for _, address := range c.discovered(2, "Mongos")[:2] {
+		k.client(k.setting.Deployment.DirectURI(address), "").failPoint(once, data)
+	}
+	k.serverError(c.perform(command))
+	failed := c.events(command, result.CommandFailed)
+	if k.failed() == nil {
+		k.require(len(failed) == 2, "%d commands failed, not 2", len(failed))
+	}
+	if k.failed() == nil {
+		k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
+	}
+}
+
+// sameMongos fails an operation once on the only mongos that the client knows.
+func (k *stage) sameMongos(command, data string) {
+	uri := k.setting.Deployment.SingleURI()
+	k.client(uri, "").failPoint(once, data)
+	c := k.client(uri, retries)
+	err := c.perform(command)
+	if err != nil {
+		k.fail(fmt.Errorf("%s failed: %w", command, err))
+	}
+	k.twoServers(c, command, false)
+}
+
+// twoServers requires one attempt that failed and one that succeeded, on different servers or on the same.
+func (k *stage) twoServers(c *client, command string, different bool) {
+	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
+	if k.failed() != nil {
+		return
+	}
+	if len(failed) != 1 || len(succeeded) != 1 {
+		k.fail(fmt.Errorf("%d attempts failed and %d succeeded, not 1 and 1", len(failed), len(succeeded)))
+		return
+	}
+	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address, succeeded[0].Address)
+}
+
+// retargeted fails a read on the primary once.
+func (k *stage) retargeted(option string, different bool, labels ...string) {
+	c := k.client(k.setting.Deployment.URI(), `"readPreference": "primaryPreferred", `+retries+option)
+	c.discovered(1, "RSPrimary")
+	c.discovered(1, "RSSecondary")
+	c.failPoint(once, fails("find", 6, labels...))
+	if err := c.find(); err != nil {
+		k.fail(fmt.Errorf("find failed: %w", err))
+	}
+	k.twoServers(c, "find", different)
+}
+
+// secondFailure performs an operation whose first attempt fails in one way, and all others in another.
+func (k *stage) secondFailure(command, first, second string) (*client, *result.Error) {
+	return k.secondFailureOf(nil, command, first, always, second)
+}
+
+// secondFailureOf does so with a jitter, and a mode of the second fail point. It is set after the first reply and
+// before the client has it.
+func (k *stage) secondFailureOf(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
+	setup := k.client(k.setting.Deployment.SingleURI(), "")
+	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
+	uri := k.between(address, afterFirst(command, func() { setup.failPoint(mode, second) }))
+	c := k.jittered(jitter, uri, retries)
+	setup.failPoint(once, first)
+	return c, c.perform(command)
+}
+
+// backedOffOnce requires that only the second attempt waited for a backoff.
+func (k *stage) backedOffOnce(c *client, command string) {
+	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
+	if k.failed() != nil {
+		return
+	}
+	if n := k.setting.Constants.MaxRetries + 1; len(started) != n || len(failed) != n {
+		k.fail(fmt.Errorf("%d attempts began and %d failed, not %d", len(started), len(failed), n))
+		return
+	}
+	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
+	least := k.setting.Constants.Backoffs[0]
+	k.require(wait(0) >= least, "the second attempt came %v after the overload error, not %v or more", wait(0), least)
+	for i := 1; i+1 < len(started); i++ {
+		k.require(wait(i) < least, "attempt %d came %v after an error without the label", i+2, wait(i))
+	}
+}
