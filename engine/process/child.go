@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/processgroup"
@@ -29,16 +28,16 @@ type child struct {
 	in      io.WriteCloser // its standard input
 	out     io.ReadCloser  // its standard output
 	errors  io.ReadCloser  // its standard error
-	words   []byte         // the end of that, when talking is over
+	words   []byte         // the end of that, once said is closed
+	said    chan struct{}  // closed when standard error is at its end
 	gone    chan struct{}  // closed when it has ended and was reaped
 	state   *os.ProcessState
-	talking sync.WaitGroup // until standard error is at its end
 }
 
 // start starts an adapter. Connection strings reach it in messages, not by its
 // arguments: lists of processes show no password.
 func start(command, environment []string, dir string) (*child, error) {
-	c := &child{command: exec.Command(command[0], command[1:]...), gone: make(chan struct{})}
+	c := &child{command: exec.Command(command[0], command[1:]...), gone: make(chan struct{}), said: make(chan struct{})}
 	c.command.Env, c.command.Dir = environment, dir
 	var problems [3]error
 	c.in, problems[0] = c.command.StdinPipe()
@@ -60,7 +59,10 @@ func start(command, environment []string, dir string) (*child, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start the adapter: %w", err)
 	}
-	c.talking.Go(func() { c.words = ending(c.errors) })
+	go func() {
+		defer close(c.said)
+		c.words = ending(c.errors)
+	}()
 	return c, nil
 }
 
@@ -78,8 +80,12 @@ func (c *child) finish(problem error) error {
 	ended := c.ends(limit)
 	_ = processgroup.Kill(c.command.Process)
 	<-c.gone
+	select { // all that it wrote is read, unless something that left its group can go on writing
+	case <-c.said:
+	case <-time.After(exitGrace):
+	}
 	_, _ = c.out.Close(), c.errors.Close()
-	c.talking.Wait()
+	<-c.said
 	if problem == nil {
 		return nil
 	}

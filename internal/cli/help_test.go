@@ -98,8 +98,10 @@ func TestMan(t *testing.T) {
 // The tables of conflicts name flags that exist.
 func TestConflicts(t *testing.T) {
 	known := map[string]bool{}
-	for _, c := range testRoot().Commands() {
+	for all := testRoot().Commands(); len(all) > 0; {
+		c := all[0]
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		all = append(all[1:], c.Commands()...)
 	}
 	names := slices.Clone(targets)
 	for _, r := range needs {
