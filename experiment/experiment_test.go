@@ -293,3 +293,40 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+// The questions have the answers that the page gives, in a small experiment as well.
+func TestQuestions(t *testing.T) {
+	answers := map[string]*Report{}
+	for _, q := range Questions() {
+		c := Defaults().Scaled(200)
+		c.Clients = 50
+		q.Set(&c)
+		c.Duration = 12 * time.Second
+		answers[q.Name] = overload(t, c)
+	}
+	for _, r := range []struct {
+		reason string
+		holds  func(func(question string, policy int) Phase) bool
+	}{
+		{"a first backoff of 200 ms does no worse than one of 100", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
+		{"backoffs that double do better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
+		{"each of the first retries costs goodput", func(in func(string, int) Phase) bool {
+			return in("retries", 0).Goodput > in("retries", 1).Goodput && in("retries", 1).Goodput > in("retries", 2).Goodput
+		}},
+		{"without a backoff there are twice as many attempts", func(in func(string, int) Phase) bool {
+			return in("backoff", 0).PerOperation() > 2*in("backoff", 1).PerOperation()
+		}},
+		{"one retry survives one restart", func(in func(string, int) Phase) bool { return in("restart", 1).Failed < in("restart", 0).Failed }},
+		{"but not two", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
+		{"retries until the deadline survive all", func(in func(string, int) Phase) bool { return in("restart", 2).Failed == 0 }},
+	} {
+		if !r.holds(func(question string, policy int) Phase { return answers[question].Runs[policy].Phases[1] }) {
+			t.Errorf("%s: it does not hold", r.reason)
+		}
+	}
+	c := Defaults().Scaled(200)
+	c.Clients, c.Duration, c.Policies = 2, 12*time.Second, Policies()[4:5]
+	if tokens := overload(t, c).Runs[0].Series.Tokens; tokens[0] != 1000 || tokens[len(tokens)/3] > 100 || tokens[len(tokens)-1] < tokens[len(tokens)/3] {
+		t.Errorf("the bucket does not empty and fill: %v", tokens)
+	}
+}

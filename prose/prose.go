@@ -67,18 +67,29 @@ type Lacking struct{ What string }
 // Error implements error.
 func (l *Lacking) Error() string { return l.What }
 
+// Unclean is the error of a test that has left something behind, such as a fail point that is still on: the deployment must
+// not be used again.
+type Unclean struct{ Err error }
+
+// Error implements error.
+func (u *Unclean) Error() string { return "cleaning up: " + u.Err.Error() }
+
 // limit is how long a test may take.
 const limit = time.Minute
 
 // Check runs the test, closes what it opens, and turns its fail points off. The error says what was seen instead of
-// what the specification demands; it is a *Lacking, or a *result.Error with Unsupported, if the test could not run.
-// Tests set the same fail points: a deployment runs one at a time.
+// what the specification demands. It is an *Unclean if the test has left something behind, whatever was seen; and a
+// *Lacking, or a *result.Error with Unsupported, if the test could not run. Tests set the same fail points: a
+// deployment runs one at a time.
 func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
 	defer cancel()
 	k := &stage{ctx: ctx, setting: s}
 	t.run(k)
-	return errors.Join(k.failed(), k.end())
+	if err := k.end(); err != nil {
+		return &Unclean{errors.Join(err, k.failed())}
+	}
+	return k.failed()
 }
 
 // Tests lists the tests, in the order of the specifications.

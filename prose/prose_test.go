@@ -3,6 +3,7 @@ package prose
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,5 +108,40 @@ func TestProseCanFail(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// leaving cannot turn a fail point off.
+type leaving struct{ engine.Engine }
+
+func (l leaving) Begin(ctx context.Context) (engine.Test, error) {
+	t, err := l.Engine.Begin(ctx)
+	return leavingTest{t}, err
+}
+
+type leavingTest struct{ engine.Test }
+
+func (l leavingTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
+	if o.Name == engine.OpConfigureFailPoint && o.Arguments.Lookup("command", "mode").String() == `"off"` {
+		return result.Outcome{Err: &result.Error{Message: "not now"}}
+	}
+	return l.Test.Do(ctx, o)
+}
+
+// A test that leaves a fail point on is reported, though it saw what it should.
+func TestUnclean(t *testing.T) {
+	lender, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = lender.Close() })
+	d, err := lender.Acquire(context.Background(), 0)
+	testkit.Check(t, err)
+	e, err := reference.New(reference.Options{})
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = e.Close() })
+	tests := Tests()
+	i := slices.IndexFunc(tests, func(x Test) bool { return x.Name == "backpressure-4" })
+	err = tests[i].Check(context.Background(), Setting{Deployment: d, Constants: today, Engine: func(*float64) (engine.Engine, error) { return leaving{e}, nil }})
+	if unclean := (*Unclean)(nil); !errors.As(err, &unclean) {
+		t.Errorf("it ends with %v", err)
 	}
 }

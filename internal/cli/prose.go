@@ -175,12 +175,14 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 		}
 		failed := t.Check(ctx, setting)
 		if d != nil {
-			source.Release(d, false)
+			unclean := (*prose.Unclean)(nil)
+			source.Release(d, errors.As(failed, &unclean))
 		}
 		if ctx.Err() != nil {
 			return records, context.Cause(ctx)
 		}
 		r := p.record(t, name, failed, time.Since(begun))
+		r.Reason = c.secrets.Hide(r.Reason)
 		records = append(records, r)
 		if err := c.print(line(r)); err != nil {
 			return records, err
@@ -199,11 +201,10 @@ func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chos
 	}
 	used := map[deployment.Topology]bool{}
 	for i, o := range offers {
-		new := slices.Compare(o.Version[:2], t.Needs.Version[:]) >= 0 && !used[o.Topology]
-		if !new || !slices.Contains(t.Needs.Topologies, string(o.Topology)) || len(chosen) > 0 && p.run.deployment.topology != topologyAll {
-			continue
+		fits := slices.Contains(t.Needs.Topologies, string(o.Topology)) && slices.Compare(o.Version[:2], t.Needs.Version[:]) >= 0
+		if fits && !used[o.Topology] && (len(chosen) == 0 || p.run.deployment.topology == topologyAll) {
+			used[o.Topology], chosen = true, append(chosen, i)
 		}
-		used[o.Topology], chosen = true, append(chosen, i)
 	}
 	if len(chosen) == 0 {
 		why = fmt.Sprintf("it requires MongoDB %d.%d, %s", t.Needs.Version[0], t.Needs.Version[1], strings.Join(t.Needs.Topologies, " or "))
