@@ -38,8 +38,7 @@ type Config struct {
 	Rate, Burst int
 	// BaseBackoff is the baseBackoffMS of overload errors, 0 for none.
 	BaseBackoff time.Duration
-	// Fault is what happens in place of the spike, "" for nothing: the load stays as it is if
-	// Spike is Load.
+	// Fault is a failure that begins with the spike, "" for none. Set Spike to Load to see it without overload.
 	Fault Fault
 	// Policies are how clients handle errors, each with a run of its own.
 	Policies []Policy
@@ -75,8 +74,8 @@ const (
 	// Unreachable: the server, a mongos, cannot reach its shard during the spike, and answers every
 	// request with HostUnreachable.
 	Unreachable Fault = "unreachable"
-	// Restarts: from the beginning of the spike on, each of the members that the primary can be on
-	// restarts in turn. There is no primary for restartDown, then one for restartUp.
+	// Restarts: a rolling restart begins with the spike. Each restart leaves the set without a primary for
+	// restartDown; the next one follows after restartUp.
 	Restarts Fault = "restarts"
 )
 
@@ -87,7 +86,7 @@ const (
 	restartUp   = 150 * time.Millisecond
 )
 
-// outages gives when there is no primary: from each time on, for restartDown.
+// outages lists the times at which the primary goes down.
 func (c *Config) outages() (from []time.Duration) {
 	if c.Fault != Restarts {
 		return nil

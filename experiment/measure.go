@@ -130,7 +130,7 @@ func (m *measure) began(at time.Duration) {
 func (m *measure) sent(at time.Duration)     { count(m.series.Attempts, at) }
 func (m *measure) rejected(at time.Duration) { count(m.series.Rejected, at) }
 
-func (m *measure) bucket(_ time.Duration, tokens float64) {
+func (m *measure) bucket(tokens float64) {
 	m.series.Tokens = append(m.series.Tokens, tokens)
 }
 

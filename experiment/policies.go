@@ -58,10 +58,10 @@ func named(name string) *retry.Policy {
 	return p
 }
 
-// Question is one that was asked in a review of a specification, with the policies whose comparison answers it.
+// Question was asked in a review of a specification.
 type Question struct {
 	Name, Asks string
-	// Set makes the experiment of it.
+	// Set configures the experiment that answers it, policies included.
 	Set func(*Config)
 }
 
@@ -90,7 +90,7 @@ func Questions() []Question {
 			c.Policies[0].Name, c.Policies[0].What = "at-once", "at once until the deadline: client-backpressure@2026-07-08 with timeoutMS"
 		}},
 		{"restart", "is one retry enough in a rolling restart?", func(c *Config) {
-			// What waits for a primary comes all at once, and must not be rejected: this is not about overload.
+			// Operations that wait for a primary arrive together, and must not be rejected: this is not about overload.
 			c.Spike, c.Fault, c.Rate, c.Queue = c.Load, Restarts, 0, c.Capacity
 			all := Policies()
 			c.Policies = []Policy{all[0], all[1], all[5]}

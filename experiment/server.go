@@ -51,7 +51,7 @@ func newServer(c *Config) *server {
 // arrive puts a request at the door.
 func (s *server) arrive(r request) { s.door.push(r) }
 
-// crash loses all requests, and gives those that had come.
+// crash discards all requests, and returns them.
 func (s *server) crash() []request {
 	lost := slices.Concat(s.door, s.queue)
 	if s.busy {

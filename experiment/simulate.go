@@ -34,8 +34,8 @@ type simulation struct {
 	server *server
 	pools  []pool         // by client
 	tokens []retry.Tokens // by client: what is in its token bucket
-	down   time.Duration  // until when there is no primary
-	life   int            // of the server, which a crash ends
+	down   time.Duration  // when there is a primary again
+	life   int            // how often the server has crashed
 	times  *rand.Rand     // when operations begin, and whose they are
 	jitter *rand.Rand
 	log    recorder
@@ -46,8 +46,8 @@ type recorder interface {
 	began(at time.Duration)
 	sent(at time.Duration)
 	rejected(at time.Duration)
-	// bucket records what is in the token bucket of a client on average.
-	bucket(at time.Duration, tokens float64)
+	// bucket records, at each step, what is in the token bucket of a client on average.
+	bucket(tokens float64)
 	// ended records the end of an operation: when it began, whether it succeeded,
 	// how many attempts it made.
 	ended(at, begun time.Duration, success bool, attempts int)
@@ -135,7 +135,7 @@ func (s *simulation) begin() {
 	s.planNext(s.now)
 }
 
-// crash ends the server with all requests: their connections break. Clients notice at once.
+// crash breaks the connections of all requests. Clients notice at once.
 func (s *simulation) crash() {
 	s.life++
 	s.down = s.now + restartDown
@@ -154,7 +154,7 @@ func (s *simulation) lookAtTokens() {
 	for _, t := range s.tokens {
 		sum += t
 	}
-	s.log.bucket(s.now, float64(sum)/float64(retry.Token)/float64(len(s.tokens)))
+	s.log.bucket(float64(sum) / float64(retry.Token) / float64(len(s.tokens)))
 }
 
 // reply sends the result of the request that the server has finished.

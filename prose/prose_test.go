@@ -81,7 +81,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// Every test can fail: under a policy that does otherwise it does.
+// Every test can fail: it does under a policy that has other rules.
 func TestProseCanFail(t *testing.T) {
 	const writes18, preferences14 = "retryable-writes@2018-03-14", "read-preferences@2014-02-14"
 	otherwise := map[string]string{

@@ -32,14 +32,14 @@ func readTests() []Test {
 		{Name: "reads-4", Section: "4. Test that drivers set the maximum number of retries for all retryable read errors when an overload error is encountered",
 			Needs: Needs{servers, [2]int{4, 4}}, Policies: []string{current, proposal},
 			run: func(k *stage) {
-				c, err := k.secondFailure("find", fails("find", 91, retryable, overloaded), fails("find", 91, retryable))
+				c, err := k.secondFailure(nil, "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
 				k.serverError(err)
 				k.attempts(c, "find", k.setting.Constants.MaxRetries+1)
 			}},
 		{Name: "reads-5", Section: "5. Test that drivers do not apply backoff to non-overload errors", Needs: Needs{servers, [2]int{4, 4}},
 			Policies: []string{current, proposal},
 			run: func(k *stage) {
-				c, err := k.secondFailureOf(jitter(1), "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
+				c, err := k.secondFailure(jitter(1), "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
 				k.serverError(err)
 				k.backedOffOnce(c, "find")
 			}},
@@ -86,7 +86,8 @@ func (k *stage) poolCleared(command, data string) {
 	k.await("the first "+command+" to be sent", func() bool { return c.started(command) > 0 })
 	both.Go(perform)
 	both.Wait()
-	pool := c.events("", poolTypes...)[min(before, len(c.events("", poolTypes...))):]
+	pool := c.events("", poolTypes...)
+	pool = pool[min(before, len(pool)):]
 	var seen []string
 	for _, e := range pool {
 		seen = append(seen, string(e.Type))
@@ -185,14 +186,9 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 	k.twoServers(c, "find", different)
 }
 
-// secondFailure performs an operation whose first attempt fails in one way, and all others in another.
-func (k *stage) secondFailure(command, first, second string) (*client, *result.Error) {
-	return k.secondFailureOf(nil, command, first, always, second)
-}
-
-// secondFailureOf does so with a jitter, and a mode of the second fail point. It is set after the first reply and
-// before the client has it.
-func (k *stage) secondFailureOf(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
+// secondFailure performs an operation whose first attempt fails in one way, and later ones in another, as often as mode says.
+// The second fail point is set after the first reply, before the client has it.
+func (k *stage) secondFailure(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
 	uri := k.between(address, afterFirst(command, func() { setup.failPoint(mode, second) }))

@@ -21,7 +21,7 @@ func writeTests() []Test {
 		{Name: "writes-3", Section: "3. Test that drivers return the original error after encountering a WriteConcernError with a RetryableWriteError label",
 			Needs: Needs{sets, [2]int{6, 0}}, Policies: []string{current, reads26, reads24, proposal},
 			run: func(k *stage) {
-				_, err := k.secondFailureOf(nil, "insert", `"failCommands": ["insert"], "errorLabels": ["`+writable+`"], "writeConcernError": {"code": 91, "errmsg": "Replication is being shut down"}`,
+				_, err := k.secondFailure(nil, "insert", `"failCommands": ["insert"], "errorLabels": ["`+writable+`"], "writeConcernError": {"code": 91, "errmsg": "Replication is being shut down"}`,
 					once, fails("insert", 10107, writable, noWrites))
 				k.code(err, 91)
 			}},
@@ -68,7 +68,7 @@ func writeTests() []Test {
 		}
 		all = append(all, Test{Name: fmt.Sprintf("writes-6.%d", i+1), Section: fmt.Sprintf("6. Case %d: %s", i+1, c.title),
 			Needs: Needs{sets, [2]int{6, 0}}, Policies: []string{current, proposal}, run: func(k *stage) {
-				client, err := k.secondFailureOf(fixed, "insert", c.first, always, c.second)
+				client, err := k.secondFailure(fixed, "insert", c.first, always, c.second)
 				c.judge(k, client, err)
 			}})
 	}

@@ -373,7 +373,7 @@ func (x *exchange) tags(preference bson.Raw, mode string) error {
 		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
 	}
 	if mode == "primary" {
-		return primaryAlone(preference)
+		return primaryAlone(preference, command.Items(tags))
 	}
 	for i, set := range command.Items(tags) {
 		if set.Type != bson.TypeEmbeddedDocument && x.view.Role == command.Mongos {
@@ -404,8 +404,7 @@ func (x *exchange) role() error {
 }
 
 // primaryAlone refuses what chooses among servers where there is one to be chosen.
-func primaryAlone(preference bson.Raw) error {
-	sets := command.Items(preference.Lookup("tags"))
+func primaryAlone(preference bson.Raw, sets []bson.RawValue) error {
 	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	}

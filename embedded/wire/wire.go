@@ -105,6 +105,11 @@ func readBody(r io.Reader, n int) ([]byte, error) {
 	}
 }
 
+// AppendMessage appends a message with a body of any opcode, as ReadMessage returns it.
+func AppendMessage(dst []byte, h Header, body []byte) []byte {
+	return finish(append(appendHeader(dst, h.RequestID, h.ResponseTo, h.OpCode), body...))
+}
+
 // appendHeader begins a message; finish sets its length.
 func appendHeader(dst []byte, requestID, responseTo int32, op OpCode) []byte {
 	dst = append(dst, 0, 0, 0, 0)

@@ -16,8 +16,7 @@ const (
 	topMargin  = 52
 )
 
-// SVG draws for each strategy and fault how many events the counter lacks or has too many, in percent of the events. The
-// image follows the reader's colour scheme.
+// SVG draws the error of each counter, in percent of the events. The image follows the reader's colour scheme.
 func (r Report) SVG(w io.Writer) error {
 	strategies := names(r.Cells)
 	faults := slices.DeleteFunc(Faults(), func(f Fault) bool {
@@ -67,8 +66,8 @@ func (r Report) cell(strategy string, f Fault) (Cell, bool) {
 	return Cell{}, false
 }
 
-// wrong is by how much the counter is wrong, in percent of the events. While a fault lasts, an event that the
-// application knows not to be counted may be missing.
+// wrong is the error of the counter, in percent of the events. In a fault that lasts, events for which the application
+// got an error may be missing.
 func (c Cell) wrong() float64 {
 	least := c.Events
 	if c.Fault.lasts() {

@@ -137,11 +137,7 @@ func (p *proseFlags) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { // also after a panic, so that the lock is released
-		if closing := source.Close(); closing != nil && err == nil {
-			err = fmt.Errorf("stopping the deployment: %w", closing)
-		}
-	}()
+	defer func() { err = c.stop(source, err) }() // also after a panic, so that the lock is released
 	if p.run.uri != "" || p.run.orchestration.touchesOthers() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
@@ -191,7 +187,8 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 	return records, nil
 }
 
-// offers chooses deployments for a test by their numbers, -1 for a test that needs none, or says why there are none.
+// offers returns the numbers of the deployments to run a test on, or the reason why there is none. A test that requires
+// no deployment has the number -1.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
 	if !t.For(p.policy.Name) {
 		return nil, "it is not about the policy " + p.policy.Name

@@ -227,17 +227,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return err
 	}
-	defer func() { // also after a panic, so that the lock is released
-		closing := cfg.Source.Close()
-		if closing != nil {
-			closing = fmt.Errorf("stopping the deployment: %w", closing)
-		}
-		if err == nil {
-			err = closing
-		} else if closing != nil {
-			c.note(closing.Error())
-		}
-	}()
+	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
 	if local, is := cfg.Source.(interface{ KeepLogs() }); is {
 		defer func() {
 			if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
@@ -249,6 +239,20 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		c.announce(cfg.Source, needed)
 	}
 	return c.run(ctx, out, suites, cfg)
+}
+
+// stop closes what a command ran on. It returns the error of the command; only without one is an error of closing
+// returned, otherwise it is printed.
+func (c *call) stop(source deployment.Source, err error) error {
+	closing := source.Close()
+	switch {
+	case closing == nil:
+		return err
+	case err == nil:
+		return fmt.Errorf("stopping the deployment: %w", closing)
+	}
+	c.note(fmt.Sprintf("stopping the deployment: %s", closing))
+	return err
 }
 
 // complete checks and completes the runner's configuration.

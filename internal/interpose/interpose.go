@@ -28,8 +28,8 @@ const (
 type Hooks struct {
 	// Command decides about a command by its name.
 	Command func(name string) Deed
-	// Replied is called when the server has replied, before the client gets the reply, or the
-	// connection ends. The reply is valid until it returns, and nil if there is none.
+	// Replied is called when the server has replied, before the client gets the reply, and when the connection
+	// to the server ends instead: then reply is nil. Replied must not keep the reply.
 	Replied func(name string, deed Deed, reply bson.Raw)
 }
 
@@ -120,7 +120,7 @@ func (p *Proxy) drop(c net.Conn) {
 }
 
 // serve hands commands on, and replies back: a client sends no command before the reply to the one before has
-// come, but for unacknowledged ones, whose replies are those of the command after them.
+// come. Unacknowledged commands have no reply, and are not supported.
 func (p *Proxy) serve(client net.Conn) {
 	if !p.keep(client) {
 		return
@@ -168,7 +168,7 @@ func (p *Proxy) back(name string, deed Deed, server, client net.Conn) bool {
 	return true
 }
 
-// command is the name of a command, "" for what is none.
+// command returns the name of a command, or "" for a message that is not a command.
 func command(h wire.Header, body []byte) string {
 	if h.OpCode != wire.OpMsg {
 		return ""
@@ -197,11 +197,7 @@ func reply(h wire.Header, body []byte, err error) bson.Raw {
 
 // write writes a message as it was read.
 func write(to io.Writer, h wire.Header, body []byte) error {
-	var out []byte
-	for _, n := range []int32{int32(wire.HeaderSize + len(body)), h.RequestID, h.ResponseTo, int32(h.OpCode)} {
-		out = binary.LittleEndian.AppendUint32(out, uint32(n))
-	}
-	_, err := to.Write(append(out, body...))
+	_, err := to.Write(wire.AppendMessage(nil, h, body))
 	return err
 }
 

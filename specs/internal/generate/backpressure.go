@@ -259,7 +259,7 @@ func requirement(o Operation) string {
 	return anywhere
 }
 
-// beyond is what an operation needs beyond what all need, "" if that is nothing.
+// beyond returns the requirement of an operation, or "" if it is the one that all have.
 func beyond(o Operation) string {
 	if r := requirement(o); r != anywhere {
 		return r
