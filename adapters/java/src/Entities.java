@@ -189,6 +189,7 @@ final class Entities {
                 }
             }
             client.close();
+            entity.log.awaitClosed();
         }
     }
 

@@ -1,3 +1,4 @@
+import com.mongodb.MongoInterruptedException;
 import com.mongodb.connection.ClusterDescription;
 import com.mongodb.connection.ConnectionDescription;
 import com.mongodb.connection.ConnectionId;
@@ -34,6 +35,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.bson.BsonDocument;
 import org.bson.BsonNumber;
@@ -47,7 +49,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
     static final ThreadLocal<Boolean> HIDDEN = ThreadLocal.withInitial(() -> false); // the commands of this thread
 
     private final List<Map<String, Object>> events = new ArrayList<>();
-    private boolean closed;
+    private final CountDownLatch closed = new CountDownLatch(1);
     volatile boolean unacknowledged; // whether a command asked for no reply
 
     synchronized List<Map<String, Object>> after(long sequence, long waitMS) throws InterruptedException {
@@ -61,7 +63,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
 
     /** Adds an event with the fields that have values. */
     private synchronized void add(String type, Object... fields) {
-        if (closed) {
+        if (closed.getCount() == 0) {
             return;
         }
         Map<String, Object> event = new LinkedHashMap<>();
@@ -74,8 +76,19 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
             }
         }
         events.add(event);
-        closed = type.equals("topologyClosed");
+        if (type.equals("topologyClosed")) {
+            closed.countDown();
+        }
         notifyAll();
+    }
+
+    /** Waits for the last event of a closed client, ten seconds at most: a thread of the driver's own publishes it. */
+    void awaitClosed() {
+        try {
+            closed.await(10, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+            throw new MongoInterruptedException("while the client was closed", e);
+        }
     }
 
     // Commands
