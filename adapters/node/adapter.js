@@ -22,6 +22,7 @@ const METHODS = {
   open: (params, id) => outcome(id, call => test.open(params, call)),
   do: (params, id) => outcome(id, call => test.do(params, call, () => callback(id))),
   events: async ({ client, after, waitMS }) => ({ events: await test.get(client).log.after(after, waitMS) }),
+  logs: ({ client }) => ({ messages: test.get(client).log.messages }),
   close: (params, id) => outcome(id, () => test.close(params.id)),
   end: () => test.end()
 };

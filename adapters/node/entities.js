@@ -4,7 +4,7 @@
 const { pipeline } = require('node:stream/promises');
 const mongodb = require('mongodb');
 const { version } = require('mongodb/package.json');
-const { Log, calls, state } = require('./events.js');
+const { Log, calls, logOptions, state } = require('./events.js');
 const { ejson, lacks, written } = require('./failures.js');
 
 // Options that several operations take.
@@ -144,7 +144,7 @@ const CONVERT = {
   models: models => models.map(one => (one.definition ? one : checkWrite(one, ' namespace'))),
   readConcern: only('level'), writeConcern: only('w journal wtimeoutMS'),
   readPreference: ({ mode, tagSets, ...more }) =>
-    new mongodb.ReadPreference(mode, tagSets, only('maxStalenessSeconds')(more)),
+    new mongodb.ReadPreference(mode[0].toLowerCase() + mode.slice(1), tagSets, only('maxStalenessSeconds')(more)),
   requests: requests => requests.filter(request => checkWrite(request)),
   returnDocument: value => value.toLowerCase(),
   source: ({ $$hexBytes }) => Buffer.from($$hexBytes, 'hex')
@@ -165,7 +165,7 @@ function converted({ cursorType, commandName, ...options }) {
 // The options of entities, first the one that names the parent, and of their options.
 const OPTIONS = {
   client: 'uriOptions serverApi useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
-    ' observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS',
+    ' observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS observeLogMessages',
   database: 'client databaseName databaseOptions', collection: 'database collectionName collectionOptions',
   session: 'client sessionOptions', bucket: 'database bucketOptions'
 };
@@ -179,11 +179,13 @@ const NESTED = {
 const FREQUENCIES = { heartbeatFrequencyMS: 500, minHeartbeatFrequencyMS: 50 };
 const DEFAULTS = { monitorCommands: true, __skipPingOnConnect: true, ...FREQUENCIES };
 const OPEN = {
-  async client({ uri, options: { uriOptions = {}, serverApi } }, call) {
+  async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
     if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // the driver ignores it
     const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
-    const client = new mongodb.MongoClient(uri, { ...DEFAULTS, ...given });
-    call.log = new Log(client);
+    const messages = [];
+    const logging = observeLogMessages && logOptions(observeLogMessages, messages);
+    const client = new mongodb.MongoClient(uri, { ...DEFAULTS, ...logging, ...given });
+    call.log = new Log(client, messages);
     return client.connect();
   },
   database: ({ options }, client, given) => client.db(options.databaseName, given),
@@ -268,6 +270,6 @@ class Test {
 }
 
 const operations = Object.keys(TABLE).flatMap(kind => Object.keys(TABLE[kind]).map(name => `${kind}.${name}`)).sort();
-const description = { protocol: 1, name: 'node', version, schemaVersion: '1.28', operations };
+const description = { protocol: 1, name: 'node', version, schemaVersion: '1.28', operations, features: ['logging'] };
 
 module.exports = { Test, description };

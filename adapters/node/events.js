@@ -1,4 +1,4 @@
-// The log of a client: command, CMAP and SDAM events in the order in which the driver emits them.
+// The log of a client: command, CMAP and SDAM events in the order in which the driver emits them; and its log messages.
 'use strict';
 
 const { AsyncLocalStorage } = require('node:async_hooks');
@@ -12,11 +12,13 @@ const calls = new AsyncLocalStorage();
 const PHASES = ['Started', 'Succeeded', 'Failed'];
 const POOL = ['PoolCreated', 'PoolReady', 'PoolCleared', 'PoolClosed', 'Created', 'Ready', 'Closed', 'CheckOutStarted',
   'CheckOutFailed', 'CheckedOut', 'CheckedIn'];
+const TOPOLOGY = ['topologyOpening', 'topologyClosed', 'topologyDescriptionChanged', 'serverDescriptionChanged'];
 
 // state is a server or topology description as the format sees it.
-function state({ type, servers }) {
-  if (!(servers instanceof Map)) return { type };
-  return { type, servers: [...servers.values()].map(server => ({ address: server.address, type: server.type })) };
+function state(description) {
+  if (!(description?.servers instanceof Map)) return description && { type: description.type };
+  const servers = [...description.servers.values()];
+  return { type: description.type, servers: servers.map(({ address, type }) => ({ address, type })) };
 }
 
 class Log {
@@ -24,8 +26,9 @@ class Log {
   unacknowledged = false; // whether a write concern asked for no reply
   #added = new EventEmitter();
 
-  constructor(client) {
+  constructor(client, messages) {
     this.client = client;
+    this.messages = messages;
     for (const phase of PHASES) {
       client.on('command' + phase, event => this.#command(phase, event));
       client.on('serverHeartbeat' + phase, ({ connectionId, awaited, failure }) =>
@@ -34,8 +37,7 @@ class Log {
     for (const name of POOL) {
       client.on('connection' + name, event => this.#pool(name.replace(/^Pool/, 'pool'), event));
     }
-    for (const name of ['topologyOpening', 'topologyClosed']) client.on(name, () => this.#add(name));
-    for (const name of ['topologyDescriptionChanged', 'serverDescriptionChanged']) {
+    for (const name of TOPOLOGY) {
       client.on(name, ({ address, previousDescription, newDescription }) => this.#add(name, {
         address, previousDescription: state(previousDescription), newDescription: state(newDescription)
       }));
@@ -52,12 +54,14 @@ class Log {
     if (call?.operation && phase === 'Started') call.result.server = event.address;
     if (call?.operation?.startsWith('$')) return;
     const { command, reply, failure, address, commandName, databaseName, requestId } = event;
+    const body = command ?? reply ?? failure; // {} if the driver redacted it
     this.#add('command' + phase, {
       address, commandName, databaseName, requestId, durationMS: event.duration,
       driverConnectionId: event.connectionId?.toString(), serviceId: event.serviceId && ejson(event.serviceId),
       serverConnectionId: typeof event.serverConnectionId === 'bigint' ? Number(event.serverConnectionId) : undefined,
-      redacted: Object.keys(command ?? reply ?? { failure }).length === 0 || undefined,
-      command: command && ejson(command), reply: reply && ejson(reply), failure: failure && describeError(failure)
+      redacted: (!(body instanceof Error) && Object.keys(body).length === 0) || undefined,
+      command: command && ejson(command), reply: reply && ejson(reply),
+      failure: failure && (failure instanceof Error ? describeError(failure) : { message: 'redacted' })
     });
   }
 
@@ -77,4 +81,19 @@ class Log {
   }
 }
 
-module.exports = { Log, calls, state };
+// logOptions make a client append its log messages to messages. The driver writes warn for warning.
+function logOptions(observed, messages) {
+  const write = ({ t, c: component, s, ...data }) => {
+    if (calls.getStore()?.operation?.startsWith('$') || data.operation === 'handshake') return; // that of connect
+    messages.push({
+      sequence: messages.length + 1, time: t.getTime(), level: s.replace(/^warn$/, 'warning'), component,
+      data: ejson({ ...data, error: data.error && String(data.error) }),
+      failureRedacted: data.failure && data.failure === '(redacted)'
+    });
+  };
+  const mongodbLogComponentSeverities = { ...observed };
+  for (const name in observed) mongodbLogComponentSeverities[name] = observed[name].replace('warning', 'warn');
+  return { mongodbLogPath: { write }, mongodbLogComponentSeverities, mongodbLogMaxDocumentLength: 10000 };
+}
+
+module.exports = { Log, calls, logOptions, state };

@@ -32,6 +32,7 @@ func Behaviours() []Behaviour {
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
 		{"logs what it gave up", "the runner waits until the server has ended a command without an answer, which would meet the next test's fail points", logsGivenUp},
+		{"gives the log messages that a client asks for", "expectLogMessages compares them, and a request that is ignored would look like silence", logsMessages},
 		{"closes a client for good", "events after the end would belong to no test; those before are still looked at", closesClients},
 	}
 }
@@ -357,6 +358,31 @@ func (k *bench) written() {
 	k.check(after.open())
 	n := after.count()
 	k.failIf(n != 1, "%d documents exist after the client was closed, want the one that was written", n)
+}
+
+// logsMessages: an engine without log messages refuses a client that asks for them.
+func logsMessages(k *bench) {
+	d, err := k.engine.Describe(k.ctx)
+	k.check(err)
+	asked := k.entity("client", "logged", `{"observeLogMessages": {"command": "debug"}}`)
+	if !slices.Contains(d.Features, engine.FeatureLogging) {
+		k.failIf(!unsupported(asked), "a client with observeLogMessages: got %v, want an error that names what is missing", asked)
+		return
+	}
+	k.check(asked)
+	k.check(k.entity("database", "loggedDatabase", `{"client": "logged", "databaseName": "utr-enginetest"}`))
+	k.must("loggedDatabase", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
+	reader, is := k.test.(engine.LogReader)
+	k.failIf(!is, "it has the feature %q, and its tests are not LogReaders", engine.FeatureLogging)
+	messages, err := reader.Logs(k.ctx, "logged")
+	k.check(err)
+	var got []string
+	for _, m := range messages {
+		text, _ := m.Data.Lookup("message").StringValueOK()
+		got = append(got, fmt.Sprintf("%d %s %s %s", m.Sequence, m.Level, m.Component, text))
+	}
+	want := []string{"1 debug command Command started", "2 debug command Command succeeded"}
+	k.failIf(!slices.Equal(got, want), "a ping logs %q, want %q", got, want)
 }
 
 func closesClients(k *bench) {

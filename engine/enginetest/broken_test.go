@@ -180,6 +180,7 @@ func faults() []faultRow {
 		}}},
 		{"sessions live on", "ends sessions", fault{keeps: "session"}},
 		{"clients live on, and their writes", "ends unacknowledged writes", fault{keeps: "client"}},
+		{"it says that it logs, and gives nothing", "gives the log messages that a client asks for", fault{}},
 		{"clients live on", "closes a client for good", fault{keeps: "client"}},
 	}
 }

@@ -58,5 +58,5 @@ func TestMinimalBehaviours(t *testing.T) {
 			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
-	testkit.Equal(t, "behaviours shown", shown, 8)
+	testkit.Equal(t, "behaviours shown", shown, 9)
 }
