@@ -102,12 +102,59 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		}
 	}
 	if len(failed) == 0 && len(loaded.Suites) == 0 {
-		failed = append(failed, &PathError{Message: fmt.Sprintf("no suite found in %v: no .yml, .yaml or .json file there is one", paths)})
+		failed = append(failed, noSuite(paths))
 	}
 	if len(failed) > 0 {
 		return loaded, &LoadError{failed}
 	}
 	return loaded, nil
+}
+
+// File is a suite that was parsed and not checked: of any schemaVersion, or none.
+type File struct {
+	Name string // as named by the user
+	Data []byte
+	Root *source.Value
+	// Twin is the name of the JSON form of a YAML file, "" if there is none.
+	Twin string
+}
+
+// Read finds files as Load does, and parses them, but not twins and what must be
+// refused. The error, if any, is a *LoadError. What could be read is returned with it.
+func Read(paths []string, options Options) (files []File, err error) {
+	d := discovery{options: options, seen: map[string]bool{}}
+	for _, p := range paths {
+		d.path(p)
+	}
+	failed := d.errors
+	for _, c := range d.found {
+		if c.expected == mustBeRefused {
+			continue
+		}
+		f, err := c.parse()
+		if c.twin != nil {
+			f.Twin = c.twin.name
+		}
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case looksLikeSuite(f.Root):
+			files = append(files, f)
+		case c.named:
+			failed = append(failed, c.notSuite(f.Root))
+		}
+	}
+	if len(failed) == 0 && len(files) == 0 {
+		failed = append(failed, noSuite(paths))
+	}
+	if len(failed) > 0 {
+		return files, &LoadError{failed}
+	}
+	return files, nil
+}
+
+func noSuite(paths []string) error {
+	return &PathError{Message: fmt.Sprintf("no suite found in %v: no .yml, .yaml or .json file there is one", paths)}
 }
 
 // Parse loads one suite from bytes: JSON if they are valid JSON, YAML
@@ -143,32 +190,38 @@ func (c *candidate) load(options Options) {
 // toSuite gives the suite of a candidate. Without one and an error, the file has
 // another format.
 func (c *candidate) toSuite(options Options) (*Suite, error) {
-	root, digest, err := c.parse()
+	file, err := c.parse()
 	if err != nil {
 		return nil, err
 	}
-	switch like := looksLikeSuite(root); {
+	switch like := looksLikeSuite(file.Root); {
 	case !like && c.named:
-		return nil, invalid(c.name, Problem{Position: root.Position, Rule: "suite",
-			Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
+		return nil, c.notSuite(file.Root)
 	case !like:
 		return nil, nil //nolint:nilnil // a file of another format
 	}
-	suite, err := FromValue(c.name, root)
+	suite, err := FromValue(c.name, file.Root)
 	if options.Twins && c.twin != nil {
-		err = c.compareTwin(root, err)
+		err = c.compareTwin(file.Root, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	suite.Digest = digest
+	suite.Digest = sha256.Sum256(file.Data)
 	return suite, nil
 }
 
-func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err error) {
-	data, err := c.read()
-	if err != nil {
-		return nil, digest, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
+// notSuite refuses a file that the user named.
+func (c *candidate) notSuite(root *source.Value) error {
+	return invalid(c.name, Problem{Position: root.Position, Rule: "suite",
+		Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
+}
+
+func (c *candidate) parse() (File, error) {
+	f := File{Name: c.name}
+	var err error
+	if f.Data, err = c.read(); err != nil {
+		return f, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
 	parse := source.ParseYAML
 	switch c.ext {
@@ -177,16 +230,16 @@ func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err e
 	case "":
 		parse = source.Parse
 	}
-	if root, err = parse(c.name, data); err != nil {
-		return nil, digest, refused(c.name, err)
+	if f.Root, err = parse(c.name, f.Data); err != nil {
+		return f, refused(c.name, err)
 	}
-	return root, sha256.Sum256(data), nil
+	return f, nil
 }
 
 // compareTwin adds what is wrong with the JSON twin to an error of the YAML
 // file, which may be nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
-	twin, _, twinErr := c.twin.parse()
+	twin, twinErr := c.twin.parse()
 	var found, broken *InvalidError
 	var problems []Problem
 	if errors.As(err, &found) {
@@ -196,7 +249,7 @@ func (c *candidate) compareTwin(root *source.Value, err error) error {
 		problems = append(problems, broken.Problems...)
 	} else if twinErr != nil {
 		return errors.Join(err, twinErr)
-	} else if path, values, differ := source.Difference(root, twin); differ {
+	} else if path, values, differ := source.Difference(root, twin.Root); differ {
 		problems = append(problems, c.twinProblem(path, values[0], values[1]))
 	}
 	if problems == nil {

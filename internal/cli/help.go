@@ -152,7 +152,7 @@ func help(command *cobra.Command) string {
 		title := "\n" + group.Title + "\n"
 		for _, c := range visible(command) {
 			if c.GroupID == group.ID {
-				fmt.Fprintf(&b, "%s  %-12s %s\n", title, c.Name(), c.Short)
+				fmt.Fprintf(&b, "%s  %-14s %s\n", title, c.Name(), c.Short)
 				title = ""
 			}
 		}

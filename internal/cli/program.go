@@ -83,7 +83,8 @@ func (c *call) root() *cobra.Command {
 		&cobra.Group{ID: aboutGroup, Title: "About utr:"},
 	)
 	for _, command := range []func(*call) *cobra.Command{
-		runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, validateCommand, engineGroup,
+		runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
+		validateCommand, schemaVersionCommand,
 		serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
 		schemaCommand, explainCommand, experimentGroup,
 		versionCommand, manCommand,

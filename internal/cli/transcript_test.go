@@ -114,7 +114,7 @@ func ended(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
 			if name == "compare" || name == "engines" {

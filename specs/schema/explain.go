@@ -13,11 +13,14 @@ import (
 // A walk goes along the annotated source and a file at once, and collects
 // what does not fit.
 type walk struct {
-	declared int // minor version that the file declares
+	declared int // minor version that the file declares, or undeclared
 	granted  int // the later one that something around this place needs
 	path     string
 	problems *[]Problem
 }
+
+// undeclared is the version of a file of which the question is what it should declare.
+const undeclared = -1
 
 // explain gives all problems of a file, in its order.
 func explain(w walk, root *source.Value) []Problem {
@@ -44,7 +47,10 @@ func (w walk) since(from int, p source.Position, what string) walk {
 	if from <= w.granted {
 		return w
 	}
-	w.at(p, "%s needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(w.declared))
+	w.at(p, "%s needs schemaVersion %s", what, versionString(from))
+	if w.declared != undeclared {
+		(*w.problems)[len(*w.problems)-1].Message += ", this file declares " + versionString(w.declared)
+	}
 	(*w.problems)[len(*w.problems)-1].needs = from
 	w.granted = from
 	return w

@@ -54,7 +54,8 @@ func said(t testing.TB, r row) string {
 			line("nested ", p.String())
 		}
 	}
-	lowest, ok := Lowest(root)
+	lowest, _, wrong := Lowest(root)
+	ok := wrong == nil
 	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {
 		t.Errorf("%s: it is not valid at %q", r.reason, lowest)
 	}

@@ -112,3 +112,31 @@ func factsOf(root map[string]any) map[string]bool {
 	})
 	return facts
 }
+
+// The lowest version is the first that the official schemas accept, and the place that
+// needs it is refused by the version before.
+func TestLowest(t *testing.T) {
+	o, all := newOracle(t, newest), os.Getenv("UTR_SOAK") == "1"
+	file := testkit.Chance(t, 10)
+	docs, _, _ := officialFiles(t, func(string) bool { return all || file() })
+	for name, doc := range docs {
+		want := 0
+		for want <= newest && !o.valid(t, want, doc) {
+			want++
+		}
+		got, because, wrong := Lowest(valueOf(doc))
+		switch {
+		case want > newest:
+			testkit.Equal(t, name+" fits no version", wrong != nil, true)
+		case want == 0:
+			testkit.Equal(t, name, got, "1.0")
+		default:
+			testkit.Equal(t, name, got, versionString(want))
+			earlier, err := Validate(versionString(want-1), valueOf(doc))
+			testkit.Check(t, err)
+			if !slices.ContainsFunc(earlier, func(p Problem) bool { return p.Path == because.Path }) {
+				t.Errorf("%s: %v is said to need %s, and 1.%d accepts it", name, because, got, want-1)
+			}
+		}
+	}
+}

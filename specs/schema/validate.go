@@ -24,15 +24,18 @@ func Validate(version string, root *source.Value) ([]Problem, error) {
 	return explain(walk{declared: minor, granted: minor}, root), nil
 }
 
-// Lowest gives the lowest schemaVersion whose JSON schema a file fits. It is not ok
-// if there is none.
-func Lowest(root *source.Value) (version string, ok bool) {
-	lowest := 0
-	for _, p := range explain(walk{}, root) {
-		if p.needs == 0 {
-			return "", false
-		}
-		lowest = max(lowest, p.needs)
+// Lowest gives the lowest schemaVersion whose JSON schema a file fits, and the first
+// place that needs it: nil if the file fits the oldest. If no version fits, it gives
+// what is wrong with the file whatever it declares.
+func Lowest(root *source.Value) (version string, because *Problem, wrong []Problem) {
+	if wrong = explain(walk{declared: newest, granted: newest}, root); wrong != nil {
+		return "", nil, wrong
 	}
-	return versionString(lowest), true
+	lowest := 0
+	for _, p := range explain(walk{declared: undeclared}, root) {
+		if p.needs > lowest {
+			lowest, because = p.needs, &p
+		}
+	}
+	return versionString(lowest), because, nil
 }

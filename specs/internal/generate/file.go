@@ -86,10 +86,9 @@ func (f *File) render(s Specification) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	version, ok := schema.Lowest(root)
-	if !ok {
-		problems, err := schema.Validate(schema.Newest, root)
-		return nil, fmt.Errorf("%s: %v %w", f.Name, problems, err)
+	version, _, wrong := schema.Lowest(root)
+	if wrong != nil {
+		return nil, fmt.Errorf("%s: %v", f.Name, wrong)
 	}
 	if least := Least(text); minor(version) < minor(least) {
 		version = least

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func schemaVersionCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "schema-version PATH...",
+		GroupID: suitesGroup,
+		Short:   "Find the lowest schemaVersion that suites need",
+		Long: `Prints each suite that does not declare the lowest schemaVersion that it complies
+with, and the first place that needs that version. The JSON schemas decide; for what
+they do not look at, such as operations, the changelog of the format does.
+
+--fix changes the value of schemaVersion and nothing else, in the file and in the JSON
+file of the same name.
+
+Exit codes: 0 all suites declare the lowest version, or do now, 1 some declare
+another one, 2 bad usage, or a suite that no version fits.`,
+		Example: `# all suites of a directory
+utr schema-version specs/
+# change those that declare another version
+utr schema-version --fix specs/`,
+		Args: arguments(1, math.MaxInt, "a suite or a directory"),
+	}, func(f *flags) action {
+		var v schemaVersions
+		f.toggle(&v.fix, "fix", "change the files")
+		f.toggle(&v.asJSON, "json", "print all suites, each as a line of JSON")
+		return v.run
+	})
+}
+
+type schemaVersions struct{ fix, asJSON bool }
+
+func (v *schemaVersions) run(_ context.Context, c *call) error {
+	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
+	failures := []error{err}
+	lowest, lower, higher, changed := 0, 0, 0, 0
+	var out strings.Builder
+	for _, f := range files {
+		needed, because, err := specs.Lowest(f.Name, f.Root)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		order := compareVersions(f.Root.Get("schemaVersion").Text(), needed)
+		switch {
+		case order < 0:
+			lower++
+		case order > 0:
+			higher++
+		default:
+			lowest++
+		}
+		if v.fix && order != 0 {
+			if err := setVersion(f, needed); err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			changed++
+		}
+		if v.asJSON {
+			out.WriteString(versionJSON(f, needed, because) + "\n")
+		} else if order != 0 {
+			out.WriteString(versionLine(f, needed, order, because) + "\n")
+		}
+	}
+	if !v.asJSON {
+		fmt.Fprintf(&out, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
+			len(files), lowest, lower, higher)
+		if v.fix {
+			fmt.Fprintf(&out, "; %d changed", changed)
+		}
+		out.WriteString("\n")
+	}
+	if err := c.print(c.secrets.Hide(out.String())); err != nil {
+		return err
+	}
+	if err := errors.Join(failures...); err != nil {
+		return invalid(err)
+	}
+	if lower+higher > changed {
+		return exit(ExitFailed)
+	}
+	return nil
+}
+
+// compareVersions gives -1, 0 or 1 for two versions that were parsed already.
+func compareVersions(a, b string) int {
+	v, _ := specs.ParseVersion(a)
+	w, _ := specs.ParseVersion(b)
+	return v.Compare(w)
+}
+
+func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
+	declared := f.Root.Get("schemaVersion")
+	needs := map[int]string{-1: "needs ", 1: "needs only "}[order] + lowest
+	if because != nil {
+		needs += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
+	}
+	return fmt.Sprintf("%s: declares %q, %s", declared.Position, declared.Text(), needs)
+}
+
+func versionJSON(f specs.File, lowest string, because *specs.Problem) string {
+	declared := f.Root.Get("schemaVersion")
+	line := struct {
+		File     string          `json:"file"`
+		Line     int             `json:"line"`
+		Column   int             `json:"column"`
+		Declared string          `json:"declared"`
+		Lowest   string          `json:"lowest"`
+		Because  json.RawMessage `json:"because,omitempty"`
+	}{f.Name, declared.Position.Line, declared.Position.Column, declared.Text(), lowest, nil}
+	if because != nil {
+		line.Because = json.RawMessage(problemLine(*because, true))
+	}
+	text, err := json.Marshal(line)
+	if err != nil { // no type of a line can fail
+		return err.Error()
+	}
+	return string(text)
+}
+
+// setVersion changes schemaVersion in a file and its twin.
+func setVersion(f specs.File, version string) error {
+	files := []specs.File{f}
+	if f.Twin != "" {
+		twins, err := specs.Read([]string{f.Twin}, specs.Options{})
+		if err != nil {
+			return err
+		}
+		files = append(files, twins...)
+	}
+	for i, f := range files {
+		data, err := withVersion(f, version)
+		if err != nil {
+			return err
+		}
+		files[i].Data = data
+	}
+	for _, f := range files {
+		if err := replaceFile(f.Name, f.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withVersion gives the text of a file with another schemaVersion.
+func withVersion(f specs.File, version string) ([]byte, error) {
+	declared := f.Root.Get("schemaVersion")
+	at := offset(f.Data, declared.Position)
+	old := []byte(declared.Text())
+	if at < len(f.Data) && bytes.IndexByte([]byte(`"'`), f.Data[at]) >= 0 {
+		at++
+	}
+	if len(old) == 0 || at > len(f.Data) || !bytes.HasPrefix(f.Data[at:], old) {
+		return nil, fmt.Errorf("%s: schemaVersion is not written plainly; change it to %q by hand", declared.Position, version)
+	}
+	return append(append(bytes.Clone(f.Data[:at]), version...), f.Data[at+len(old):]...), nil
+}
+
+// offset is the number of bytes before a position.
+func offset(data []byte, p source.Position) (n int) {
+	for range p.Line - 1 {
+		n += bytes.IndexByte(data[n:], '\n') + 1
+	}
+	for range p.Column - 1 {
+		_, size := utf8.DecodeRune(data[n:])
+		n += size
+	}
+	return n
+}
+
+// replaceFile gives a file that exists another content.
+func replaceFile(name string, data []byte) error {
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("%s cannot be changed: %w", name, err)
+	}
+	f, err := createReport(name)
+	if err != nil {
+		return fmt.Errorf("%s cannot be changed: %w", name, err)
+	}
+	_, _ = f.Write(data) // Close has the error
+	return f.Close()
+}

@@ -1,0 +1,61 @@
+package specs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/schema"
+)
+
+// dated has what came with a minor version and no JSON schema looks at: operations of
+// the test runner, those of cursors, and operators (Unified Test Format, "Changelog").
+var dated = map[string]int{
+	"loop":             2,
+	"createFindCursor": 3, "assertNumberConnectionsCheckedOut": 3,
+	"createEntities": 9, "$$lte": 9,
+	"runOnThread": 10, "waitForThread": 10, "recordTopologyDescription": 10, "waitForPrimaryChange": 10,
+	"assertTopologyType": 10, "waitForEvent": 10, "assertEventCount": 10, "wait": 10,
+	"$$matchAsDocument": 13, "$$matchAsRoot": 13,
+}
+
+// Lowest gives the lowest schemaVersion that a file complies with, and the first place
+// that needs it: nil for the oldest version. Its rule is "schema", or "changelog" for
+// what no JSON schema looks at. The error, an *InvalidError, lists what is wrong with
+// the file whatever it declares.
+func Lowest(file string, root *source.Value) (version string, because *Problem, err error) {
+	version, demand, wrong := schema.Lowest(root)
+	if wrong != nil {
+		invalid := &InvalidError{File: file}
+		for _, p := range wrong {
+			invalid.Problems = append(invalid.Problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
+		}
+		return "", nil, invalid
+	}
+	lowest, err := ParseVersion(version)
+	if err != nil {
+		return "", nil, err
+	}
+	if demand != nil {
+		because = &Problem{Position: demand.Position, Path: demand.Path, Rule: "schema", Message: demand.Message}
+	}
+	need := func(p place, name string) {
+		if v := (Version{1, dated[name], 0}); v.Compare(lowest) > 0 {
+			lowest = v
+			because = &Problem{Position: p.Position, Path: strings.TrimPrefix(p.path, "."), Rule: "changelog",
+				Message: fmt.Sprintf("%q needs schemaVersion %s", name, v)}
+		}
+	}
+	walk(place{root, ""}, func(p place) bool {
+		if name := p.get("name"); name.exists() && p.get("object").exists() {
+			need(name, name.Text())
+		}
+		for _, f := range p.Fields {
+			if strings.HasPrefix(f.Key, "$$") {
+				need(place{&source.Value{Position: f.KeyPosition}, p.path + "." + f.Key}, f.Key)
+			}
+		}
+		return true
+	})
+	return lowest.String(), because, nil
+}
