@@ -2,10 +2,11 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/unified-test-runner/utr/source"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // doc makes a document of keys and values in turn. A key whose value is nil is
@@ -71,9 +72,8 @@ const lineWidth = 130
 // printed is the text of a YAML node.
 func printed(n *yaml.Node) string {
 	var out bytes.Buffer
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	if err := e.Encode(n); err != nil {
+	d, err := yaml.NewDumper(&out, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
+	if err := cmp.Or(err, d.Dump(n), d.Close()); err != nil {
 		panic(err) // the nodes are our own
 	}
 	return out.String()

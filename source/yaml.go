@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // yamlNodes gives the root node of the only YAML document.
@@ -69,7 +69,7 @@ func yamlError(file string, data []byte, err error) *Error {
 	return errorAt(Position{File: file, Line: line, Column: column}, "malformed YAML: %s", text)
 }
 
-// yamlReader builds values from yaml.v3's nodes, which have lines and columns
+// yamlReader builds values from yaml.v4's nodes, which have lines and columns
 // in characters. What the nodes say about types is not used: it follows YAML
 // 1.1 in places, and suites are written for YAML 1.2's core schema.
 type yamlReader struct {

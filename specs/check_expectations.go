@@ -2,6 +2,7 @@ package specs
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ var operators = map[string]struct {
 	"$$matchAsDocument": {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
 	"$$matchAsRoot":     {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
 }
+
+// Operators lists the special operators for matching assertions.
+func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 func isString(v *source.Value) bool { return v.Kind == source.String }
 

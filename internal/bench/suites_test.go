@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/xeipuuv/gojsonschema"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // BenchmarkLoad loads and validates every valid official YAML file, a quarter of

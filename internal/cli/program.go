@@ -84,7 +84,7 @@ func (c *call) root() *cobra.Command {
 	)
 	for _, command := range []func(*call) *cobra.Command{
 		runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-		validateCommand, schemaVersionCommand,
+		listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand,
 		serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
 		schemaCommand, explainCommand, experimentGroup,
 		versionCommand, manCommand,

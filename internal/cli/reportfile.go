@@ -119,3 +119,11 @@ func sameFile(a, b string) bool {
 	another, gone := os.Stat(b)
 	return missing == nil && gone == nil && os.SameFile(file, another)
 }
+
+// content writes bytes to a file.
+func content(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}

@@ -153,7 +153,10 @@ func setVersion(f specs.File, version string) error {
 		files[i].Data = data
 	}
 	for _, f := range files {
-		if err := replaceFile(f.Name, f.Data); err != nil {
+		if _, err := os.Stat(f.Name); err != nil {
+			return fmt.Errorf("%s cannot be changed: %w", f.Name, err)
+		}
+		if err := writeFile(f.Name, content(f.Data)); err != nil {
 			return err
 		}
 	}
@@ -184,17 +187,4 @@ func offset(data []byte, p source.Position) (n int) {
 		n += size
 	}
 	return n
-}
-
-// replaceFile gives a file that exists another content.
-func replaceFile(name string, data []byte) error {
-	if _, err := os.Stat(name); err != nil {
-		return fmt.Errorf("%s cannot be changed: %w", name, err)
-	}
-	f, err := createReport(name)
-	if err != nil {
-		return fmt.Errorf("%s cannot be changed: %w", name, err)
-	}
-	_, _ = f.Write(data) // Close has the error
-	return f.Close()
 }

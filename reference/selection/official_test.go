@@ -11,7 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // official is what the test files expect. ParseCase reads the rest.

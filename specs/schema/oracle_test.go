@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/xeipuuv/gojsonschema"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/coverage"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func coverageCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "coverage PATH...",
+		GroupID: suitesGroup,
+		Short:   "Count what suites exercise, and what they never do",
+		Long: `Counts the tests for each operation, error code, error label, command of a fail
+point, event type and special operator, and lists what no test exercises. With --against
+it says what only one of two sets of suites exercises.
+
+The rules of the retry core that decided are counted in a report of a run:
+utr run --events --json FILE.
+
+Exit codes: 0 the counts are printed, 2 bad usage or invalid suites.`,
+		Example: `# what do we test that the official suites do not?
+utr coverage specs/ --against ../specifications/source/retryable-reads/tests
+# with the rules that decided
+utr run --events --json run.json specs/ && utr coverage --report run.json specs/`,
+		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		var o coverageOptions
+		f.texts(&o.against, "against", "PATH", "compare with these suites")
+		f.text(&o.report, "report", "FILE", "count the rules of the retry core in the report of a run")
+		f.text(&o.html, "html", "FILE", "write a page for a browser")
+		f.toggle(&o.asJSON, "json", "print the counts as JSON")
+		return o.run
+	})
+}
+
+type coverageOptions struct {
+	against      []string
+	report, html string
+	asJSON       bool
+}
+
+func (o *coverageOptions) run(ctx context.Context, c *call) error {
+	suites, err := c.chosen(ctx, runner.Filter{})
+	if err != nil {
+		return err
+	}
+	of := strings.Join(c.paths, " ")
+	count, against := coverage.Of(suites), coverage.Count(nil)
+	if o.report != "" {
+		past, err := readReport(o.report)
+		if err != nil {
+			return err
+		}
+		if !count.Rules(past.Verdicts) {
+			return usage("%s has no decisions of the retry core: utr run --events --json FILE, with the reference engine, writes them", o.report)
+		}
+	}
+	if len(o.against) > 0 {
+		c.paths = o.against
+		others, err := c.chosen(ctx, runner.Filter{})
+		if err != nil {
+			return err
+		}
+		against = coverage.Of(others)
+	}
+	sections := coverage.Sections(count, against)
+	if err := writeFile(o.html, func(w io.Writer) error {
+		return coverage.HTML(w, sections, of, strings.Join(o.against, " "))
+	}); err != nil {
+		return err
+	}
+	if !o.asJSON {
+		return c.print(coverage.Text(sections))
+	}
+	text, err := json.MarshalIndent(sections, "", "  ")
+	if err != nil {
+		return err
+	}
+	return c.print(string(text) + "\n")
+}

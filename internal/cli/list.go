@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func listCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "list PATH...",
+		GroupID: suitesGroup,
+		Short:   "List tests with what they do and require",
+		Long: `Prints each test with its place, its requirements, its operations, the commands that
+its fail points fail, error codes and error labels. A flag that is given keeps the
+tests that have one of its values; several flags keep the tests that have one of each.
+
+Exit codes: 0 tests are listed, 2 no test is left, bad usage, or invalid suites.`,
+		Example: `# which tests fail a getMore with a code
+utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
+# how many tests each operation has
+utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
+		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		var l listing
+		f.patterns(&l.filter.Run, "run", "list only tests that match")
+		f.patterns(&l.filter.Skip, "skip", "leave out tests that match")
+		f.texts(&l.operations, "operation", "KIND.NAME", "only tests with this operation")
+		f.texts(&l.failCommands, "fail-command", "NAME", "only tests with a fail point for this command")
+		f.texts(&l.codes, "code", "N", "only tests with this error code")
+		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
+		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
+		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
+		f.toggle(&l.asJSON, "json", "print each test as a line of JSON")
+		return l.run
+	})
+}
+
+type listing struct {
+	filter                                                     runner.Filter
+	operations, failCommands, codes, labels, events, operators []string
+	asJSON                                                     bool
+}
+
+// listed is a line of JSON.
+type listed struct {
+	File         string            `json:"file"`
+	Line         int               `json:"line"`
+	Column       int               `json:"column"`
+	Description  string            `json:"description"`
+	Requirements []json.RawMessage `json:"runOnRequirements,omitempty"` // of the file, then of the test
+	SkipReason   *string           `json:"skipReason,omitempty"`
+	specs.Traits
+}
+
+func (l *listing) run(ctx context.Context, c *call) error {
+	suites, err := c.chosen(ctx, l.filter)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	tests, files := 0, 0
+	for _, s := range suites {
+		before := tests
+		for i, t := range s.Tests {
+			traits := s.Traits(i)
+			if !l.filter.Allows(s, t) || !l.keeps(traits) {
+				continue
+			}
+			tests++
+			line := listed{s.File, t.Position.Line, t.Position.Column, t.Description, nil, t.SkipReason, traits}
+			for _, of := range []*source.Value{s.Root, s.Root.Get("tests").Items[i]} {
+				if r := of.Get("runOnRequirements"); r != nil {
+					line.Requirements = append(line.Requirements, json.RawMessage(r.JSON()))
+				}
+			}
+			if !l.asJSON {
+				out.WriteString(line.text())
+				continue
+			}
+			text, err := json.Marshal(line)
+			if err != nil {
+				return err
+			}
+			out.Write(append(text, '\n'))
+		}
+		if tests > before {
+			files++
+		}
+	}
+	if tests == 0 {
+		return usage("no test of %d files has all that is asked for", len(suites))
+	}
+	if !l.asJSON {
+		fmt.Fprintf(&out, "%d tests of %d files\n", tests, files)
+	}
+	return c.print(out.String())
+}
+
+func (l *listing) keeps(t specs.Traits) bool {
+	var codes []string
+	for _, code := range t.Codes {
+		codes = append(codes, strconv.FormatInt(code, 10))
+	}
+	for _, f := range [][2][]string{
+		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, codes},
+		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
+	} {
+		has := func(name string) bool { return slices.Contains(f[1], name) }
+		if len(f[0]) > 0 && !slices.ContainsFunc(f[0], has) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l listed) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: %s\n", l.File, l.Line, l.Column, l.Description)
+	for _, r := range l.Requirements {
+		fmt.Fprintf(&b, "    requires    %s\n", r)
+	}
+	for _, f := range []struct {
+		title string
+		of    string
+	}{
+		{"operations", strings.Join(l.Operations, " ")},
+		{"fails", strings.Join(l.FailCommands, " ")},
+		{"codes", strings.Trim(fmt.Sprint(l.Codes), "[]")},
+		{"labels", strings.Join(l.Labels, " ")},
+	} {
+		if f.of != "" {
+			fmt.Fprintf(&b, "    %-12s%s\n", f.title, f.of)
+		}
+	}
+	if l.SkipReason != nil {
+		fmt.Fprintf(&b, "    skipped     %s\n", *l.SkipReason)
+	}
+	return b.String()
+}
