@@ -39,7 +39,7 @@ func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts [
 	var changed []*specs.Suite
 	var of []mutants.Mutant
 	for tries := 0; len(changed) < many && tries < 100*many; tries++ {
-		all := mutants.Of(files[random.IntN(len(files))])
+		all, _ := mutants.Of(files[random.IntN(len(files))])
 		if len(all) == 0 {
 			continue
 		}

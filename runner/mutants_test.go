@@ -8,8 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/mutants"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -53,8 +55,8 @@ func TestMutantsFail(t *testing.T) {
 			picked := testkit.Chance(t, r.chance)
 			rare := func() bool { return !slices.Contains([]bool{picked(), picked(), r.power < 3 || picked()}, false) }
 			var chosen []*specs.Suite
-			rec := &recording{}
-			for len(rec.positions) == 0 {
+			rec := &Recording{}
+			for len(rec.Passed) == 0 {
 				if some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !picked() }); len(some) > 0 {
 					loaded, err := specs.Load(some, specs.Options{})
 					testkit.Check(t, err)
@@ -74,6 +76,41 @@ func TestMutantsFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// record runs suites on embedded deployments, each test once.
+func record(t *testing.T, policy string, suites []*specs.Suite) *Recording {
+	t.Helper()
+	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
+		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Some delays must be too long for the time that is left.
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, _, err := Record(t.Context(), suites, Config{Engine: e, Source: lender, Notify: func(n result.Note) {
+		if f, ended := n.(result.TestFinished); ended && f.Verdict.Status != result.Passed && f.Verdict.Status != result.Skipped {
+			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
+		}
+	}})
+	for _, err := range []error{err, e.Close(), lender.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rec
+}
+
+func judge(t *testing.T, rec *Recording, suite *specs.Suite, id result.TestID) *result.Verdict {
+	t.Helper()
+	v, err := rec.Judge(t.Context(), suite, id)
+	if err != nil {
+		t.Error(err)
+	}
+	return v
 }
 
 // choice is the part of the suites' tests that chance picks.
@@ -98,7 +135,7 @@ type assessment struct {
 
 // assess judges every recorded test, unchanged, and all its mutants, on all
 // processors.
-func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessment) {
+func assess(t *testing.T, rec *Recording, suites []*specs.Suite) (all []assessment) {
 	t.Helper()
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -112,7 +149,7 @@ func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessme
 	}
 	for _, s := range suites {
 		ids := map[source.Position]result.TestID{}
-		for id, at := range rec.positions {
+		for id, at := range rec.Passed {
 			ids[at] = id
 		}
 		for _, test := range s.Tests {
@@ -123,12 +160,13 @@ func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessme
 			work <- func() {
 				unchanged := *s
 				unchanged.Tests = []*specs.Test{test}
-				if v := rec.judge(t, &unchanged, id); v.Status != result.Passed {
+				if v := judge(t, rec, &unchanged, id); v.Status != result.Passed {
 					t.Errorf("%s: the unchanged test %s: %s %v", test.Position, v.Status, v.Reason, v.Mismatches)
 				}
 			}
 		}
-		for _, m := range mutants.Of(s.Root) {
+		broken, _ := mutants.Of(s.Root)
+		for _, m := range broken {
 			id, found := ids[m.TestPosition]
 			if !found {
 				continue
@@ -139,7 +177,7 @@ func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessme
 					return // A change can break the schema as well: that is caught before anything runs.
 				}
 				a := assessment{mutant: m}
-				switch v := rec.judge(t, mutated, id); {
+				switch v := judge(t, rec, mutated, id); {
 				case v.Status != result.Failed:
 					a.fault = "the mutant " + string(v.Status) + " " + v.Reason
 				case !blames(v, m):

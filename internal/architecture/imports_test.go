@@ -24,7 +24,7 @@ func inWords() rules {
 		"embedded":  {"embedded/", "internal/certificate"},
 		"embedded/": {"embedded/", "internal/relay"},
 		"internal/cli": {"blackpipe", "compare", "coverage", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "engine/enginetest", "engine/process",
-			"experiment", "experiment/counter", "internal/ledger", "internal/meant", "internal/processgroup", "internal/secret", "matrix", "prose", "reference", "reference/pinning", "reference/retry", "reference/selection", "report", "result", "runner",
+			"experiment", "experiment/counter", "internal/ledger", "internal/meant", "internal/mutants", "internal/processgroup", "internal/secret", "matrix", "prose", "reference", "reference/pinning", "reference/retry", "reference/selection", "report", "result", "runner",
 			"source", "specs", "specs/"},
 		"soak/":           {"/"},
 		"specs/internal/": {"source", "specs/"},

@@ -114,10 +114,10 @@ func ended(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines", "authors", "audit"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
-			if name == "compare" || name == "engines" {
+			if name == "compare" || name == "engines" || name == "audit" {
 				b = realBench(t)
 				testkit.Check(t, os.Symlink(self(t), adapterName))
 			}

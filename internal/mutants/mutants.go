@@ -1,6 +1,6 @@
 // Package mutants breaks suites on purpose. A runner that still passes a
-// broken suite checks less than the suite says: the acceptance test makes
-// such mutants by the hundred and expects every one to fail.
+// broken suite checks less than the suite says: tests and utr audit make
+// such mutants by the hundred and expect every one to fail.
 package mutants
 
 import (
@@ -27,15 +27,28 @@ type Mutant struct {
 	Root *source.Value
 }
 
+// Place is a place of a suite that is left alone: a change of it need not make the
+// test fail, by a rule of the format.
+type Place struct {
+	TestPosition source.Position
+	Path         string
+	Rule         string
+}
+
 // Of lists every mutant of a suite, in file order. Each one expects something
 // that the unchanged suite does not, so a test that passes unchanged has to
-// fail.
-func Of(root *source.Value) []Mutant {
+// fail. It lists the places that are left alone as well.
+func Of(root *source.Value) ([]Mutant, []Place) {
 	var out []Mutant
+	var left []Place
 	tests := root.Get("tests")
 	for _, test := range tests.Elements() {
 		test = clone(test) // an alias is the same value in several places, of which one is changed
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
+			if changed == nil {
+				left = append(left, Place{test.Position, path, change})
+				return
+			}
 			kept := *at
 			*at = *changed
 			items := []*source.Value{clone(test)}
@@ -51,17 +64,28 @@ func Of(root *source.Value) []Mutant {
 		}
 		ofTest(test, emit)
 	}
-	return out
+	return out, left
 }
 
 // emitter receives one change: the node at, which stands at path, gives way
-// to changed.
+// to changed. Without changed it is left alone, by the rule that change names.
 type emitter func(path string, at *source.Value, change string, changed *source.Value)
 
 func ofTest(test *source.Value, emit emitter) {
 	for i, e := range test.Get("expectEvents").Elements() {
 		path := fmt.Sprintf("expectEvents[%d]", i)
 		ofEventList(path+".events", e.Get("events"), e.Get("ignoreExtraEvents").IsTrue(), emit)
+	}
+	for i, e := range test.Get("expectLogMessages").Elements() {
+		path, messages := fmt.Sprintf("expectLogMessages[%d].messages", i), e.Get("messages")
+		if e.Get("ignoreExtraMessages").IsTrue() {
+			emit(path, messages, "ignoreExtraMessages: there may be more messages", nil)
+		} else {
+			ofList(path, messages, emit)
+		}
+		for j, m := range messages.Elements() {
+			ofLeaves(fmt.Sprintf("%s[%d]", path, j), m, emit)
+		}
 	}
 	for i, o := range test.Get("operations").Elements() {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
@@ -77,7 +101,12 @@ func ofTest(test *source.Value, emit emitter) {
 }
 
 func ofOperation(path string, o *source.Value, emit emitter) {
-	if o.Get("ignoreResultAndError").IsTrue() || o.Get("object").String == "testRunner" {
+	switch {
+	case o.Get("ignoreResultAndError").IsTrue():
+		emit(path, o, "ignoreResultAndError: neither result nor error is compared", nil)
+		return
+	case o.Get("object").String == "testRunner":
+		emit(path, o, "an operation of the test runner returns nothing, and fails only if the test runner cannot do it", nil)
 		return
 	}
 	want, fails := o.Get("expectResult"), o.Get("expectError")
@@ -129,6 +158,9 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		return
 	}
 	n := len(events.Items)
+	if n > 0 && extra {
+		emit(path, events, "ignoreExtraEvents: there may be more events", nil)
+	}
 	if n > 0 && !extra {
 		emit(path, events, "the last event was dropped", list(events, events.Items[:n-1]...))
 		emit(path, events, "the first event was dropped", list(events, events.Items[1:]...))
@@ -176,12 +208,12 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 		for _, f := range v.Fields {
 			at := path + "." + f.Key
 			switch f.Key {
-			case "$$exists", "hasServiceId", "hasServerConnectionId":
+			case "$$exists", "hasServiceId", "hasServerConnectionId", "failureIsRedacted":
 				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
 			case "$$type", "$$lte", "$$placeholder", "$$matchesEntity", "$$sessionLsid":
-				// Another operand may be met as well, or is no valid one.
+				emit(at, f.Value, f.Key+": another operand can match as well, or is not valid", nil)
 			case "$$unsetOrMatches":
-				// A result that engines may leave out proves nothing.
+				emit(at, f.Value, f.Key+": the value may be missing", nil)
 			default:
 				ofLeaves(at, f.Value, emit)
 			}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func auditCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "audit PATH...",
+		GroupID: suitesGroup,
+		Short:   "Change what tests expect, one thing at a time: each must fail then",
+		Long: `Runs the tests once. Then changes each expectation of those that passed, one at a time,
+and judges what happened by it: a changed test, called a mutant, must fail. One that
+passes is printed with the line and the change: the test expects less there than it
+says. What a rule of the format allows to differ is not changed, and counted by rule.
+
+With --as-files the mutants are written and not judged, for another test runner to fail.
+
+Exit codes: 0 all mutants failed, 1 some passed, 2 bad usage, invalid suites, or no test
+passed, 3 broken, or interrupted.`,
+		Example: `# a suite that was just written
+utr audit my-suite.yml
+# mutants for another test runner
+utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+	}, func(f *flags) action {
+		a := &audit{run: newRun(f)}
+		a.run.declareWhere(f)
+		f.group = "Which tests"
+		f.patterns(&a.run.config.Filter.Run, "run", "audit only tests that match")
+		f.patterns(&a.run.config.Filter.Skip, "skip", "leave out tests that match")
+		f.group = "How to run them"
+		a.run.declareEngine(f)
+		a.run.engine.Backoff = "none"
+		f.duration(&a.run.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+		f.group = "Output"
+		f.text(&a.folder, "as-files", "DIR", "write the mutants as JSON suites into this directory, and do not run them")
+		f.toggle(&a.asJSON, "json", "print each mutant as a line of JSON")
+		return a.act
+	})
+}
+
+// audit is utr audit.
+type audit struct {
+	run    *runFlags
+	folder string
+	asJSON bool
+	// refused counts the mutants that are invalid suites.
+	refused int
+}
+
+// mutant is a changed test as a suite of its own.
+type mutant struct {
+	mutants.Mutant
+	suite *specs.Suite
+	id    result.TestID // of the unchanged test
+}
+
+func (a *audit) act(ctx context.Context, c *call) (err error) {
+	if err := a.run.checkTarget(c); err != nil {
+		return err
+	}
+	named, err := c.engineNamed(a.run.driver)
+	if err != nil {
+		return err
+	}
+	cfg := a.run.config
+	cfg.AllTopologies = a.run.deployment.topology == topologyAll
+	suites, err := c.chosen(ctx, cfg.Filter)
+	if err != nil {
+		return err
+	}
+	if cfg.Engine, err = named.open(a.run.engine); err != nil {
+		return usage("%w", err)
+	}
+	defer func() { _ = cfg.Engine.Close() }()
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	if cfg.Source, err = a.run.source(ctx, c, lose, suites); err != nil {
+		return err
+	}
+	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
+	if a.run.uri != "" || a.run.orchestration.touchesOthers() {
+		c.announce(cfg.Source, suites)
+	}
+
+	told := c.announceInterruption(ctx)
+	rec, summary, err := runner.Record(ctx, suites, cfg)
+	told()
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(summary.Problems) > 0:
+		return errors.New(strings.Join(summary.Problems, "; "))
+	}
+	all, left := a.mutants(suites, rec)
+	switch {
+	case len(all) == 0:
+		return usage("no test passed that expects something: there is nothing to change (%d tests passed)", summary.Passed)
+	case a.folder != "":
+		return a.write(c, all)
+	}
+	if len(rec.Racing) > 0 {
+		c.note(fmt.Sprintf("%d tests are left out: their threads ask the same at once, so that nobody knows which answer is whose", len(rec.Racing)))
+	}
+	return a.judge(ctx, c, rec, all, left)
+}
+
+// mutants lists those of tests that passed, and counts by rule what is left alone. What
+// the schema refuses counts as failed: it is never judged.
+func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, left map[string]int) {
+	left = map[string]int{}
+	ids := map[source.Position]result.TestID{}
+	for id, at := range rec.Passed {
+		ids[at] = id
+	}
+	for _, s := range suites {
+		changed, untouched := mutants.Of(s.Root)
+		for _, p := range untouched {
+			if _, passed := ids[p.TestPosition]; passed {
+				left[p.Rule]++
+			}
+		}
+		for _, m := range changed {
+			id, passed := ids[m.TestPosition]
+			if !passed {
+				continue
+			}
+			if suite, err := specs.FromValue(s.File, m.Root); err == nil {
+				all = append(all, mutant{m, suite, id})
+			} else {
+				a.refused++
+			}
+		}
+	}
+	return all, left
+}
+
+// write writes each mutant as a suite whose description names the change.
+func (a *audit) write(c *call, all []mutant) error {
+	if err := os.MkdirAll(a.folder, 0o777); err != nil {
+		return err
+	}
+	for i, m := range all {
+		base := filepath.Base(m.id.File)
+		stem := strings.TrimSuffix(base, filepath.Ext(base))
+		about := fmt.Sprintf("%s: mutant of %s:%d: %s: %s", m.suite.Description, base, m.Position.Line, m.Path, m.Change)
+		root := m.Root.With("description", &source.Value{Kind: source.String, String: about})
+		name := filepath.Join(a.folder, fmt.Sprintf("%s-%05d.json", stem, i+1))
+		if err := writeFile(name, content(root.Twin())); err != nil {
+			return err
+		}
+	}
+	return c.print(fmt.Sprintf("%d mutants written to %s; each must fail\n", len(all), a.folder))
+}
+
+// judge judges mutants on all processors, and prints those that did not fail.
+func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, left map[string]int) error {
+	verdicts := make([]*result.Verdict, len(all))
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, m := range all {
+		workers.Go(func() (err error) {
+			verdicts[i], err = rec.Judge(ctx, m.suite, m.id)
+			return err
+		})
+	}
+	err := workers.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	count := map[result.Status]int{}
+	for i, v := range verdicts {
+		count[v.Status]++
+		if a.asJSON || v.Status != result.Failed {
+			out.WriteString(a.line(all[i], v))
+		}
+	}
+	if !a.asJSON {
+		out.WriteString(a.summary(len(all), count, left, len(rec.Passed)))
+	}
+	if err := c.print(c.secrets.Hide(out.String())); err != nil {
+		return err
+	}
+	if count[result.Failed] < len(all) {
+		return exit(ExitFailed)
+	}
+	return nil
+}
+
+// line is what is printed of a mutant.
+func (a *audit) line(m mutant, v *result.Verdict) string {
+	if !a.asJSON {
+		reason := ""
+		if v.Reason != "" {
+			reason = ": " + v.Reason
+		}
+		return fmt.Sprintf("%s: %s %s: %s: %s%s\n", m.Position, v.Status, m.id.Description, m.Path, m.Change, reason)
+	}
+	text, err := json.Marshal(struct {
+		File       string        `json:"file"`
+		Line       int           `json:"line"`
+		Column     int           `json:"column"`
+		Test       string        `json:"test"`
+		Deployment string        `json:"deployment"`
+		Path       string        `json:"path"`
+		Change     string        `json:"change"`
+		Status     result.Status `json:"status"`
+	}{m.id.File, m.Position.Line, m.Position.Column, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status})
+	if err != nil { // no type of a line can fail
+		return err.Error()
+	}
+	return string(text) + "\n"
+}
+
+func (a *audit) summary(judged int, count map[result.Status]int, left map[string]int, tests int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tests: %d mutants, %d failed", tests, judged+a.refused, count[result.Failed]+a.refused)
+	if a.refused > 0 {
+		fmt.Fprintf(&b, " (%d of them as invalid suites)", a.refused)
+	}
+	for _, status := range []result.Status{result.Passed, result.Broken, result.Skipped} {
+		if n := count[status]; n > 0 {
+			fmt.Fprintf(&b, ", %d %s", n, status)
+		}
+	}
+	b.WriteString("\n")
+	rules := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
+		return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b))
+	})
+	for _, rule := range rules {
+		fmt.Fprintf(&b, "  not changed in %d places: %s\n", left[rule], rule)
+	}
+	return b.String()
+}
