@@ -151,7 +151,7 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	f := NewFile("server-selection", "no server for the retry", require,
 		"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
 		"The error of the attempt is raised then, not that of server selection.")
-	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
+	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 1500, "+Quiet),
 		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
 	lost := func(o Operation, by, says string, c Code, raises string) {
 		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
