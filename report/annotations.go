@@ -21,11 +21,11 @@ func Annotated(inner Generator) Generator {
 		switch n := n.(type) {
 		case result.TestFinished:
 			if v := n.Verdict; v.Status.Red() {
-				out.WriteString(annotation(placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
+				out.WriteString(Annotation("error", placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
 			}
 		case result.RunFinished:
 			for _, p := range n.Summary.Problems {
-				out.WriteString(annotation(source.Position{}, "utr", p))
+				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}
 		out.Write(harmless(inner(n)))
@@ -57,12 +57,17 @@ func messageOf(v *result.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-func annotation(at source.Position, title, message string) string {
+// Annotation is a workflow command of GitHub Actions in a line. The level is error or
+// warning; the place may be unknown, or a file without a line.
+func Annotation(level string, at source.Position, title, message string) string {
 	properties := "title=" + commandProperty(oneLine(title))
-	if !at.IsZero() {
+	switch {
+	case at.Line > 0:
 		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty(at.File), at.Line, at.Column, properties)
+	case at.File != "":
+		properties = "file=" + commandProperty(at.File) + "," + properties
 	}
-	return "::error " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
+	return "::" + level + " " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
 }
 
 // commandData and commandProperty escape as the runner of GitHub Actions

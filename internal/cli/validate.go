@@ -3,10 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -25,21 +23,67 @@ what a schema cannot express: entities that do not exist, duplicate descriptions
 arguments that an operation does not take, a JSON file that differs from the YAML
 file of the same name. Problems are printed by file, line and column.
 
-Exit codes: 0 no suite has an error, 2 otherwise.`,
+A file with an error is refused by utr run; one with a warning runs. --rules lists the
+rules that can be violated; docs/rules.md has an example of each.
+
+Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a directory
 utr validate specs/
+# in a workflow of GitHub Actions
+utr validate --strict --format github specs/
 # one problem per line, as JSON
 utr validate --json suite.yml`,
-		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		asJSON := false
-		f.toggle(&asJSON, "json", "print each problem as a line of JSON")
-		return func(ctx context.Context, c *call) error { return c.validate(ctx, asJSON) }
+		v := validation{format: formatText}
+		choice(f, &v.format, "format", "FORMAT", "form of the output", formatText, formatJSON, formatGitHub, formatSARIF)
+		f.toggle(&v.asJSON, "json", "print each problem as a line of JSON, as --format json does")
+		f.toggle(&v.strict, "strict", "a warning is an error")
+		f.texts(&v.disabled, "disable", "RULE", "do not report warnings of this rule", warnings()...)
+		f.toggle(&v.rules, "rules", "list the rules, and stop")
+		return v.act
 	})
 }
 
-func (c *call) validate(ctx context.Context, asJSON bool) error {
+// The values of validate --format.
+const (
+	formatText   = "text"
+	formatJSON   = "json"
+	formatGitHub = "github"
+	formatSARIF  = "sarif"
+)
+
+// validation is utr validate.
+type validation struct {
+	format                string
+	asJSON, strict, rules bool
+	disabled              []string
+}
+
+// warnings names the rules whose violation is a warning.
+func warnings() (names []string) {
+	for _, check := range specs.Checks() {
+		if check.Severity == specs.Warning {
+			names = append(names, check.Name)
+		}
+	}
+	return names
+}
+
+func (v *validation) act(ctx context.Context, c *call) error {
+	for _, rule := range v.disabled {
+		if !slices.Contains(warnings(), rule) {
+			return usage("--disable %s: is not a rule of warnings; utr validate --rules lists them", rule)
+		}
+	}
+	switch {
+	case v.rules:
+		return c.print(listRules())
+	case len(c.paths) == 0:
+		return usage("requires a suite or a directory")
+	case v.asJSON:
+		v.format = formatJSON
+	}
 	loaded, err := c.load(ctx, specs.Options{Twins: true})
 	var early *exitError
 	if errors.Is(err, errInterrupted) || errors.As(err, &early) {
@@ -52,26 +96,24 @@ func (c *call) validate(ctx context.Context, asJSON bool) error {
 	for _, s := range loaded.Suites {
 		problems = append(problems, s.Warnings...)
 	}
-	slices.SortStableFunc(problems, func(a, b specs.Problem) int {
-		return cmp.Or(strings.Compare(a.Position.File, b.Position.File), a.Position.Compare(b.Position))
-	})
-	var out strings.Builder
+	problems = v.judged(problems)
 	faults, invalid := 0, map[string]bool{}
 	for _, p := range problems {
-		out.WriteString(problemLine(p, asJSON) + "\n")
 		if p.Severity == specs.Error {
 			faults++
 			invalid[p.Position.File] = true
 		}
 	}
-	if !asJSON {
+	out := findings(v.format, problems, c.program.Version)
+	if v.format == formatText {
 		left := loaded.Left()
 		if left != "" {
 			left = "; " + left
 		}
-		fmt.Fprintf(&out, "%d valid, %d invalid: %d errors, %d warnings%s\n", len(loaded.Suites), len(invalid), faults, len(problems)-faults, left)
+		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
+		out += fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(valid), len(invalid), faults, len(problems)-faults, left)
 	}
-	if err := c.print(c.secrets.Hide(out.String())); err != nil {
+	if err := c.print(c.secrets.Hide(out)); err != nil {
 		return err
 	}
 	if faults > 0 {
@@ -80,23 +122,21 @@ func (c *call) validate(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-func problemLine(p specs.Problem, asJSON bool) string {
-	if !asJSON {
-		return strings.TrimPrefix(p.String(), ": ") // of a problem without a file
+// judged leaves out what is disabled, makes errors of warnings if they are to be, and
+// orders all by file and place.
+func (v *validation) judged(problems []specs.Problem) []specs.Problem {
+	problems = slices.DeleteFunc(problems, func(p specs.Problem) bool {
+		return p.Severity == specs.Warning && slices.Contains(v.disabled, p.Rule)
+	})
+	for i := range problems {
+		if v.strict {
+			problems[i].Severity = specs.Error
+		}
 	}
-	text, err := json.Marshal(struct {
-		File     string `json:"file"`
-		Line     int    `json:"line,omitempty"`
-		Column   int    `json:"column,omitempty"`
-		Path     string `json:"path,omitempty"`
-		Rule     string `json:"rule"`
-		Severity string `json:"severity"`
-		Message  string `json:"message"`
-	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message})
-	if err != nil { // no type of a problem can fail
-		return err.Error()
-	}
-	return string(text)
+	slices.SortStableFunc(problems, func(a, b specs.Problem) int {
+		return cmp.Or(strings.Compare(a.Position.File, b.Position.File), a.Position.Compare(b.Position))
+	})
+	return problems
 }
 
 // problemsOf lists the problems in an error of a load.
