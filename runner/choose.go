@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"math/rand"
 	"regexp"
@@ -241,4 +242,31 @@ func known(list []KnownFailure, subject string, now time.Time) (found *KnownFail
 		}
 	}
 	return found
+}
+
+// Planned is a test of a run that has not begun: the name of the deployment that it
+// would run on, or why it is skipped.
+type Planned struct {
+	Test       result.TestID
+	Deployment string
+	Skip       result.SkipKind // "" if it would run
+	Reason     string
+}
+
+// Plan says of each test where it would run, or why it would not. It sends nothing to
+// the servers beyond what opening the source did.
+func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) ([]Planned, error) {
+	r, err := prepare(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	var all []Planned
+	for _, j := range choose(suites, &r.cfg, r.offers, r.about) {
+		p := Planned{Test: j.id, Deployment: r.offers[j.offer].Name}
+		if j.skip != nil {
+			p.Skip, p.Reason = j.skip.kind, j.skip.reason
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }

@@ -105,7 +105,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		return nil, errors.New("runner: the source offers no deployment")
 	}
 	for _, o := range r.offers {
-		if enabled := testCommands(o.Parameters); enabled != nil && !*enabled {
+		if enabled := TestCommands(o.Parameters); enabled != nil && !*enabled {
 			return nil, noTestCommands(o.Name)
 		}
 	}

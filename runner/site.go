@@ -187,7 +187,7 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 // ("Server Compatibility"). One that we started ourselves is trusted if it
 // does not say.
 func (s *site) demandTestCommands(ctx context.Context) error {
-	enabled := testCommands(s.about.Parameters)
+	enabled := TestCommands(s.about.Parameters)
 	if enabled != nil && !*enabled {
 		return noTestCommands(s.about.Name)
 	}
@@ -202,15 +202,15 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
 			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
 	}
-	if enabled = testCommands(reply); enabled == nil || !*enabled {
+	if enabled = TestCommands(reply); enabled == nil || !*enabled {
 		return noTestCommands(s.about.Name)
 	}
 	return nil
 }
 
-// testCommands reads enableTestCommands among server parameters, where it is
+// TestCommands reads enableTestCommands among server parameters, where it is
 // a boolean or a number; nil if it is not there.
-func testCommands(parameters bson.Raw) *bool {
+func TestCommands(parameters bson.Raw) *bool {
 	v, err := parameters.LookupErr("enableTestCommands")
 	if err != nil {
 		return nil

@@ -84,8 +84,8 @@ func (c *call) root() *cobra.Command {
 	)
 	for _, command := range []func(*call) *cobra.Command{
 		runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-		listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand,
-		serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
+		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand,
+		doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
 		schemaCommand, explainCommand, experimentGroup,
 		versionCommand, manCommand,
 	} {

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func doctorCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "doctor [PATH...]",
+		GroupID: deploymentsGroup,
+		Short:   "Describe a deployment, and which tests it would skip",
+		Long: `Prints what the deployment and the engine are and can do. With suites, it counts the tests
+that would run there, and those that would be skipped by reason. No test runs. With --uri
+nothing is written, no lock is taken, and another run may use the deployment.
+
+Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it cannot.`,
+		Example: `# what is this cluster, and what of our suites can it run?
+utr doctor --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
+# what do official suites require that the embedded deployments do not have?
+utr doctor ../specifications/source`,
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		d := &doctor{run: newRun(f)}
+		d.run.declareWhere(f)
+		f.group = "How to run them"
+		d.run.declareEngine(f)
+		f.group = "Output"
+		f.toggle(&d.asJSON, "json", "print one JSON document")
+		return d.act
+	})
+}
+
+// doctor is utr doctor.
+type doctor struct {
+	run    *runFlags
+	asJSON bool
+}
+
+// examined is what doctor finds.
+type examined struct {
+	Engine      string       `json:"engine"`
+	Deployments []deployed   `json:"deployments"`
+	Runs        int          `json:"runs"`
+	Skips       []skipReason `json:"skips,omitempty"`
+}
+
+type deployed struct {
+	Name           string   `json:"name"`
+	Topology       string   `json:"topology"`
+	Version        string   `json:"version"`
+	Hosts          []string `json:"hosts,omitempty"`
+	Auth           bool     `json:"auth"`
+	AuthMechanisms []string `json:"authMechanisms,omitempty"`
+	Serverless     bool     `json:"serverless,omitempty"`
+	TestCommands   *bool    `json:"testCommands,omitempty"` // unknown if the server does not say
+	JavaScript     bool     `json:"javaScript"`
+}
+
+type skipReason struct {
+	Tests  int    `json:"tests"`
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+}
+
+func (d *doctor) act(ctx context.Context, c *call) (err error) {
+	if err := d.run.checkTarget(c); err != nil {
+		return err
+	}
+	named, err := c.engineNamed(d.run.driver)
+	if err != nil {
+		return err
+	}
+	var suites []*specs.Suite
+	if len(c.paths) > 0 {
+		if suites, err = c.chosen(ctx, runner.Filter{}); err != nil {
+			return err
+		}
+	}
+	e, err := named.open(d.run.engine)
+	if err != nil {
+		return usage("%w", err)
+	}
+	defer func() { _ = e.Close() }()
+	about, err := e.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	source, err := d.look(ctx, c, suites)
+	if err != nil {
+		return err
+	}
+	defer func() { err = c.stop(source, err) }()
+	found := examined{Engine: about.Name + " " + about.Version}
+	for _, o := range source.Offers() {
+		found.Deployments = append(found.Deployments, deployedAs(o))
+	}
+	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: e, Source: source, AllTopologies: d.run.deployment.topology == topologyAll})
+	found.count(planned)
+	if !d.asJSON {
+		return cmp.Or(c.print(c.secrets.Hide(found.text(len(suites) > 0 && unusable == nil))), unusable)
+	}
+	text, err := json.MarshalIndent(found, "", "  ")
+	if err != nil {
+		return err
+	}
+	return cmp.Or(c.print(c.secrets.Hide(string(text)+"\n")), unusable)
+}
+
+// look opens what the flags name, and takes no lock: another run may go on.
+func (d *doctor) look(ctx context.Context, c *call, suites []*specs.Suite) (deployment.Source, error) {
+	options, err := d.run.targetOptions(c, suites)
+	if err != nil {
+		return nil, err
+	}
+	switch o := options.(type) {
+	case deployment.ClusterOptions:
+		o.Lock = nil
+		options = o
+	case deployment.OrchestrationOptions:
+		o.Lock = nil
+		options = o
+	}
+	return c.program.Open(ctx, options)
+}
+
+func deployedAs(o deployment.Description) deployed {
+	return deployed{
+		Name: o.Name, Topology: string(o.Topology), Version: fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2]),
+		Hosts: o.Hosts, Auth: o.Auth, AuthMechanisms: o.AuthMechanisms, Serverless: o.Serverless, JavaScript: !o.NoScripting,
+		TestCommands: runner.TestCommands(o.Parameters),
+	}
+}
+
+func (x *examined) count(planned []runner.Planned) {
+	reasons := map[skipReason]int{}
+	for _, p := range planned {
+		if p.Skip == "" {
+			x.Runs++
+		} else {
+			reasons[skipReason{0, string(p.Skip), p.Reason}]++
+		}
+	}
+	for reason := range maps.Keys(reasons) {
+		n := reasons[reason]
+		reason.Tests = n
+		x.Skips = append(x.Skips, reason)
+	}
+	slices.SortFunc(x.Skips, func(a, b skipReason) int {
+		return cmp.Or(cmp.Compare(b.Tests, a.Tests), cmp.Compare(a.Reason, b.Reason))
+	})
+}
+
+func (x *examined) text(withTests bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "engine %s\n", x.Engine)
+	for _, d := range x.Deployments {
+		words := []string{d.Version, map[bool]string{true: "access control " + strings.Join(d.AuthMechanisms, ", "), false: "no access control"}[d.Auth]}
+		if d.TestCommands != nil {
+			words = append(words, map[bool]string{true: "test commands", false: "no test commands: fail points cannot be set"}[*d.TestCommands])
+		}
+		if !d.JavaScript {
+			words = append(words, "no JavaScript")
+		}
+		if d.Serverless {
+			words = append(words, "Atlas Serverless")
+		}
+		words = append(words, d.Hosts...)
+		fmt.Fprintf(&b, "%s: %s\n", d.Name, strings.Join(words, "; "))
+	}
+	if withTests {
+		skipped := 0
+		for _, s := range x.Skips {
+			skipped += s.Tests
+		}
+		fmt.Fprintf(&b, "%d tests would run, %d would be skipped\n", x.Runs, skipped)
+		for _, s := range x.Skips {
+			fmt.Fprintf(&b, "%6d  %s: %s\n", s.Tests, s.Kind, s.Reason)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// templates are the suites that utr new begins with, by specification.
+//
+//go:embed templates
+var templates embed.FS
+
+func templateNames() (names []string) {
+	entries, _ := templates.ReadDir("templates") // of the program itself
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yml"))
+	}
+	return names
+}
+
+func newCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "new SPECIFICATION FILE",
+		GroupID: suitesGroup,
+		Short:   "Begin a suite",
+		Long: `Writes a suite that is valid and passes, with comments, for a specification:
+` + strings.Join(templateNames(), ", ") + `. FILE ends in .yml, and must not exist.
+
+Exit codes: 0 the file is written, 2 it is not.`,
+		Example: `# then docs/writing-suites.md
+utr new retryable-reads find-with-a-sort.yml
+utr run find-with-a-sort.yml`,
+		Args: arguments(2, 2, "a specification and a file"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return templateNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}, func(*flags) action {
+		return func(_ context.Context, c *call) error { return c.newSuite(c.paths[0], c.paths[1]) }
+	})
+}
+
+func (c *call) newSuite(specification, name string) error {
+	if !slices.Contains(templateNames(), specification) {
+		return usage("there is no suite to begin with for %q, only for %s", specification, strings.Join(templateNames(), ", "))
+	}
+	title, isYAML := strings.CutSuffix(filepath.Base(name), ".yml")
+	if !isYAML || title == "" {
+		return usage("the name of a suite ends in .yml, unlike %q", name)
+	}
+	text, err := templates.ReadFile("templates/" + specification + ".yml")
+	if err != nil {
+		return err
+	}
+	made := strings.NewReplacer("FILE", name, `"NAME"`, fmt.Sprintf("%q", title), "DATABASE", "utr-"+specification).Replace(string(text))
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // what exists stays
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return usage("%s exists already", name)
+	case err != nil:
+		return usage("%w", err)
+	}
+	_, err = f.WriteString(made)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return c.print(fmt.Sprintf("%s is written; next: utr run %s\n", name, name))
+}
