@@ -89,7 +89,9 @@ func overlayOf(dir, file, text string) (string, error) {
 
 // test runs the tests of one package with an overlay.
 func test(ctx context.Context, overlay, pkg string) (verdict, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast",
+	// Without -count the verdict on the unbroken program would be remembered for tests
+	// that build what they break.
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-count", "1",
 		"-timeout", limit.String(), pkg)
 	// What tests build themselves, such as the command utr, is broken as well.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
