@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,15 +18,20 @@ import (
 	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 func explainCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "explain [RULE...]",
+		Use:     "explain [RULE...|PATH...]",
 		GroupID: rulesGroup,
-		Short:   "Print the rules of a retry policy, or simulate its decisions",
+		Short:   "Print the rules of a retry policy, or what it decides",
 		Long: `Without --try, prints the numbered rules of a retry policy: all of them, or only
 those named. Reports name the rules behind each decision by these numbers.
+
+With suites, runs their tests on embedded deployments through the reference engine, and
+prints attempt by attempt what was selected, sent and decided, and by which rules, for
+tests that pass as well. --html writes a page with a sequence diagram of each test.
 
 With --try, simulates an operation: each --try says how one attempt ends, and utr
 prints what the retry core decides and by which rules. An attempt ends in one of
@@ -47,6 +55,8 @@ utr explain --operation find --topology sharded --try network --try ok
 utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
 # what one policy has and the other lacks
 utr explain --policy retryable-reads@2024 --diff current
+# a test, attempt by attempt
+utr explain --run 'after two' specs/client-backpressure/collection-find.yml
 # the policies
 utr explain --list`,
 		ValidArgsFunction: completes(func() (ids []string) {
@@ -72,13 +82,30 @@ utr explain --list`,
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.story, "try", "END", "how the next attempt ends", ending)
 		e.selection.declare(f)
-		return func(_ context.Context, c *call) error {
-			if e.selection.file != "" {
+		var run []*regexp.Regexp
+		f.patterns(&run, "run", "with suites: only tests that match")
+		html := ""
+		f.file(&html, "html", "with suites: write a page", ".yml", ".yaml")
+		return func(ctx context.Context, c *call) error {
+			switch {
+			case e.selection.file != "":
 				return e.explainSelection(c, f.Changed("operation"))
+			case slices.ContainsFunc(c.paths, isSuite):
+				args := append([]string{"run", "--verbose", "--events", "--backoff", "none"}, f.again("policy", "topology", "run", "html")...)
+				return exit(c.program.Main(ctx, append(args, c.paths...)))
+			case f.Changed("run") || f.Changed("html"):
+				return usage("--run and --html require suites")
 			}
 			return e.act(c)
 		}
 	})
+}
+
+// isSuite reports whether an argument names suites, not a rule.
+func isSuite(argument string) bool {
+	_, err := os.Stat(argument)
+	return err == nil || slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(argument)) ||
+		slices.Contains(specs.BuiltIn(), strings.TrimPrefix(argument, "specs/"))
 }
 
 // fraction is a number from 0 to the most.

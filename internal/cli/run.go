@@ -76,6 +76,8 @@ Exit codes: 0 all well, 1 tests failed or were flaky, 2 bad usage or invalid sui
 utr run retryable-reads
 # everything in a directory, on all four topologies
 utr run --topology all --jobs 4 specs/
+# again whenever the suite is saved
+utr run --watch my-suite.yml
 # a few tests, with a line for each
 utr run --run 'find.*NotWritablePrimary' -v specs/
 # on an existing replica set
@@ -83,7 +85,17 @@ utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
 # on clusters that utr starts from these binaries
 utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
-	}, func(f *flags) action { return declareRun(f).act })
+	}, func(f *flags) action {
+		r, watch := declareRun(f), false
+		f.group = "How to run them"
+		f.toggle(&watch, "watch", "run suites again when they change, until interrupted")
+		return func(ctx context.Context, c *call) error {
+			if watch {
+				return r.watch(ctx, c)
+			}
+			return r.act(ctx, c)
+		}
+	})
 }
 
 // newRun gives the flags their values before any is declared.
