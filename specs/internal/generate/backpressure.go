@@ -261,7 +261,7 @@ func requirement(o Operation) string {
 
 // beyond returns the requirement of an operation, or "" if it is the one that all have.
 func beyond(o Operation) string {
-	if r := requirement(o); r != anywhere {
+	if r := requirement(o); r != anywhere || o.Since != "" {
 		return r
 	}
 	return ""

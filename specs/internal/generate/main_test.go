@@ -67,6 +67,11 @@ func TestSuites(t *testing.T) {
 					t.Errorf("%s: %v %v", name, err, suite)
 					continue
 				}
+				for i, x := range suite.Tests {
+					if slices.Contains(suite.Traits(i).Operations, "client.clientBulkWrite") && !requires(suite.Requirements, 8) && !requires(x.Requirements, 8) {
+						t.Errorf("%s: %q runs on servers without bulkWrite", name, x.Description)
+					}
+				}
 				// Operations may need more than what a file can be seen to need.
 				lowest, _, _ := schema.Lowest(suite.Root)
 				if v := suite.SchemaVersion.String(); v != lowest && v != Least(text) {
@@ -98,4 +103,12 @@ func TestDifferences(t *testing.T) {
 	if diff := cmp.Diff(string(differences(all())), string(committed)); diff != "" {
 		t.Errorf("known-failing/dated.txt is stale: make generate (-tables +file)\n%s", diff)
 	}
+}
+
+// requires reports whether there are requirements and all ask for a major version or
+// a later one.
+func requires(all []specs.Requirement, major int) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(r specs.Requirement) bool {
+		return r.MinServerVersion == nil || r.MinServerVersion.Major < major
+	})
 }
