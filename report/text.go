@@ -139,7 +139,7 @@ func (t *text) finished(v *result.Verdict) {
 	case result.Skipped:
 		t.skips[skipReason(v)]++
 	}
-	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // the user left those out: their number at the end is enough
+	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // their number at the end is enough
 		return
 	}
 	switch {

@@ -37,7 +37,7 @@ const (
 	SkipRequirement SkipKind = "requirement" // runOnRequirements not met
 	SkipFile        SkipKind = "skipReason"  // the file says so
 	SkipCapability  SkipKind = "capability"  // the engine lacks something
-	SkipFilter      SkipKind = "filter"      // --run, --skip, --fail-fast, interruption
+	SkipFilter      SkipKind = "filter"      // --fail-fast, interruption: it was never begun
 )
 
 // Mismatch is one difference between what was expected and what was seen.

@@ -57,11 +57,15 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 	return jobs
 }
 
-// place gives the jobs of one test: one for each topology, or one alone.
+// place gives the jobs of one test: one for each topology, or one alone, and none if
+// the filter leaves it out.
 func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	base := job{suite: s, test: t, id: id}
-	if why := leftOut(s, t, cfg); why != nil {
-		base.skip = why
+	switch {
+	case !cfg.Filter.Allows(s, t):
+		return nil
+	case t.SkipReason != nil: // on every deployment and for every engine
+		base.skip = &skip{result.SkipFile, *t.SkipReason}
 		return []job{base}
 	}
 	if base.fails = incompatible(s, about); base.fails != nil {
@@ -157,34 +161,15 @@ func groups(offers []deployment.Description, byTopology bool) [][]int {
 	return out
 }
 
-// leftOut gives the reasons that hold on every deployment and for every
-// engine: filters, and the file's own skipReason.
-func leftOut(s *specs.Suite, t *specs.Test, cfg *Config) *skip {
-	if why := cfg.Filter.refuses(subject(s, t)); why != "" {
-		return &skip{result.SkipFilter, why}
-	}
-	if t.SkipReason != nil {
-		return &skip{result.SkipFile, *t.SkipReason}
-	}
-	return nil
-}
-
 // subject is what the patterns of filters and known failures see.
 func subject(s *specs.Suite, t *specs.Test) string { return s.File + ": " + t.Description }
 
 // Allows reports whether the filter lets a test through.
-func (f Filter) Allows(s *specs.Suite, t *specs.Test) bool { return f.refuses(subject(s, t)) == "" }
+func (f Filter) Allows(s *specs.Suite, t *specs.Test) bool { return f.allows(subject(s, t)) }
 
-// refuses says which rule of the filter leaves a test out, or "".
-func (f Filter) refuses(subject string) string {
+func (f Filter) allows(subject string) bool {
 	matches := func(p *regexp.Regexp) bool { return p.MatchString(subject) }
-	if len(f.Run) > 0 && !slices.ContainsFunc(f.Run, matches) {
-		return "not chosen by a run pattern"
-	}
-	if i := slices.IndexFunc(f.Skip, matches); i >= 0 {
-		return fmt.Sprintf("left out by the skip pattern %q", f.Skip[i])
-	}
-	return ""
+	return (len(f.Run) == 0 || slices.ContainsFunc(f.Run, matches)) && !slices.ContainsFunc(f.Skip, matches)
 }
 
 // Unused reports what is wrong with the filter and the known failures of a
@@ -207,7 +192,7 @@ func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 			problems = append(problems, fmt.Sprintf("the %s pattern %q matches no test", kind, p))
 		}
 	}
-	if len(problems) == 0 && !anyTest(suites, func(subject string) bool { return cfg.Filter.refuses(subject) == "" }) {
+	if len(problems) == 0 && !anyTest(suites, cfg.Filter.allows) {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
