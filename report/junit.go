@@ -32,6 +32,7 @@ type junit struct {
 
 // The elements, with attributes and children in the order of the schema.
 type (
+	// The schema of Jenkins knows no total of what was skipped.
 	junitSuites struct {
 		XMLName  xml.Name      `xml:"testsuites"`
 		Name     string        `xml:"name,attr"`
@@ -91,7 +92,7 @@ func (j *junit) add(v *result.Verdict) {
 	s := j.suites[i]
 	name := v.Test.Description
 	add(&name, v.Test.Iteration > 1, " #%d", v.Test.Iteration)
-	c := junitCase{Name: printable(name), Classname: printable(v.Test.File), Time: seconds(v.Duration)}
+	c := junitCase{Name: printable(name), Classname: s.Name, Time: seconds(v.Duration)}
 	switch v.Status {
 	case result.Failed, result.Flaky:
 		s.Failures++
