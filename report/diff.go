@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -29,6 +30,43 @@ type Difference [Went + 1][]Change
 
 // Change is one test in two runs; one of them is nil if the test was not there.
 type Change struct{ Old, New *result.Verdict }
+
+// changeNames are the kinds in a JSON document.
+var changeNames = [...]string{"newFailure", "otherFailure", "fixed", "skip", "slower", "added", "removed"}
+
+// JSON lists the changes as lines of JSON, in the order of the kinds.
+func (d Difference) JSON() []byte {
+	type ending struct {
+		Status     result.Status `json:"status"`
+		Reason     string        `json:"reason,omitempty"`
+		DurationMS float64       `json:"durationMS"`
+	}
+	end := func(v *result.Verdict) *ending {
+		if v == nil {
+			return nil
+		}
+		return &ending{v.Status, headOf(v), milliseconds(v.Duration)}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for kind, changes := range d {
+		for _, c := range changes {
+			id := cmp.Or(c.New, c.Old).Test
+			_ = e.Encode(struct { // no type of a line can fail
+				Change     string  `json:"change"`
+				Cell       string  `json:"cell,omitempty"`
+				File       string  `json:"file"`
+				Test       string  `json:"test"`
+				Deployment string  `json:"deployment,omitempty"`
+				Iteration  int     `json:"iteration,omitempty"`
+				Old        *ending `json:"old,omitempty"`
+				New        *ending `json:"new,omitempty"`
+			}{changeNames[kind], id.Cell, id.File, id.Description, id.Deployment, id.Iteration, end(c.Old), end(c.New)})
+		}
+	}
+	return b.Bytes()
+}
 
 // Compare compares the verdicts of two runs, test by test: cell, file,
 // description, deployment and iteration. slower is the least difference in time that counts.

@@ -171,6 +171,9 @@ func (s *Summary) Add(v *Verdict) {
 	s.Timings.Add(v.Timings)
 }
 
+// Ran is the number of tests that ran, however they ended.
+func (s *Summary) Ran() int { return s.Passed + s.Failed + s.Broken + s.KnownFailing + s.Flaky }
+
 // StatusCount says how many tests ended with a status.
 type StatusCount struct {
 	Status Status

@@ -40,11 +40,7 @@ const groupOf = "group"
 // add declares a flag. Shells complete its value: choices if there are any, else
 // the name of a file if the value is one.
 func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pflag.Flag {
-	short := ""
-	if name == "verbose" {
-		short = "v"
-	}
-	added := f.VarPF(v, name, short, summary)
+	added := f.VarPF(v, name, map[string]string{"verbose": "v", "jobs": "j"}[name], summary)
 	added.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
 		// It fails only for a flag that is unknown or has choices already.

@@ -54,9 +54,15 @@ func versionCommand(c *call) *cobra.Command {
 		GroupID: aboutGroup,
 		Short:   "Print the version",
 		Args:    arguments(0, 0, ""),
-	}, func(*flags) action {
+	}, func(f *flags) action {
+		asJSON := false
+		f.toggle(&asJSON, "json", "print a JSON document")
 		return func(_ context.Context, c *call) error {
-			return c.print(fmt.Sprintf("utr %s %s %s/%s\n", c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			form := "utr %s %s %s/%s\n"
+			if asJSON {
+				form = `{"version":%q,"go":%q,"os":%q,"arch":%q}` + "\n"
+			}
+			return c.print(fmt.Sprintf(form, c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		}
 	})
 }

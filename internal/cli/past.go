@@ -49,6 +49,8 @@ utr diff yesterday.json today.json`,
 	}, func(f *flags) action {
 		var slower time.Duration
 		f.duration(&slower, "slower", "smallest difference that counts as slower (default "+slowerBy.String()+")")
+		asJSON := false
+		f.toggle(&asJSON, "json", "print each change as a line of JSON")
 		return func(_ context.Context, c *call) error {
 			before, err := readReport(c.paths[0])
 			if err != nil {
@@ -59,7 +61,11 @@ utr diff yesterday.json today.json`,
 				return err
 			}
 			d := report.Compare(before.Verdicts, after.Verdicts, cmp.Or(slower, slowerBy))
-			if err := c.print(string(d.Text())); err != nil {
+			text := d.Text
+			if asJSON {
+				text = d.JSON
+			}
+			if err := c.print(string(text())); err != nil {
 				return err
 			}
 			if len(d[report.NewFailure]) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,8 @@ type runFlags struct {
 	knownFailing  string
 	dryRun        bool
 	reports       reportFlags
+	deadline      time.Duration
+	least         int // tests that must run
 }
 
 func runCommand(c *call) *cobra.Command {
@@ -119,6 +122,8 @@ func declareRun(f *flags) *runFlags {
 	f.backoff(&r.engine.Backoff, "; reports show them either way")
 	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
 	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+	f.duration(&r.deadline, "deadline", "limit for the whole run: it is then interrupted (default none)")
+	f.number(&r.least, "min-tests", "N", 1, "fail if fewer tests run: what is skipped proves nothing (default 0)")
 	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
@@ -231,6 +236,11 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer func() { err = out.close(err) }()
+	if r.deadline > 0 {
+		late, stop := context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
+		defer stop()
+		ctx = late
+	}
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	if cfg.Source, err = r.source(ctx, c, lose, needed); err != nil {
@@ -250,7 +260,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	if r.uri != "" || r.orchestration.touchesOthers() {
 		c.announce(cfg.Source, needed)
 	}
-	return c.run(ctx, out, suites, cfg)
+	return c.run(ctx, out, suites, cfg, r.least)
 }
 
 // stop closes what a command ran on. It returns the error of the command; only without one is an error of closing
@@ -296,7 +306,8 @@ func (r *runFlags) complete(c *call) error {
 
 // run runs the suites and writes the reports. If standard
 // output fails, the run ends as if it were interrupted: its report would be lost.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config) error {
+// Fewer tests than the least are a failure.
+func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, least int) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg.Notify = func(n result.Note) {
@@ -316,6 +327,9 @@ func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg
 		return errors.New("the reader of the report went away: the run was cut short")
 	case err != nil:
 		return err
+	}
+	if ran := summary.Ran(); summary.ExitCode() == ExitOK && ran < least {
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%d tests ran, --min-tests requires %d", ran, least)}
 	}
 	return exit(summary.ExitCode())
 }
