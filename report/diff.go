@@ -140,7 +140,7 @@ func (d *Difference) add(c Change, slower time.Duration) {
 // end the counts.
 func (d Difference) Text() []byte {
 	t := &text{}
-	heads := [len(d)]string{"new failures", "failures of another kind", "mended", "changed skips", "slower", "tests that came", "tests that went"}
+	heads := [len(d)]string{"new failures", "failures of another kind", "fixed", "changed skips", "slower", "added", "removed"}
 	for kind, changes := range d {
 		if len(changes) == 0 {
 			continue
@@ -153,7 +153,7 @@ func (d Difference) Text() []byte {
 		}
 		t.buffer.WriteByte('\n')
 	}
-	t.line(0, "%s, %d mended, %s, %d slower, %d came, %d went",
+	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed",
 		plural(len(d[NewFailure]), "new failure"), len(d[Mended]), plural(len(d[Skip]), "changed skip"), len(d[Slower]), len(d[Came]), len(d[Went]))
 	return bytes.Clone(t.buffer.Bytes())
 }

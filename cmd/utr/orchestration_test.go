@@ -94,3 +94,33 @@ func TestMongoOrchestration(t *testing.T) {
 	o.Run("clean").Want(0, "removed 1, left 0")
 	o.Vacant()
 }
+
+// The cells of orchestration.yml with access control and TLS run on the real service,
+// twice, with a few suites: of the second night, what is newly red comes first. Nothing
+// is left in between.
+func TestOrchestratedNight(t *testing.T) {
+	t.Parallel()
+	o := utrtest.Orchestrate(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "orchestration.yml"))
+	testkit.Check(t, err)
+	known, err := filepath.Abs(filepath.Join("..", "..", "known-failing", "driver.txt"))
+	testkit.Check(t, err)
+	failing := suiteFile(t, misread)
+	night := func(name string, suites string) (report string, end utrtest.Result) {
+		dir := t.TempDir()
+		file, report := filepath.Join(dir, "orchestration.yml"), filepath.Join(dir, name+".json")
+		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites, "known-failing/driver.txt", known).Replace(string(text))
+		testkit.Check(t, os.WriteFile(file, []byte(made), 0o600))
+		o.Run("clean", "--orchestration", o.URL).Want(0)
+		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--json", report)
+		o.Run("clean", "--orchestration", o.URL).Want(0, "nothing was left")
+		o.Vacant()
+		return report, end
+	}
+	first, end := night("first", "[smoke]")
+	end.Want(0, " passed, 0 failed, 0 skipped")
+	second, end := night("second", "[smoke, "+failing+"]")
+	end.Want(1, failing+":10:")
+	changes := o.Run("diff", first, second).Want(1).Out
+	testkit.Equal(t, "what is newly red comes first", strings.HasPrefix(changes, "new failures:\n"), true)
+}
