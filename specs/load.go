@@ -117,10 +117,13 @@ type File struct {
 	Root *source.Value
 	// Twin is the name of the JSON form of a YAML file, "" if there is none.
 	Twin string
+	// MustBeRefused reports that it is in a folder of invalid suites.
+	MustBeRefused bool
 }
 
-// Read finds files as Load does, and parses them, but not twins and what must be
-// refused. The error, if any, is a *LoadError. What could be read is returned with it.
+// Read finds files as Load does, and parses them, but not twins. A file that must be
+// refused and cannot be parsed is left out. The error, if any, is a *LoadError. What
+// could be read is returned with it.
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discovery{options: options, seen: map[string]bool{}}
 	for _, p := range paths {
@@ -128,14 +131,13 @@ func Read(paths []string, options Options) (files []File, err error) {
 	}
 	failed := d.errors
 	for _, c := range d.found {
-		if c.expected == mustBeRefused {
-			continue
-		}
 		f, err := c.parse()
+		f.MustBeRefused = c.expected == mustBeRefused
 		if c.twin != nil {
 			f.Twin = c.twin.name
 		}
 		switch {
+		case err != nil && f.MustBeRefused:
 		case err != nil:
 			failed = append(failed, err)
 		case looksLikeSuite(f.Root):

@@ -133,29 +133,34 @@ func (a *audit) act(ctx context.Context, c *call) (err error) {
 // the schema refuses counts as failed: it is never judged.
 func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, left map[string]int) {
 	left = map[string]int{}
-	ids := map[source.Position]result.TestID{}
+	ids := map[source.Position][]result.TestID{} // on each deployment
 	for id, at := range rec.Passed {
-		ids[at] = id
+		ids[at] = append(ids[at], id)
+	}
+	for _, same := range ids {
+		slices.SortFunc(same, func(a, b result.TestID) int { return cmp.Compare(a.Deployment, b.Deployment) })
 	}
 	for _, s := range suites {
 		changed, untouched := mutants.Of(s.Root)
 		for _, p := range untouched {
-			if _, passed := ids[p.TestPosition]; passed {
-				left[p.Rule]++
-			}
+			left[p.Rule] += len(ids[p.TestPosition])
 		}
 		for _, m := range changed {
-			id, passed := ids[m.TestPosition]
-			if !passed {
+			on := ids[m.TestPosition]
+			if len(on) == 0 {
 				continue
 			}
-			if suite, err := specs.FromValue(s.File, m.Root); err == nil {
+			suite, err := specs.FromValue(s.File, m.Root)
+			if err != nil {
+				a.refused += len(on)
+				continue
+			}
+			for _, id := range on {
 				all = append(all, mutant{m, suite, id})
-			} else {
-				a.refused++
 			}
 		}
 	}
+	maps.DeleteFunc(left, func(_ string, n int) bool { return n == 0 })
 	return all, left
 }
 
@@ -164,6 +169,7 @@ func (a *audit) write(c *call, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
 	}
+	all = slices.CompactFunc(all, func(a, b mutant) bool { return a.suite == b.suite }) // of several deployments
 	for i, m := range all {
 		base := filepath.Base(m.id.File)
 		stem := strings.TrimSuffix(base, filepath.Ext(base))

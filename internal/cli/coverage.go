@@ -36,8 +36,8 @@ utr run --events --json run.json specs/ && utr coverage --report run.json specs/
 	}, func(f *flags) action {
 		var o coverageOptions
 		f.texts(&o.against, "against", "PATH", "compare with these suites")
-		f.text(&o.report, "report", "FILE", "count the rules of the retry core in the report of a run")
-		f.text(&o.html, "html", "FILE", "write a page for a browser")
+		f.file(&o.report, "report", "count the rules of the retry core in the report of a run")
+		f.file(&o.html, "html", "write a page for a browser", ".yml", ".yaml")
 		f.toggle(&o.asJSON, "json", "print the counts as JSON")
 		return o.run
 	})

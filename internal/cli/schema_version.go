@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -48,6 +49,7 @@ type schemaVersions struct{ fix, asJSON bool }
 
 func (v *schemaVersions) run(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
+	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeRefused })
 	failures := []error{err}
 	lowest, lower, higher, changed := 0, 0, 0, 0
 	var out strings.Builder
