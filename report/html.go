@@ -130,8 +130,11 @@ func (h *page) verdict(v *result.Verdict) {
 		"on": cmp.Or(id.Cell, id.Deployment), "iteration": max(1, id.Iteration),
 		"status": v.Status, "durationMS": milliseconds(v.Duration), "reason": v.Reason,
 	}
-	if v.Status == result.Skipped {
+	switch {
+	case v.Status == result.Skipped:
 		about["reason"] = skipReason(v)
+	case v.Status.Red():
+		about["cause"] = oneLine(headOf(v))
 	}
 	if h.trends != nil {
 		about["history"] = h.trends.history(id)

@@ -168,10 +168,39 @@ const trends = () => {
     chart('duration', runs, r => [['time', r.durationMS]], (r, n) => n ? took(n) : '?'));
   const news = verdicts.filter(fresh).length, old = verdicts.filter(v => red(v.status)).length - news, good = verdicts.filter(mended).length;
   byID('trend').replaceChildren('Since the last run (' + day(earlier[earlier.length - 1].time, true) + '): ',
-    make('b', {class: news ? 'failed' : ''}, news + ' new red'), ', ' + old + ' red as before, ' + good + ' mended' + (summary && summary.gone ? ', ' + summary.gone + ' gone' : '') +
+    make('b', {class: news ? 'failed' : ''}, news + ' new red'), ', ' + old + ' red as before, ' + good + ' fixed' + (summary && summary.gone ? ', ' + summary.gone + ' gone' : '') +
     ' · ' + (earlier.length > 1 ? earlier.length + ' earlier runs' : 'one earlier run'));
   byID('trends').hidden = false;
   byID('trends').open = innerHeight > 700 && innerWidth > 760;
+};
+
+// ---- causes: red tests that fail alike, whatever the numbers in the message are
+
+const mostCards = 12;
+const causes = () => {
+  const known = new Map();
+  for (const v of verdicts) {
+    if (!red(v.status)) continue;
+    const key = v.status + ' ' + v.cause.replace(/\(and \d+ more\)$/, '').replace(/[0-9a-f]{24}|\d+/g, '#');
+    const c = known.get(key) || {first: v, tests: 0, on: new Set(), fresh: 0};
+    if (fresh(v) && !c.fresh) c.first = v;
+    c.tests++;
+    c.on.add(v.on);
+    c.fresh += fresh(v);
+    known.set(key, c);
+  }
+  return [...known.values()].sort((a, b) => !!b.fresh - !!a.fresh || b.tests - a.tests);
+};
+
+const morning = () => {
+  const all = causes(), some = (n, word) => n + ' ' + word + (n === 1 ? '' : 's');
+  if (!all.length) return;
+  byID('cause').textContent = some(all.length, 'cause') + ' of ' + some(all.reduce((n, c) => n + c.tests, 0), 'red test');
+  byID('cards').replaceChildren(...all.slice(0, mostCards).map(c => make('button', {class: 'card', type: 'button', click: () => open(c.first)},
+    make('b', {class: c.first.status}, signs[c.first.status] + ' ' + c.first.status), c.fresh ? make('span', {class: 'is-new'}, c.fresh === c.tests ? 'new' : c.fresh + ' new') : '',
+    ' ' + some(c.tests, 'test') + (columns.length > 1 ? ' in ' + some(c.on.size, 'column') : ''), make('span', {class: 'why'}, c.first.cause))),
+  all.length > mostCards ? make('span', {class: 'faint'}, 'and ' + some(all.length - mostCards, 'more cause')) : '');
+  byID('causes').hidden = false;
 };
 
 // A row is a file, or a test with its verdicts by column.
@@ -611,6 +640,7 @@ document.addEventListener('DOMContentLoaded', () => {
   document.body.classList.toggle('many', many());
   head();
   trends();
+  morning();
   listen();
   follow();
   document.body.dataset.ready = Math.round(performance.now());
