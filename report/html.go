@@ -120,6 +120,18 @@ func pageStatuses() []result.Status {
 	return []result.Status{result.Failed, result.Broken, result.Flaky, result.Passed, result.KnownFailing, result.Skipped}
 }
 
+// causeOf is what is wrong first, and what came instead.
+func causeOf(v *result.Verdict) string {
+	cause := oneLine(headOf(v))
+	if len(v.Mismatches) > 0 {
+		add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
+	}
+	return cause
+}
+
+// causeWidth is how much of a value is shown with a cause, in characters.
+const causeWidth = 120
+
 // verdict writes a verdict, and on a line of its own its details, which page.js
 // parses only when somebody looks at them.
 func (h *page) verdict(v *result.Verdict) {
@@ -134,7 +146,7 @@ func (h *page) verdict(v *result.Verdict) {
 	case v.Status == result.Skipped:
 		about["reason"] = skipReason(v)
 	case v.Status.Red():
-		about["cause"] = oneLine(headOf(v))
+		about["cause"] = causeOf(v)
 	}
 	if h.trends != nil {
 		about["history"] = h.trends.history(id)

@@ -178,7 +178,7 @@ func TestHTMLInBrowser(t *testing.T) {
 		{"what is red, by its cause", "run", "",
 			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test in 1 column<span class="why">expectEvents[0]`}, nil},
 		{"causes with what is new first", "trends", "",
-			[]string{"of 5 red tests", `<b class="failed">✘ failed</b><span class="is-new">2 new</span> 5 tests`}, nil},
+			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`}, nil},
 		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
 			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg",
 				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",
