@@ -152,3 +152,19 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 	})
 }
+
+// The JSON form of what YAML has is JSON, and its own JSON form.
+func FuzzTwin(f *testing.F) {
+	seeds(f, "yaml ")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := ParseYAML("f", data)
+		if err != nil {
+			return
+		}
+		twin := v.Twin()
+		again, err := ParseJSON("f", twin)
+		if err != nil || !bytes.Equal(again.Twin(), twin) {
+			t.Fatalf("the JSON form is not JSON, or has another one: %v\n%s", err, twin)
+		}
+	})
+}

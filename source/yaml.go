@@ -189,24 +189,27 @@ func (v *Value) merge(from *Value, place map[string]int) error {
 	}
 }
 
-// key gives a key as the string that it is in JSON: integers in decimal.
+// key gives a key as the string that it is in JSON: integers in decimal. A collection
+// is refused unread: it may have the key in itself.
 func (r *yamlReader) key(k *yaml.Node) (string, error) {
-	v, err := r.value(k, 0)
-	if err != nil {
-		return "", err
-	}
-	switch v.Kind {
-	case String:
-		return v.String, nil
-	case Int:
-		return strconv.FormatInt(v.Int, 10), nil
-	case Array, Document:
-		return "", errorAt(v.Position, "a key must be a string or another scalar, this one is of type %s", v.Kind)
-	}
+	scalar := k
 	if k.Kind == yaml.AliasNode {
-		k = k.Alias
+		scalar = k.Alias
 	}
-	return k.Value, nil
+	if scalar.Kind != yaml.ScalarNode {
+		kind := map[yaml.Kind]Kind{yaml.SequenceNode: Array, yaml.MappingNode: Document}[scalar.Kind]
+		return "", errorAt(r.at(k), "a key must be a string or another scalar, this one is of type %s", kind)
+	}
+	v, err := r.value(k, 0)
+	switch {
+	case err != nil:
+		return "", err
+	case v.Kind == String:
+		return v.String, nil
+	case v.Kind == Int:
+		return strconv.FormatInt(v.Int, 10), nil
+	}
+	return scalar.Value, nil
 }
 
 // The plain scalars of YAML 1.2's core schema (§10.3.2).
