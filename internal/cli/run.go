@@ -244,7 +244,9 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	if cfg.Source, err = r.source(ctx, c, lose, needed); err != nil {
-		if ctx.Err() != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			return cause
+		} else if cause != nil {
 			return errInterrupted
 		}
 		return err
