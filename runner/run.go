@@ -200,6 +200,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		})
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:
+		r.locked(func() { r.summary.Interrupted = true })
 		return skipped(notRun("interrupted"))
 	default:
 		if d != nil && !d.Owned() && !deployment.Mends(r.cfg.Source) {
