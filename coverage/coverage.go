@@ -36,12 +36,8 @@ func Of(suites []*specs.Suite) Count {
 	for _, s := range suites {
 		for i := range s.Tests {
 			t := s.Traits(i)
-			var numbers []string
-			for _, code := range t.Codes {
-				numbers = append(numbers, strconv.FormatInt(code, 10))
-			}
 			c.add(ops, t.Operations)
-			c.add(codes, numbers)
+			c.add(codes, t.CodeNames())
 			c.add(labels, t.Labels)
 			c.add(failing, t.FailCommands)
 			c.add(events, t.Events)
@@ -89,8 +85,8 @@ type Row struct {
 	Name  string `json:"name"`
 	About string `json:"about,omitempty"` // what a rule says
 	Tests int    `json:"tests"`
-	// Against is the number of tests of the suites that these are compared with, nil
-	// if there are none.
+	// Against is the number of tests in the suites to compare with, nil without a
+	// comparison.
 	Against *int `json:"against,omitempty"`
 }
 

@@ -40,7 +40,7 @@ func Text(sections []Section) string {
 var page string
 
 // HTML writes sections as a page that needs nothing beside itself. Of and against name
-// the suites; against is "" if there are none.
+// the suites; against is "" without a comparison.
 func HTML(w io.Writer, sections []Section, of, against string) error {
 	t, err := template.New("coverage").Parse(page)
 	if err != nil {

@@ -73,6 +73,20 @@ type discovery struct {
 	errors  []error
 }
 
+// discover finds the candidates that paths name.
+func discover(paths []string, options Options) *discovery {
+	d := &discovery{options: options, seen: map[string]bool{}}
+	for _, p := range paths {
+		d.path(p)
+	}
+	return d
+}
+
+// IsSuiteName reports whether a name has an extension of suites.
+func IsSuiteName(name string) bool {
+	return slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name))
+}
+
 func (d *discovery) fail(p, message string, err error) {
 	d.errors = append(d.errors, &PathError{Path: p, Message: message, Err: err})
 }
@@ -138,7 +152,7 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 			}
 		case !e.IsDir():
 			named = named || name == root
-			if slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name)) {
+			if IsSuiteName(name) {
 				names = append(names, name)
 			}
 		}

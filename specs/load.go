@@ -74,10 +74,7 @@ func (l *Loaded) Left() string {
 // The error, if any, is a *LoadError with everything that is wrong in any of
 // the files. What could be loaded is returned with it.
 func Load(paths []string, options Options) (*Loaded, error) {
-	d := discovery{options: options, seen: map[string]bool{}}
-	for _, p := range paths {
-		d.path(p)
-	}
+	d := discover(paths, options)
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for _, c := range d.found {
@@ -115,7 +112,7 @@ type File struct {
 	Name string // as named by the user
 	Data []byte
 	Root *source.Value
-	// Twin is the name of the JSON form of a YAML file, "" if there is none.
+	// Twin is the name of the JSON form of a YAML file, or "".
 	Twin string
 	// MustBeRefused reports that it is in a folder of invalid suites.
 	MustBeRefused bool
@@ -125,10 +122,7 @@ type File struct {
 // refused and cannot be parsed is left out. The error, if any, is a *LoadError. What
 // could be read is returned with it.
 func Read(paths []string, options Options) (files []File, err error) {
-	d := discovery{options: options, seen: map[string]bool{}}
-	for _, p := range paths {
-		d.path(p)
-	}
+	d := discover(paths, options)
 	failed := d.errors
 	for _, c := range d.found {
 		f, err := c.parse()

@@ -3,6 +3,7 @@ package specs
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
@@ -16,6 +17,14 @@ type Traits struct {
 	Labels       []string `json:"labels,omitempty"`       // error labels of both, be they expected or excluded
 	Events       []string `json:"events,omitempty"`       // types that it expects, counts or waits for
 	Operators    []string `json:"operators,omitempty"`    // special operators, such as $$exists
+}
+
+// CodeNames gives the codes as text.
+func (t Traits) CodeNames() (names []string) {
+	for _, code := range t.Codes {
+		names = append(names, strconv.FormatInt(code, 10))
+	}
+	return names
 }
 
 // traits collects what a walk meets: a set for each field of Traits.

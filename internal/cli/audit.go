@@ -119,7 +119,7 @@ func (a *audit) act(ctx context.Context, c *call) (err error) {
 	all, left := a.mutants(suites, rec)
 	switch {
 	case len(all) == 0:
-		return usage("no test passed that expects something: there is nothing to change (%d tests passed)", summary.Passed)
+		return usage("nothing to change: none of the %d tests that passed expects anything", summary.Passed)
 	case a.folder != "":
 		return a.write(c, all)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -104,7 +103,7 @@ utr explain --list`,
 // isSuite reports whether an argument names suites, not a rule.
 func isSuite(argument string) bool {
 	_, err := os.Stat(argument)
-	return err == nil || slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(argument)) ||
+	return err == nil || specs.IsSuiteName(argument) ||
 		slices.Contains(specs.BuiltIn(), strings.TrimPrefix(argument, "specs/"))
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,12 +108,8 @@ func (l *listing) run(ctx context.Context, c *call) error {
 }
 
 func (l *listing) keeps(t specs.Traits) bool {
-	var codes []string
-	for _, code := range t.Codes {
-		codes = append(codes, strconv.FormatInt(code, 10))
-	}
 	for _, f := range [][2][]string{
-		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, codes},
+		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, t.CodeNames()},
 		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
 	} {
 		has := func(name string) bool { return slices.Contains(f[1], name) }

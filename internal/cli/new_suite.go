@@ -53,7 +53,7 @@ utr run find-with-a-sort.yml`,
 
 func (c *call) newSuite(specification, name string) error {
 	if !slices.Contains(templateNames(), specification) {
-		return usage("there is no suite to begin with for %q, only for %s", specification, strings.Join(templateNames(), ", "))
+		return usage("unknown specification %q: choose one of %s", specification, strings.Join(templateNames(), ", "))
 	}
 	title, isYAML := strings.CutSuffix(filepath.Base(name), ".yml")
 	if !isYAML || title == "" {

@@ -187,7 +187,7 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 	return records, nil
 }
 
-// offers returns the numbers of the deployments to run a test on, or the reason why there is none. A test that requires
+// offers returns the numbers of the deployments to run a test on, or why none fits. A test that requires
 // no deployment has the number -1.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
 	if !t.For(p.policy.Name) {

@@ -244,12 +244,14 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	if cfg.Source, err = r.source(ctx, c, lose, needed); err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-			return cause
-		} else if cause != nil {
+		switch cause := context.Cause(ctx); {
+		case cause == nil:
+			return err
+		case errors.Is(cause, context.Canceled):
 			return errInterrupted
+		default:
+			return cause
 		}
-		return err
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
 	if local, is := cfg.Source.(interface{ KeepLogs() }); is {

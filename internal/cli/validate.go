@@ -24,7 +24,7 @@ arguments that an operation does not take, a JSON file that differs from the YAM
 file of the same name. Problems are printed by file, line and column.
 
 A file with an error is refused by utr run; one with a warning runs. --rules lists the
-rules that can be violated; docs/rules.md has an example of each.
+rules that can be violated, as docs/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a directory

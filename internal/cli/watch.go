@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // watchInterval is how often --watch looks for changes.
@@ -30,7 +32,7 @@ func stamps(paths []string) map[string]stamp {
 				return nil
 			}
 			about, err := e.Info()
-			if err == nil && about.Mode().IsRegular() && slices.Contains([]string{".yml", ".yaml", ".json"}, filepath.Ext(name)) {
+			if err == nil && about.Mode().IsRegular() && specs.IsSuiteName(name) {
 				found[name] = stamp{about.ModTime(), about.Size()}
 			}
 			return nil
