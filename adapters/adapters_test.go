@@ -55,7 +55,7 @@ func TestBehaviours(t *testing.T) {
 // skipped, and the rest passes but for the known failures of its driver. What passes
 // fails when an expectation is changed.
 func TestSuites(t *testing.T) {
-	suites := bench.Share(t, 100)
+	suites := bench.Share(t, 200)
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()

@@ -258,6 +258,19 @@ func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 	}
 }
 
+// choice is the part of the suites' tests that chance picks.
+func choice(suites []*specs.Suite, picked func() bool) []*specs.Suite {
+	var out []*specs.Suite
+	for _, s := range suites {
+		part := *s
+		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
+		if len(part.Tests) > 0 {
+			out = append(out, &part)
+		}
+	}
+	return out
+}
+
 // started starts a replica set, with a client that looks at it.
 func started(t *testing.T, version string) (deployment.Source, *mongo.Client) {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestOrchestratedNight(t *testing.T) {
 		made := strings.NewReplacer("[retryable-reads, retryable-writes, client-backpressure]", suites, "known-failing/driver.txt", known).Replace(string(text))
 		testkit.Check(t, os.WriteFile(file, []byte(made), 0o600))
 		o.Run("clean", "--orchestration", o.URL).Want(0)
-		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--json", report)
+		end = o.Run("matrix", file, "--set", "MO_URL="+o.URL, "--only", "^replicaset-auth-tls_reference", "--results", t.TempDir(), "--json", report)
 		o.Run("clean", "--orchestration", o.URL).Want(0, "nothing was left")
 		o.Vacant()
 		return report, end

@@ -1,16 +1,14 @@
 // Package acceptance holds the tests of all parts together: suites that run
 // through an engine on embedded deployments, as a whole and in processes of
-// their own. Those that sweep everything are in soak/suites.
+// their own. Package sweep runs more of them without the race detector, soak/suites
+// all of them.
 package acceptance
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
@@ -46,63 +44,18 @@ func TestOfficialSuites(t *testing.T) {
 				t.Errorf("%d verdicts of at least %d tests", len(verdicts), r.tests)
 			}
 			bench.AllWell(t, verdicts, result.SkipRequirement)
-			passedOn(t, verdicts, on)
+			bench.PassedOn(t, verdicts, on)
 		})
 	}
 }
 
-// A sixteenth of our own suites passes on two topologies, another on the other two.
+// A small share of our own suites passes on two topologies, another on the other two: with the race detector,
+// so without the many that internal/acceptance/sweep runs.
 func TestOwnSuites(t *testing.T) {
-	picked := testkit.Chance(t, 16)
+	picked := testkit.Chance(t, 64)
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
 		verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, bench.Some(own(t), picked))
 		bench.AllWell(t, verdicts, result.SkipRequirement)
-		passedOn(t, verdicts, on)
+		bench.PassedOn(t, verdicts, on)
 	}
-}
-
-// The suites of read preferences pass on the topologies that have members to choose from.
-func TestReadPreferences(t *testing.T) {
-	suites := bench.Some(bench.Load(t, bench.Own(t, "read-preferences")), testkit.Chance(t, 2))
-	on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
-	verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, suites)
-	bench.AllWell(t, verdicts, result.SkipRequirement)
-	passedOn(t, verdicts, on)
-}
-
-// passedOn expects that a test passed on each topology.
-func passedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.Topology) {
-	t.Helper()
-	for _, topology := range topologies {
-		if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
-			return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(topology))
-		}) {
-			t.Errorf("nothing passed on %s", topology)
-		}
-	}
-}
-
-// A share of our own suites passes on the oldest version, on one in between
-// that differs most from its neighbours, and on the newest.
-func TestVersions(t *testing.T) {
-	suites := bench.Some(own(t), testkit.Chance(t, 40))
-	for _, version := range []string{"4.2", "5.0", "9.0"} {
-		t.Run(version, func(t *testing.T) {
-			verdicts := bench.New(t, deployment.EmbeddedOptions{Version: version}).Run(t, suites)
-			bench.AllWell(t, verdicts, result.SkipRequirement)
-		})
-	}
-}
-
-// The Go driver passes a share of our own suites but for what its list names,
-// and skips for requirements and for what it lacks alone. Load balanced, where
-// it has no heartbeats to wait for. Of client backpressure, whose delays the
-// driver sleeps, nothing.
-func TestDriver(t *testing.T) {
-	suites := slices.DeleteFunc(slices.Clone(own(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
-	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
-	b.Config.Jobs = 8
-	suites = bench.Some(suites, testkit.Chance(t, 8))
-	b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
-	bench.AllWell(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
 }

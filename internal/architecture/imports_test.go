@@ -59,7 +59,7 @@ func rulesOf(t *testing.T, page string) rules {
 }
 
 // onlyTests are packages without an importable file: benchmarks, acceptance.
-var onlyTests = []string{"internal/acceptance", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
+var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
 
 // Packages import what the page allows, and every row of the page has its
 // package.

@@ -157,6 +157,18 @@ func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdic
 	return everywhere.Run(t, suites)
 }
 
+// PassedOn expects that a test passed on each topology.
+func PassedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.Topology) {
+	t.Helper()
+	for _, topology := range topologies {
+		if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
+			return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(topology))
+		}) {
+			t.Errorf("nothing passed on %s", topology)
+		}
+	}
+}
+
 // AllWell fails the test for every verdict but those that passed, are known to
 // fail, or were skipped in one of the ways that are fine.
 func AllWell(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) {

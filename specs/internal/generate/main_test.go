@@ -36,7 +36,6 @@ func TestSuites(t *testing.T) {
 	testkit.Check(t, err)
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
 			files, err := s.Render()
 			testkit.Check(t, err)
 			folder := filepath.Join("..", "..", s.Folder())

@@ -1,4 +1,4 @@
-package acceptance
+package sweep
 
 import (
 	"path/filepath"
@@ -29,7 +29,7 @@ func TestDatedSuites(t *testing.T) {
 			}
 			then := bench.Under(t, policy, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, suites)
 			bench.AllWell(t, then, result.SkipRequirement)
-			passedOn(t, then, on)
+			bench.PassedOn(t, then, on)
 
 			today := bench.New(t, deployment.EmbeddedOptions{Topologies: on})
 			today.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)

@@ -1,4 +1,4 @@
-package runner
+package sweep
 
 import (
 	"path/filepath"
@@ -11,8 +11,10 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/mutants"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -55,12 +57,12 @@ func TestMutantsFail(t *testing.T) {
 			picked := testkit.Chance(t, r.chance)
 			rare := func() bool { return !slices.Contains([]bool{picked(), picked(), r.power < 3 || picked()}, false) }
 			var chosen []*specs.Suite
-			rec := &Recording{}
+			rec := &runner.Recording{}
 			for len(rec.Passed) == 0 {
 				if some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !picked() }); len(some) > 0 {
 					loaded, err := specs.Load(some, specs.Options{})
 					testkit.Check(t, err)
-					chosen = choice(loaded.Suites, rare)
+					chosen = bench.Some(loaded.Suites, rare)
 					rec = record(t, r.policy, chosen)
 				}
 			}
@@ -78,8 +80,30 @@ func TestMutantsFail(t *testing.T) {
 	}
 }
 
+// A test whose threads ask the same at once passes and cannot be judged: nobody knows
+// which answer belongs to which thread.
+func TestRacingThreads(t *testing.T) {
+	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.10", runOnRequirements: [{topologies: [single]}],
+createEntities: [{client: {id: c}}, {database: {id: d, client: c, databaseName: utr-racing}}, {collection: {id: k, database: d, collectionName: x}},
+  {thread: {id: one}}, {thread: {id: two}}],
+tests: [{description: at once, operations: [
+  {name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: failCommand, mode: alwaysOn,
+    data: {failCommands: [find], blockConnection: true, blockTimeMS: 200}}}},
+  {name: runOnThread, object: testRunner, arguments: {thread: one, operation: {name: find, object: k, arguments: {filter: {}}}}},
+  {name: runOnThread, object: testRunner, arguments: {thread: two, operation: {name: find, object: k, arguments: {filter: {}}}}},
+  {name: waitForThread, object: testRunner, arguments: {thread: one}},
+  {name: waitForThread, object: testRunner, arguments: {thread: two}}]},
+ {description: alone, operations: [{name: find, object: k, arguments: {filter: {}}, expectResult: []}]}]}`))
+	testkit.Check(t, err)
+	rec := record(t, "", []*specs.Suite{suite})
+	testkit.Equal(t, "tests that can be judged, and that cannot", [2]int{len(rec.Passed), len(rec.Racing)}, [2]int{1, 1})
+	for id := range rec.Racing {
+		testkit.Equal(t, "the racing one", id.Description, "at once")
+	}
+}
+
 // record runs suites on embedded deployments, each test once.
-func record(t *testing.T, policy string, suites []*specs.Suite) *Recording {
+func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recording {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
@@ -91,7 +115,7 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *Recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, _, err := Record(t.Context(), suites, Config{Engine: e, Source: lender, Notify: func(n result.Note) {
+	rec, _, err := runner.Record(t.Context(), suites, runner.Config{Engine: e, Source: lender, Notify: func(n result.Note) {
 		if f, ended := n.(result.TestFinished); ended && f.Verdict.Status != result.Passed && f.Verdict.Status != result.Skipped {
 			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
 		}
@@ -104,26 +128,13 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *Recording {
 	return rec
 }
 
-func judge(t *testing.T, rec *Recording, suite *specs.Suite, id result.TestID) *result.Verdict {
+func judge(t *testing.T, rec *runner.Recording, suite *specs.Suite, id result.TestID) *result.Verdict {
 	t.Helper()
 	v, err := rec.Judge(t.Context(), suite, id)
 	if err != nil {
 		t.Error(err)
 	}
 	return v
-}
-
-// choice is the part of the suites' tests that chance picks.
-func choice(suites []*specs.Suite, picked func() bool) []*specs.Suite {
-	var out []*specs.Suite
-	for _, s := range suites {
-		part := *s
-		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
-		if len(part.Tests) > 0 {
-			out = append(out, &part)
-		}
-	}
-	return out
 }
 
 // assessment is what was said of a mutant. A fault is empty if it failed as it
@@ -135,7 +146,7 @@ type assessment struct {
 
 // assess judges every recorded test, unchanged, and all its mutants, on all
 // processors.
-func assess(t *testing.T, rec *Recording, suites []*specs.Suite) (all []assessment) {
+func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []assessment) {
 	t.Helper()
 	var mu sync.Mutex
 	var workers sync.WaitGroup
