@@ -14,9 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/meant"
 )
 
-// envDriversTools names the folder that drivers-evergreen-tools is in.
-const envDriversTools = "DRIVERS_TOOLS"
-
 // existingCluster is the prefix of a --cluster value that names an existing cluster.
 const existingCluster = "id:"
 

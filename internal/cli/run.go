@@ -20,15 +20,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// The environment variables that run looks at.
-const (
-	envURI       = "UTR_URI"
-	envSingleURI = "UTR_SINGLE_URI"
-	envNoColor   = "NO_COLOR"
-	envTerminal  = "TERM"
-	envActions   = "GITHUB_ACTIONS" // "true" where GitHub runs a job
-)
-
 // NewEngine makes a driver under test. Of the options, which are those of the reference
 // engine, flags set the policy and the backoff. An error is one of usage.
 type NewEngine func(reference.Options) (engine.Engine, error)

@@ -32,9 +32,6 @@ type Server interface {
 	Close() error
 }
 
-// envPassword holds the password of serve: lists of processes do not show it.
-const envPassword = "UTR_PASSWORD"
-
 // balancers is the number of ports that a load balanced deployment has in addition to
 // those of its routers: in front of all of them, and in front of one.
 const balancers = 2
