@@ -89,16 +89,16 @@ func (k *stage) poolCleared(command, data string) {
 	both.Wait()
 	pool := c.events("", poolTypes...)
 	pool = pool[min(before, len(pool)):]
+	var seen []string
+	for _, e := range pool {
+		seen = append(seen, string(e.Type))
+	}
 	// The retry of the first operation can check out before the second one, on another goroutine, says that it failed.
 	cleared := false
 	pool = slices.DeleteFunc(pool, func(e result.Event) bool {
 		cleared = cleared || e.Type == result.PoolCleared
 		return cleared && e.Type == result.ConnectionCheckedOut
 	})
-	var seen []string
-	for _, e := range pool {
-		seen = append(seen, string(e.Type))
-	}
 	want := []result.EventType{result.ConnectionCheckedOut, result.PoolCleared, result.ConnectionCheckOutFailed}
 	for i, w := range want {
 		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)

@@ -5,25 +5,13 @@
 package acceptance
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs"
 )
-
-// own gives all our own suites, which are loaded once and never changed.
-func own(t *testing.T) []*specs.Suite {
-	t.Helper()
-	loaded, err := ownOnce()
-	testkit.Check(t, err)
-	return loaded.Suites
-}
-
-var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(bench.Specifications(), specs.Options{}) })
 
 // Every official suite passes on the two topologies that clusters have most,
 // with nothing skipped but for requirements.
@@ -49,13 +37,5 @@ func TestOfficialSuites(t *testing.T) {
 	}
 }
 
-// A small share of our own suites passes on two topologies, another on the other two: with the race detector,
-// so without the many that internal/acceptance/sweep runs.
-func TestOwnSuites(t *testing.T) {
-	picked := testkit.Chance(t, 64)
-	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
-		verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, bench.Some(own(t), picked))
-		bench.AllWell(t, verdicts, result.SkipRequirement)
-		bench.PassedOn(t, verdicts, on)
-	}
-}
+// A small share of our own suites passes, with the race detector. Package sweep runs more of them without it.
+func TestOwnSuites(t *testing.T) { bench.OwnPass(t, 64) }

@@ -48,7 +48,7 @@ func TestClockIsSet(t *testing.T) {
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
 	b.Config.Clock, b.Config.KeepEvents = runner.Clock{Now: restless()}, true
 	begun := time.Now()
-	verdicts := b.Run(t, own(t))
+	verdicts := b.Run(t, bench.OwnSuites(t))
 	took := time.Since(begun)
 	bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipFilter)
 	for _, v := range verdicts {

@@ -37,7 +37,7 @@ seen, so the time must be longer than any run takes.
 With --uri, it turns off the fail points that suites set on the members of that
 deployment, and removes its lock document, unless another run uses it.
 
-The ledger is in $` + ledger.EnvDir + `, else in utr in $XDG_STATE_HOME, else in utr in the
+The ledger is in $` + ledger.EnvDir + `, else in utr in $` + ledger.EnvParent + `, else in utr in the
 user's cache directory. It contains no passwords: give them in --uri and
 --orchestration, or in a file: utr clean @FILE, with one argument per line. $` + envURI + `
 gives the password of a deployment in the ledger; no other deployment is contacted

@@ -171,7 +171,7 @@ func help(command *cobra.Command) string {
 		fmt.Fprintf(&b, "\nExamples:\n  %s\n", strings.ReplaceAll(command.Example, "\n", "\n  "))
 	}
 	if !command.HasParent() {
-		b.WriteString(environmentTable() + `
+		b.WriteString("\n" + environmentTable() + `
 "utr help COMMAND" describes a command. "utr COMMAND @FILE" reads more arguments from
 a file, one per line, and "@-" from standard input: lists of processes do not show them.
 `)
@@ -226,7 +226,7 @@ func Markdown() string {
 Flags may stand before or after arguments; ` + "`--flag value` and `--flag=value`" + ` mean the same, and what follows ` + "`--`" + ` is not a flag. If
 a flag is given twice, the last value counts, unless the flag may be repeated.
 `)
-	fmt.Fprintf(&b, "\n```\n%s```\n", strings.TrimPrefix(environmentTable(), "\n"))
+	fmt.Fprintf(&b, "\n```\n%s```\n", environmentTable())
 	for _, c := range commands {
 		fmt.Fprintf(&b, "\n## %s\n\n```\n%s```\n", c.CommandPath(), help(c))
 	}

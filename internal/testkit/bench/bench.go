@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -53,6 +54,27 @@ func Load(t testing.TB, paths ...string) []*specs.Suite {
 	loaded, err := specs.Load(paths, specs.Options{})
 	testkit.Check(t, err)
 	return loaded.Suites
+}
+
+// OwnSuites gives all our own suites. They are loaded once: tests must not change them.
+func OwnSuites(t testing.TB) []*specs.Suite {
+	t.Helper()
+	loaded, err := ownOnce()
+	testkit.Check(t, err)
+	return loaded.Suites
+}
+
+var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(Specifications(), specs.Options{}) })
+
+// OwnPass expects that every n-th test of our own suites on average passes: some on two topologies, others on the other two.
+func OwnPass(t *testing.T, n int) {
+	t.Helper()
+	picked := testkit.Chance(t, n)
+	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
+		verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Some(OwnSuites(t), picked))
+		AllWell(t, verdicts, result.SkipRequirement)
+		PassedOn(t, verdicts, on)
+	}
 }
 
 // Some gives the tests that are picked, suite by suite.
