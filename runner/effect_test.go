@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +216,10 @@ func (l looking) Begin(ctx context.Context) (engine.Test, error) {
 // Whatever tests went before, in any order, each meets its initial data as the
 // letter of the format would make it.
 func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
-	loaded, err := specs.Load([]string{"retryable-writes", "retryable-reads"}, specs.Options{})
+	files, err := filepath.Glob("../specs/retryable-*s/*.yml")
+	testkit.Check(t, err)
+	part := testkit.Chance(t, 3) // parsing takes longer than running
+	loaded, err := specs.Load(slices.DeleteFunc(files, func(string) bool { return !part() }), specs.Options{})
 	testkit.Check(t, err)
 	for _, version := range []string{"7.0", "8.0"} { // which has bulkWrite
 		t.Run(version, func(t *testing.T) { meetInitialData(t, version, loaded) })
@@ -224,7 +228,7 @@ func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
 
 func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 	source, client := started(t, version)
-	picked := testkit.Chance(t, 60)
+	picked := testkit.Chance(t, 20)
 	suites := choice(loaded.Suites, picked)
 	data := make(map[string][]specs.CollectionData)
 	for _, s := range suites {
@@ -253,7 +257,7 @@ func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	if looked < 15 {
+	if looked < 5 {
 		t.Errorf("only %d tests began", looked)
 	}
 }

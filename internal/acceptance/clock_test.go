@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"context"
+	"path/filepath"
 	"regexp"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 const day = 24 * time.Hour
@@ -47,8 +49,14 @@ func TestClockIsSet(t *testing.T) {
 	b := bench.With(t, e, deployment.EmbeddedOptions{})
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
 	b.Config.Clock, b.Config.KeepEvents = runner.Clock{Now: restless()}, true
+	var suites []*specs.Suite
+	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
+		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
+			suites = append(suites, bench.Load(t, filepath.Join(bench.Own(t, specification), name))...)
+		}
+	}
 	begun := time.Now()
-	verdicts := b.Run(t, bench.OwnSuites(t))
+	verdicts := b.Run(t, suites)
 	took := time.Since(begun)
 	bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipFilter)
 	for _, v := range verdicts {

@@ -16,6 +16,7 @@ import (
 // A share of the suites of earlier dates passes under their policies. Under the current one exactly those
 // tests fail that known-failing/dated.txt lists. soak/suites runs all of them.
 func TestDatedSuites(t *testing.T) {
+	t.Parallel()
 	for folder, policy := range bench.Dated() {
 		t.Run(folder, func(t *testing.T) {
 			suites := slices.DeleteFunc(bench.Load(t, filepath.Join(testkit.Root(t), "dated", folder)), func(s *specs.Suite) bool {

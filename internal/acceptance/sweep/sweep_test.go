@@ -15,11 +15,21 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
+// Every official suite passes.
+func TestOfficialSuites(t *testing.T) {
+	t.Parallel()
+	bench.OfficialPass(t, 1)
+}
+
 // A sixteenth of our own suites passes.
-func TestOwnSuites(t *testing.T) { bench.OwnPass(t, 16) }
+func TestOwnSuites(t *testing.T) {
+	t.Parallel()
+	bench.OwnPass(t, 16)
+}
 
 // The suites of read preferences pass on the topologies that have members to choose from.
 func TestReadPreferences(t *testing.T) {
+	t.Parallel()
 	suites := bench.Load(t, bench.Own(t, "read-preferences"))
 	on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
 	verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, suites)
@@ -30,6 +40,7 @@ func TestReadPreferences(t *testing.T) {
 // A share of our own suites passes on the oldest version, on one in between
 // that differs most from its neighbours, and on the newest.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	suites := bench.Some(bench.OwnSuites(t), testkit.Chance(t, 40))
 	for _, version := range []string{"4.2", "5.0", "9.0"} {
 		t.Run(version, func(t *testing.T) {
@@ -44,6 +55,7 @@ func TestVersions(t *testing.T) {
 // it has no heartbeats to wait for. Of client backpressure, whose delays the
 // driver sleeps, nothing.
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	suites := slices.DeleteFunc(slices.Clone(bench.OwnSuites(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })
 	b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8

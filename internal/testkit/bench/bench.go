@@ -66,14 +66,37 @@ func OwnSuites(t testing.TB) []*specs.Suite {
 
 var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(Specifications(), specs.Options{}) })
 
-// OwnPass expects that every n-th test of our own suites on average passes: some on two topologies, others on the other two.
+// OwnPass expects that tests of our own suites pass: every n-th on average on two topologies, others on the other two.
 func OwnPass(t *testing.T, n int) {
 	t.Helper()
-	picked := testkit.Chance(t, n)
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
-		verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Some(OwnSuites(t), picked))
+		verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Share(t, n))
 		AllWell(t, verdicts, result.SkipRequirement)
 		PassedOn(t, verdicts, on)
+	}
+}
+
+// OfficialPass expects that official suites, every n-th file on average, pass on the two topologies that clusters have
+// most, with nothing skipped but for requirements.
+func OfficialPass(t *testing.T, n int) {
+	for _, r := range []struct {
+		specification, folder string
+		files                 int // at least, so that a folder that moved is noticed
+	}{
+		{"retryable-reads", "tests/unified", 45},
+		{"retryable-writes", "tests/unified", 35},
+		{"client-backpressure", "tests", 4},
+	} {
+		t.Run(r.specification, func(t *testing.T) {
+			found := files(t, testkit.Official(t, r.specification, r.folder))
+			if len(found) < r.files {
+				t.Errorf("%d files of at least %d", len(found), r.files)
+			}
+			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
+			verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Load(t, someFiles(found, testkit.Chance(t, n))...))
+			AllWell(t, verdicts, result.SkipRequirement)
+			PassedOn(t, verdicts, on)
+		})
 	}
 }
 
@@ -95,21 +118,34 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 // running so few tests: n is 4 or more.
 func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
-	var files []string
+	var all []string
 	for _, s := range Specifications() {
-		found, err := filepath.Glob(filepath.Join(Own(t, s), "*.yml"))
-		testkit.Check(t, err)
-		if len(found) == 0 {
-			t.Fatalf("no suites of %s", s)
-		}
-		files = append(files, found...)
+		all = append(all, files(t, Own(t, s))...)
 	}
 	quarter, rest := testkit.Chance(t, 4), testkit.Chance(t, n/4)
 	for {
-		if paths := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !quarter() }); len(paths) > 0 {
-			if some := Some(Load(t, paths...), rest); len(some) > 0 {
-				return some
-			}
+		if some := Some(Load(t, someFiles(all, quarter)...), rest); len(some) > 0 {
+			return some
+		}
+	}
+}
+
+// files lists the suites of a folder.
+func files(t testing.TB, folder string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "*.yml"))
+	testkit.Check(t, err)
+	if len(found) == 0 {
+		t.Fatalf("no suites in %s", folder)
+	}
+	return found
+}
+
+// someFiles gives the files that are picked, at least one.
+func someFiles(all []string, picked func() bool) []string {
+	for {
+		if some := slices.DeleteFunc(slices.Clone(all), func(string) bool { return !picked() }); len(some) > 0 {
+			return some
 		}
 	}
 }
