@@ -169,7 +169,7 @@ func (a *args) let() bson.D {
 	return out
 }
 
-func (a *args) collation() *query.Collation {
+func (a *args) collation() query.Collation {
 	c, err := query.ParseCollation(a.document("collation"))
 	a.fail(err)
 	return c

@@ -559,7 +559,7 @@ func (d *differ) documents(prefix string, old, now bson.D) {
 }
 
 func (d *differ) values(path string, old, now any) {
-	if value.TypeOf(old) == value.TypeOf(now) && value.Equal(old, now) {
+	if value.TypeName(old) == value.TypeName(now) && value.Equal(old, now) {
 		return
 	}
 	switch x := now.(type) {

@@ -87,7 +87,7 @@ type index struct {
 	prepared bool
 	// clustered is set for the index of _id of a clustered collection.
 	clustered bool
-	fold      *query.Collation
+	fold      query.Collation
 	entries   map[string]*record
 }
 

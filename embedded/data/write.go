@@ -22,7 +22,7 @@ type write struct {
 	update        any // a document, or a pipeline
 	constants     bson.D
 	arrayFilters  bson.A
-	collation     *query.Collation
+	collation     query.Collation
 	upsert, multi bool
 	hint          any
 	notRetried    string  // what is refused if it is multi

@@ -54,14 +54,6 @@ func (p *parser) operator(name string, arg any) Expr {
 	return func(e *Env) any { return o.eval(e, args) }
 }
 
-func nullish(v any) bool {
-	switch v.(type) {
-	case nil, bson.Undefined, value.Missing:
-		return true
-	}
-	return false
-}
-
 // or stops at an argument that decides.
 func or(e *Env, args []Expr) any {
 	for _, a := range args {
@@ -82,7 +74,7 @@ func cond(e *Env, args []Expr) any {
 func ifNull(e *Env, args []Expr) any {
 	var v any
 	for _, a := range args {
-		if v = a(e); !nullish(v) {
+		if v = a(e); !value.IsNull(v) {
 			break
 		}
 	}
@@ -96,7 +88,7 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*En
 		dated := false
 		for _, a := range args {
 			v := a(e)
-			if e.err != nil || nullish(v) {
+			if e.err != nil || value.IsNull(v) {
 				return nil
 			}
 			if date, ok := v.(bson.DateTime); ok && name == "$add" {
@@ -150,7 +142,7 @@ func (p *parser) setField(arg any) Expr {
 		if !ok {
 			return e.fail(4161107, "$setField requires 'field' to evaluate to type String, but got %s", value.TypeName(field))
 		}
-		if nullish(input) {
+		if value.IsNull(input) {
 			return nil
 		}
 		d, ok := input.(bson.D)

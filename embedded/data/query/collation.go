@@ -11,56 +11,47 @@ import (
 
 // Collation is how strings are compared: the embedded deployment knows
 // whether case matters (strength), and no locale's alphabet.
-type Collation struct {
-	caseless bool
-}
+type Collation struct{ caseless bool }
 
-// ParseCollation parses a collation document; an empty one gives nil.
-func ParseCollation(d bson.D) (*Collation, error) {
+// ParseCollation parses a collation document, which may be empty.
+func ParseCollation(d bson.D) (c Collation, err error) {
 	if len(d) == 0 {
-		return nil, nil
+		return c, nil
 	}
 	locale, ok := value.Field(d, "locale")
 	if !ok {
-		return nil, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
+		return c, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
 	}
 	s, ok := locale.(string)
 	if !ok {
-		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+		return c, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
 	}
 	strength := int64(3)
 	if v, ok := value.Field(d, "strength"); ok {
 		n, whole := value.Whole(v)
 		if !whole || n < 1 || n > 5 {
-			return nil, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+			return c, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 		}
 		strength = n
 	}
 	level, _ := value.Field(d, "caseLevel")
-	return &Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
-}
-
-// fold is nil where strings compare by their bytes.
-func (c *Collation) fold() func(string) string {
-	if c == nil || !c.caseless {
-		return nil
-	}
-	return strings.ToLower
+	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
 }
 
 // Compare orders two values under the collation.
-func (c *Collation) Compare(a, b any) int { return value.CompareWith(a, b, c.fold()) }
+func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
 
 // Fold is a value that others are equal to exactly if they are under the
 // collation: strings lose their case where that does not matter.
-func (c *Collation) Fold(v any) any {
-	fold := c.fold()
-	if fold == nil {
+func (c Collation) Fold(v any) any {
+	if !c.caseless {
 		return v
 	}
 	switch x := v.(type) {
 	case string:
-		return fold(x)
+		return strings.ToLower(x)
+	case bson.Symbol:
+		return strings.ToLower(string(x))
 	case bson.D:
 		out := make(bson.D, len(x))
 		for i, e := range x {

@@ -50,22 +50,19 @@ func (p *parser) equal(x any) predicate {
 
 // equality is $eq; null also matches what is not there.
 func (p *parser) equality(x any) predicate {
-	fold := p.opts.Collation.fold()
+	c := p.opts.Collation
+	x = c.Fold(x)
 	return func(v any) bool {
 		if x == nil {
-			switch v.(type) {
-			case nil, value.Missing, bson.Undefined:
-				return true
-			}
-			return false
+			return value.IsNull(v)
 		}
-		return value.Rank(v) == value.Rank(x) && value.CompareWith(v, x, fold) == 0 && !missing(v)
+		return value.Equal(c.Fold(v), x) && !missing(v)
 	}
 }
 
 // compare is $gt, $gte, $lt or $lte.
 func (p *parser) compare(e bson.E, holds func(int) bool) predicate {
-	x, fold := e.Value, p.opts.Collation.fold()
+	x, collation := e.Value, p.opts.Collation
 	if _, ok := x.(bson.Regex); ok {
 		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 	}
@@ -83,19 +80,11 @@ func (p *parser) compare(e bson.E, holds func(int) bool) predicate {
 				return false
 			}
 		}
-		return holds(value.CompareWith(v, x, fold))
+		return holds(collation.Compare(v, x))
 	}
 }
 
-func isNaN(v any) bool {
-	switch x := v.(type) {
-	case float64:
-		return math.IsNaN(x)
-	case bson.Decimal128:
-		return x.IsNaN()
-	}
-	return false
-}
+func isNaN(v any) bool { return value.Equal(v, math.NaN()) }
 
 // in is $in, and what $nin negates.
 func (p *parser) in(e bson.E) predicate {
@@ -158,14 +147,10 @@ func (p *parser) types(v any) predicate {
 	if !ok {
 		list = bson.A{v}
 	}
-	var types []int32
 	for _, item := range list {
-		name, _ := item.(string)
-		code, ok := value.TypeNumber(name)
-		if !ok {
+		if name, _ := item.(string); !value.IsTypeName(name) {
 			p.Fail(command.CodeBadValue, "Unknown type name alias: %s", name)
 		}
-		types = append(types, code)
 	}
-	return func(v any) bool { return slices.Contains(types, value.TypeOf(v)) && !missing(v) }
+	return func(v any) bool { return slices.Contains(list, any(value.TypeName(v))) && !missing(v) }
 }

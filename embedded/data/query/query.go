@@ -16,7 +16,7 @@ import (
 // Options are what a filter depends on besides itself.
 type Options struct {
 	Let       bson.D // variables of $expr
-	Collation *Collation
+	Collation Collation
 	Scripts   *Scripts // of $where; nil: it is not allowed here
 	Upsert    bool     // the filter is that of an upsert, which may have no $expr
 }
@@ -33,7 +33,7 @@ type Filter struct {
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
 	f := &Filter{root: p.conjunction(filter), id: value.Missing{}, scripted: p.scripted}
-	if v, ok := value.Field(filter, "_id"); ok && opts.Collation.fold() == nil {
+	if v, ok := value.Field(filter, "_id"); ok && !opts.Collation.caseless {
 		f.id = plainEquality(v)
 	}
 	return f, p.Err

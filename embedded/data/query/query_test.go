@@ -138,7 +138,7 @@ func TestSortAgainstTwin(t *testing.T) {
 		docs = append(docs, document)
 	}
 	for _, direction := range []int32{1, -1} {
-		o, err := CompileOrder(bson.D{{Key: "a", Value: direction}}, nil)
+		o, err := CompileOrder(bson.D{{Key: "a", Value: direction}}, Collation{})
 		testkit.Check(t, err)
 		got := slices.Clone(docs)
 		Sort(got, o, func(d bson.D) bson.D { return d })

@@ -13,7 +13,7 @@ import (
 // Order is a parsed sort specification.
 type Order struct {
 	keys      []orderKey
-	collation *Collation
+	collation Collation
 }
 
 type orderKey struct {
@@ -23,7 +23,7 @@ type orderKey struct {
 }
 
 // CompileOrder parses a sort specification; nil if it is empty.
-func CompileOrder(spec bson.D, collation *Collation) (*Order, error) {
+func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	if len(spec) == 0 {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 // sortKey is the value that a document sorts by: of an array the least, or
 // the greatest when descending. What is not there sorts as null, an empty
 // array before it.
-func sortKey(d bson.D, k orderKey, c *Collation) any {
+func sortKey(d bson.D, k orderKey, c Collation) any {
 	var best any
 	found := false
 	Leaves(d, k.parts, func(v any) {

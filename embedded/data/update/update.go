@@ -17,7 +17,7 @@ import (
 // Options are what an update depends on besides itself.
 type Options struct {
 	ArrayFilters bson.A
-	Collation    *query.Collation
+	Collation    query.Collation
 	// Transform is a pipeline update, already compiled.
 	Transform func(bson.D) (bson.D, error)
 }

@@ -8,13 +8,7 @@ import (
 )
 
 // IsNumber reports whether a value is of a numeric type.
-func IsNumber(v any) bool {
-	switch v.(type) {
-	case int32, int64, float64, bson.Decimal128, int:
-		return true
-	}
-	return false
-}
+func IsNumber(v any) bool { return Rank(v) == number }
 
 // Float is a number as a float64, perhaps rounded.
 func Float(v any) float64 {
@@ -47,16 +41,16 @@ func Whole(v any) (int64, bool) {
 // Truthy is the boolean meaning of a value: false for false, null, a missing
 // value and zero.
 func Truthy(v any) bool {
-	switch v := v.(type) {
-	case bool:
-		return v
+	return !IsNull(v) && v != false && !Equal(v, int32(0))
+}
+
+// IsNull reports whether a value is null, undefined or missing.
+func IsNull(v any) bool {
+	switch v.(type) {
 	case nil, bson.Undefined, Missing:
-		return false
+		return true
 	}
-	if IsNumber(v) {
-		return class(v) == -2 || class(v) != 0 || compareNumbers(v, int32(0)) != 0
-	}
-	return true
+	return false
 }
 
 // Add and Multiply work as $add, $inc and $mul do: the wider of the

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"reflect"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,45 +15,52 @@ import (
 // Missing is the value of an expression that has none. It sorts before null.
 type Missing struct{}
 
+// types are the BSON types: their names, and their places in the server's comparison order.
+var types = map[reflect.Type]struct {
+	name string
+	rank int
+}{
+	reflect.TypeFor[bson.MinKey]():        {"minKey", 0},
+	reflect.TypeFor[Missing]():            {"missing", 1},
+	reflect.TypeFor[bson.Undefined]():     {"undefined", 1},
+	nil:                                   {"null", 2},
+	reflect.TypeFor[int32]():              {"int", number},
+	reflect.TypeFor[int64]():              {"long", number},
+	reflect.TypeFor[float64]():            {"double", number},
+	reflect.TypeFor[bson.Decimal128]():    {"decimal", number},
+	reflect.TypeFor[string]():             {"string", 4},
+	reflect.TypeFor[bson.Symbol]():        {"symbol", 4},
+	reflect.TypeFor[bson.D]():             {"object", 5},
+	reflect.TypeFor[bson.A]():             {"array", 6},
+	reflect.TypeFor[bson.Binary]():        {"binData", 7},
+	reflect.TypeFor[bson.ObjectID]():      {"objectId", 8},
+	reflect.TypeFor[bool]():               {"bool", 9},
+	reflect.TypeFor[bson.DateTime]():      {"date", 10},
+	reflect.TypeFor[bson.Timestamp]():     {"timestamp", 11},
+	reflect.TypeFor[bson.Regex]():         {"regex", 12},
+	reflect.TypeFor[bson.DBPointer]():     {"dbPointer", 13},
+	reflect.TypeFor[bson.JavaScript]():    {"javascript", 14},
+	reflect.TypeFor[bson.CodeWithScope](): {"javascriptWithScope", 15},
+	reflect.TypeFor[bson.MaxKey]():        {"maxKey", 16},
+}
+
+// number is the rank of all numeric types.
+const number = 3
+
 // Rank is the place of a value's type in the server's comparison order.
-func Rank(v any) int {
-	switch v.(type) {
-	case bson.MinKey:
-		return 0
-	case Missing, bson.Undefined:
-		return 1
-	case nil:
-		return 2
-	case int32, int64, float64, bson.Decimal128, int:
-		return 3
-	case string, bson.Symbol:
-		return 4
-	case bson.D, bson.Raw:
-		return 5
-	case bson.A:
-		return 6
-	case bson.Binary:
-		return 7
-	case bson.ObjectID:
-		return 8
-	case bool:
-		return 9
-	case bson.DateTime:
-		return 10
-	case bson.Timestamp:
-		return 11
-	case bson.Regex:
-		return 12
-	case bson.DBPointer:
-		return 13
-	case bson.JavaScript:
-		return 14
-	case bson.CodeWithScope:
-		return 15
-	case bson.MaxKey:
-		return 17
+func Rank(v any) int { return types[reflect.TypeOf(v)].rank }
+
+// TypeName is the name of the BSON type of a value, as $type knows it; "missing" for Missing.
+func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
+
+// IsTypeName reports whether a BSON type has this name.
+func IsTypeName(name string) bool {
+	for _, t := range types {
+		if t.name == name {
+			return name != "missing"
+		}
 	}
-	return 16
+	return false
 }
 
 // Equal reports whether the server holds two values equal: numbers by value,
@@ -59,80 +68,35 @@ func Rank(v any) int {
 func Equal(a, b any) bool { return Compare(a, b) == 0 }
 
 // Compare orders values as the server does without a collation.
-func Compare(a, b any) int { return CompareWith(a, b, nil) }
-
-// CompareWith orders values; fold, if not nil, maps strings before they are
-// compared (a collation).
-func CompareWith(a, b any, fold func(string) string) int {
+func Compare(a, b any) int {
 	if c := cmp.Compare(Rank(a), Rank(b)); c != 0 {
 		return c
 	}
 	switch x := a.(type) {
-	case int32, int64, float64, bson.Decimal128, int:
+	case nil, bson.Undefined, Missing:
+		return 0
+	case int32, int64, float64, bson.Decimal128:
 		return compareNumbers(a, b)
 	case string, bson.Symbol:
-		s, t := text(a), text(b)
-		if fold != nil {
-			s, t = fold(s), fold(t)
-		}
-		return strings.Compare(s, t)
+		return strings.Compare(text(a), text(b))
 	case bson.D:
-		y, _ := b.(bson.D)
-		for i := range x {
-			if i >= len(y) {
-				return 1
-			}
-			if c := cmp.Compare(Rank(x[i].Value), Rank(y[i].Value)); c != 0 {
-				return c
-			}
-			if c := strings.Compare(x[i].Key, y[i].Key); c != 0 {
-				return c
-			}
-			if c := CompareWith(x[i].Value, y[i].Value, fold); c != 0 {
-				return c
-			}
-		}
-		return cmp.Compare(len(x), len(y))
+		return slices.CompareFunc(x, b.(bson.D), func(e, f bson.E) int {
+			return cmp.Or(cmp.Compare(Rank(e.Value), Rank(f.Value)), strings.Compare(e.Key, f.Key), Compare(e.Value, f.Value))
+		})
 	case bson.A:
-		y := b.(bson.A)
-		for i := range x {
-			if i >= len(y) {
-				return 1
-			}
-			if c := CompareWith(x[i], y[i], fold); c != 0 {
-				return c
-			}
-		}
-		return cmp.Compare(len(x), len(y))
+		return slices.CompareFunc(x, b.(bson.A), Compare)
 	case bson.Binary:
 		y := b.(bson.Binary)
-		if c := cmp.Compare(len(x.Data), len(y.Data)); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(x.Subtype, y.Subtype); c != 0 {
-			return c
-		}
-		return bytes.Compare(x.Data, y.Data)
+		return cmp.Or(cmp.Compare(len(x.Data), len(y.Data)), cmp.Compare(x.Subtype, y.Subtype), bytes.Compare(x.Data, y.Data))
 	case bson.ObjectID:
 		y := b.(bson.ObjectID)
 		return bytes.Compare(x[:], y[:])
-	case bool:
-		y := b.(bool)
-		switch {
-		case x == y:
-			return 0
-		case y:
-			return -1
-		}
-		return 1
 	case bson.DateTime:
 		return cmp.Compare(x, b.(bson.DateTime))
 	case bson.Timestamp:
 		return x.Compare(b.(bson.Timestamp))
-	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
-		return 0
 	}
-	// Of rare types, equality alone matters.
+	// Booleans are in the order of their bytes. Of rare types, equality alone matters.
 	return bytes.Compare(Encode(bson.D{{Value: a}}), Encode(bson.D{{Value: b}}))
 }
 
@@ -170,8 +134,6 @@ func asInt(v any) (int64, bool) {
 		return int64(v), true
 	case int64:
 		return v, true
-	case int:
-		return int64(v), true
 	}
 	return 0, false
 }

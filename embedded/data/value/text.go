@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -24,38 +23,16 @@ func write(b *strings.Builder, v any) {
 	case nil:
 		b.WriteString("null")
 	case bson.D:
-		if len(v) == 0 {
-			b.WriteString("{}")
-			return
-		}
-		b.WriteString("{ ")
-		for i := range v {
-			if i > 0 {
-				b.WriteString(", ")
-			}
+		writeList(b, "{}", len(v), func(i int) {
 			b.WriteString(v[i].Key + ": ")
 			write(b, v[i].Value)
-		}
-		b.WriteString(" }")
+		})
 	case bson.Raw:
 		write(b, Must(v))
 	case bson.A:
-		if len(v) == 0 {
-			b.WriteString("[]")
-			return
-		}
-		b.WriteString("[ ")
-		for i := range v {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			write(b, v[i])
-		}
-		b.WriteString(" ]")
-	case string:
-		b.WriteString(strconv.Quote(v))
-	case bson.Symbol:
-		b.WriteString(strconv.Quote(string(v)))
+		writeList(b, "[]", len(v), func(i int) { write(b, v[i]) })
+	case string, bson.Symbol:
+		fmt.Fprintf(b, "%q", v)
 	case float64:
 		switch {
 		case math.IsNaN(v):
@@ -65,7 +42,7 @@ func write(b *strings.Builder, v any) {
 		case math.IsInf(v, -1):
 			b.WriteString("-inf.0")
 		case v == math.Trunc(v) && math.Abs(v) < 1e15:
-			b.WriteString(strconv.FormatFloat(v, 'f', 1, 64))
+			fmt.Fprintf(b, "%.1f", v)
 		default:
 			b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
 		}
@@ -76,9 +53,9 @@ func write(b *strings.Builder, v any) {
 	case bson.Binary:
 		if v.Subtype == 4 && len(v.Data) == 16 {
 			fmt.Fprintf(b, "UUID(\"%s\")", UUIDText(v.Data))
-			return
+		} else {
+			fmt.Fprintf(b, "BinData(%d, %X)", v.Subtype, v.Data)
 		}
-		fmt.Fprintf(b, "BinData(%d, %s)", v.Subtype, strings.ToUpper(hex.EncodeToString(v.Data)))
 	case bson.DateTime:
 		fmt.Fprintf(b, "new Date(%d)", int64(v))
 	case bson.Timestamp:
@@ -92,6 +69,22 @@ func write(b *strings.Builder, v any) {
 	}
 }
 
+// writeList writes the items of a document or an array between its brackets.
+func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
+	if n == 0 {
+		b.WriteString(brackets)
+		return
+	}
+	b.WriteString(brackets[:1] + " ")
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		item(i)
+	}
+	b.WriteString(" " + brackets[1:])
+}
+
 // UUIDText is a UUID with dashes.
 func UUIDText(u []byte) string {
 	if len(u) != 16 {
@@ -99,66 +92,4 @@ func UUIDText(u []byte) string {
 	}
 	h := hex.EncodeToString(u)
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
-
-// types are the BSON types as $type knows them, each with a value.
-var types = []struct {
-	name   string
-	number int32
-	value  any
-}{
-	{"double", 1, 0.0},
-	{"string", 2, ""},
-	{"object", 3, bson.D{}},
-	{"object", 3, bson.Raw{}},
-	{"array", 4, bson.A{}},
-	{"binData", 5, bson.Binary{}},
-	{"undefined", 6, bson.Undefined{}},
-	{"objectId", 7, bson.ObjectID{}},
-	{"bool", 8, false},
-	{"date", 9, bson.DateTime(0)},
-	{"null", 10, nil},
-	{"regex", 11, bson.Regex{}},
-	{"dbPointer", 12, bson.DBPointer{}},
-	{"javascript", 13, bson.JavaScript("")},
-	{"symbol", 14, bson.Symbol("")},
-	{"javascriptWithScope", 15, bson.CodeWithScope{}},
-	{"int", 16, int32(0)},
-	{"timestamp", 17, bson.Timestamp{}},
-	{"long", 18, int64(0)},
-	{"decimal", 19, bson.Decimal128{}},
-	{"minKey", -1, bson.MinKey{}},
-	{"maxKey", 127, bson.MaxKey{}},
-	{"missing", 0, Missing{}},
-}
-
-// TypeNumber is the number of a type's name.
-func TypeNumber(name string) (int32, bool) {
-	for _, t := range types {
-		if t.name == name {
-			return t.number, t.number != 0
-		}
-	}
-	return 0, false
-}
-
-// TypeOf is the number of the BSON type of a value; 0 for Missing.
-func TypeOf(v any) int32 {
-	for _, t := range types {
-		if reflect.TypeOf(t.value) == reflect.TypeOf(v) {
-			return t.number
-		}
-	}
-	return 0
-}
-
-// TypeName is the name of the BSON type of a value; "missing" for Missing.
-func TypeName(v any) string {
-	n := TypeOf(v)
-	for _, t := range types {
-		if t.number == n {
-			return t.name
-		}
-	}
-	return "missing"
 }

@@ -66,8 +66,6 @@ func size(v any, most, depth int) int {
 		n += len(x)
 	case bson.Binary:
 		n += len(x.Data)
-	case bson.Raw:
-		n += len(x)
 	case bson.D:
 		for i := range x {
 			if n += len(x[i].Key) + size(x[i].Value, most-n, depth+1); n > most {
