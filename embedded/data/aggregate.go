@@ -66,9 +66,8 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		return nil, searchNotEnabled()
 	case "$currentOp":
 		options, _ := arg.(bson.D)
-		local, _ := value.Field(options, "localOps")
 		var out []bson.D
-		for _, o := range h.s.req.Operations(local == true) {
+		for _, o := range h.s.req.Operations(value.Get(options, "localOps") == true) {
 			out = append(out, value.Must(o))
 		}
 		return out, nil

@@ -61,20 +61,26 @@ func (a *args) wrong(key string, v any, want string) {
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
 
-func (a *args) any(key string) any { v, _ := value.Field(a.doc, key); return v }
+func (a *args) any(key string) any { return value.Get(a.doc, key) }
 
-// str is a string field, empty if it is not there.
-func (a *args) str(key string) string {
-	v, ok := value.Field(a.doc, key)
-	if !ok || v == nil {
-		return ""
+// field is a field of a type, the zero value if it is not there. want names the type in messages.
+func field[T any](a *args, key, want string) (out T) {
+	v := a.any(key)
+	if v == nil {
+		return out
 	}
-	s, ok := v.(string)
+	out, ok := v.(T)
 	if !ok {
-		a.wrong(key, v, "string")
+		a.wrong(key, v, want)
 	}
-	return s
+	return out
 }
+
+func (a *args) str(key string) string { return field[string](a, key, "string") }
+
+func (a *args) document(key string) bson.D { return field[bson.D](a, key, "object") }
+
+func (a *args) array(key string) bson.A { return field[bson.A](a, key, "array") }
 
 // name is the name of the collection that a command names in its first field.
 func (a *args) name() string {
@@ -88,35 +94,10 @@ func (a *args) name() string {
 	return s
 }
 
-// document is a document field, nil if it is not there.
-func (a *args) document(key string) bson.D {
-	v, ok := value.Field(a.doc, key)
-	if !ok || v == nil {
-		return nil
-	}
-	d, ok := v.(bson.D)
-	if !ok {
-		a.wrong(key, v, "object")
-	}
-	return d
-}
-
-func (a *args) array(key string) bson.A {
-	v, ok := value.Field(a.doc, key)
-	if !ok || v == nil {
-		return nil
-	}
-	l, ok := v.(bson.A)
-	if !ok {
-		a.wrong(key, v, "array")
-	}
-	return l
-}
-
 // number is a whole number, other if it is not there.
 func (a *args) number(key string, other int64) int64 {
-	v, ok := value.Field(a.doc, key)
-	if !ok || v == nil {
+	v := a.any(key)
+	if v == nil {
 		return other
 	}
 	if !value.IsNumber(v) {
@@ -144,8 +125,8 @@ func (a *args) count(key, what string) int64 {
 
 // flag is a boolean; numbers count as such.
 func (a *args) flag(key string) bool {
-	v, ok := value.Field(a.doc, key)
-	if !ok || v == nil {
+	v := a.any(key)
+	if v == nil {
 		return false
 	}
 	if _, ok := v.(bool); !ok && !value.IsNumber(v) {

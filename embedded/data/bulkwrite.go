@@ -76,8 +76,7 @@ func (r *bulk) operations() []*args {
 	a.fail(checkSize(len(list)))
 	for _, v := range a.array("nsInfo") {
 		info, _ := v.(bson.D)
-		ns, _ := value.Field(info, "ns")
-		str, ok := ns.(string)
+		str, ok := value.Get(info, "ns").(string)
 		if !ok {
 			a.failf(command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		}

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -105,45 +107,38 @@ func (st *stream) start(o *args) error {
 	d := st.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	given := 0
+	var given []string
 	for _, k := range []string{"resumeAfter", "startAfter", "startAtOperationTime"} {
 		if o.has(k) {
-			given++
+			given = append(given, k)
 		}
 	}
-	if given > 1 {
+	switch {
+	case len(given) > 1:
 		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
-	}
-	if v, ok := value.Field(o.doc, "startAtOperationTime"); ok {
-		ts, isTime := v.(bson.Timestamp)
+	case len(given) == 0:
+		st.next, st.token = d.oplog.next(), token{ts: d.clock.time(), highWater: true}
+		return nil
+	case given[0] == "startAtOperationTime":
+		ts, isTime := o.any(given[0]).(bson.Timestamp)
 		if !isTime {
-			o.wrong("startAtOperationTime", v, "timestamp")
+			o.wrong(given[0], o.any(given[0]), "timestamp")
 			return o.err
 		}
 		if ts.Compare(d.oplog.from) < 0 {
 			return historyLost()
 		}
-		st.next = d.oplog.seek(ts, false)
-		st.token = token{ts: ts, highWater: true}
+		st.next, st.token = d.oplog.seek(ts, false), token{ts: ts, highWater: true}
 		return nil
 	}
-	for _, k := range []string{"resumeAfter", "startAfter"} {
-		v, ok := value.Field(o.doc, k)
-		if !ok {
-			continue
-		}
-		t, err := parseToken(v)
-		if err != nil {
-			return err
-		}
-		if t.invalidate && k == "resumeAfter" {
-			return command.Errorf(command.CodeInvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
-		}
-		return st.resumeFrom(t)
+	t, err := parseToken(o.any(given[0]))
+	if err != nil {
+		return err
 	}
-	st.next = d.oplog.next()
-	st.token = token{ts: d.clock.time(), highWater: true}
-	return nil
+	if t.invalidate && given[0] == "resumeAfter" {
+		return command.Errorf(command.CodeInvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+	}
+	return st.resumeFrom(t)
 }
 
 func historyLost() error {
@@ -300,7 +295,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 		return nil
 	}
 	t := token{ts: e.ts, index: e.txnIndex, invalidate: invalidate, uuid: e.uuid.Data}
-	doc, err := st.event(e, &t, invalidate)
+	doc, err := st.event(e, t, invalidate)
 	if err != nil {
 		return err
 	}
@@ -308,9 +303,9 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	if err != nil {
 		return err
 	}
-	id, _ := value.Field(doc, "_id")
+	id := value.Get(doc, "_id")
 	for _, doc := range out {
-		if now, ok := value.Field(doc, "_id"); !ok || !value.Equal(now, id) {
+		if now := value.Get(doc, "_id"); !value.Equal(now, id) {
 			failed := command.Errorf(command.CodeChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
@@ -335,87 +330,59 @@ var eventNames = map[opKind]string{
 }
 
 // event is the change event of an entry.
-func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
-	name := eventNames[e.kind]
-	if invalidate {
-		name = "invalidate"
-	}
-	var key bson.D
-	data := e.new
-	if e.kind == opDelete {
-		data = e.old
-	}
-	var doc bson.D
-	if data != nil && !invalidate {
-		doc = data.doc
-		id, _ := value.Field(doc, "_id")
-		key = bson.D{{Key: "_id", Value: id}}
-	}
-	if e.kind == opDropDatabase {
-		t.uuid = nil
-	}
+func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	out := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-		{Key: "operationType", Value: name},
+		{Key: "operationType", Value: eventNames[e.kind]},
 		{Key: "clusterTime", Value: e.ts},
 	}
+	add := func(key string, v any) { out = append(out, bson.E{Key: key, Value: v}) }
 	if st.expanded && len(e.uuid.Data) > 0 && !invalidate {
-		out = append(out, bson.E{Key: "collectionUUID", Value: e.uuid})
+		add("collectionUUID", e.uuid)
 	}
-	if st.wire >= 17 {
-		out = append(out, bson.E{Key: "wallTime", Value: e.wall})
+	if st.wire >= wire60 {
+		add("wallTime", e.wall)
 	}
 	if e.lsid != nil && e.kind <= opDelete {
 		id, _ := value.FromRaw(e.lsid.Lookup("id"))
-		out = append(out, bson.E{Key: "txnNumber", Value: e.txnNumber},
-			bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}}})
+		add("txnNumber", e.txnNumber)
+		add("lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}})
 	}
 	if invalidate {
+		out[1].Value = "invalidate"
 		return out, nil
-	}
-	ns := bson.D{{Key: "db", Value: e.db}}
-	if e.coll != "" {
-		ns = append(ns, bson.E{Key: "coll", Value: e.coll})
 	}
 	switch e.kind {
 	case opInsert, opReplace:
-		out = append(out, bson.E{Key: "fullDocument", Value: doc})
+		add("fullDocument", e.new.doc)
 	case opUpdate:
-		full, err := st.updated(e, doc)
+		full, err := st.updated(e)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, full...)
 	}
-	out = append(out, bson.E{Key: "ns", Value: ns})
-	var to bson.E
+	add("ns", nsDocument(e.db, e.coll))
+	detail := e.detail
 	if e.kind == opRename {
 		db, coll, _ := strings.Cut(e.to, ".")
-		to = bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}
-		out = append(out, to)
+		detail = bson.D{{Key: "to", Value: nsDocument(db, coll)}}
+		out = append(out, detail...)
+		if e.dropped != nil {
+			detail = append(detail, bson.E{Key: "dropTarget", Value: *e.dropped})
+		}
 	}
-	if key != nil {
-		out = append(out, bson.E{Key: "documentKey", Value: key})
+	if r := cmp.Or(e.new, e.old); r != nil {
+		add("documentKey", bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}})
 	}
 	if e.kind == opUpdate {
-		d := difference(e.old.doc, doc)
-		if st.expanded {
-			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(e.old.doc, doc, d)})
-		}
-		out = append(out, bson.E{Key: "updateDescription", Value: d})
+		add("updateDescription", difference(e.old.doc, e.new.doc, st.expanded))
 	}
 	if e.kind == opCreate && st.wire >= wire81 {
-		out = append(out, bson.E{Key: "nsType", Value: e.nsType})
+		add("nsType", e.nsType)
 	}
-	if e.kind == opRename && st.expanded {
-		what := bson.D{to}
-		if e.dropped != nil {
-			what = append(what, bson.E{Key: "dropTarget", Value: *e.dropped})
-		}
-		out = append(out, bson.E{Key: "operationDescription", Value: what})
-	}
-	if e.detail != nil && st.expanded {
-		out = append(out, bson.E{Key: "operationDescription", Value: e.detail})
+	if detail != nil && st.expanded {
+		add("operationDescription", detail)
 	}
 	if e.old == nil {
 		return out, nil
@@ -425,11 +392,20 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 	return append(out, pre...), err
 }
 
+// nsDocument is a namespace as events have it.
+func nsDocument(db, coll string) bson.D {
+	ns := bson.D{{Key: "db", Value: db}}
+	if coll != "" {
+		ns = append(ns, bson.E{Key: "coll", Value: coll})
+	}
+	return ns
+}
+
 // updated is the document of an update event, as far as the stream asks for
 // it.
-func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
+func (st *stream) updated(e *entry) (bson.D, error) {
 	if st.fullDocument != "updateLookup" {
-		return image("fullDocument", st.fullDocument, e.preimages, doc, "post-image for all update events, but the post-image")
+		return image("fullDocument", st.fullDocument, e.preimages, e.new.doc, "post-image for all update events, but the post-image")
 	}
 	var now any
 	st.d.reading(func() {
@@ -455,134 +431,93 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 	return bson.D{{Key: field, Value: nil}}, nil
 }
 
-// ambiguous are the paths of an update whose text is ambiguous: field
-// names that are numbers or hold dots. Each is given part by part, an index of
-// an array as a number.
-func ambiguous(old, now, description bson.D) bson.D {
-	out := bson.D{}
-	updated, _ := value.Field(description, "updatedFields")
-	fields, _ := updated.(bson.D)
-	paths := []string{}
-	for _, f := range fields {
-		paths = append(paths, f.Key)
-	}
-	removed, _ := value.Field(description, "removedFields")
-	names, _ := removed.(bson.A)
-	for _, n := range names {
-		if s, ok := n.(string); ok {
-			paths = append(paths, s)
-		}
-	}
-	for _, p := range paths {
-		parts := split(now, p)
-		if parts == nil {
-			parts = split(old, p)
-		}
-		odd := false
-		for i, part := range parts {
-			s, ok := part.(string)
-			odd = odd || ok && (strings.Contains(s, ".") || i > 0 && numeric(s))
-		}
-		if odd {
-			out = append(out, bson.E{Key: p, Value: parts})
-		}
+// difference is the updateDescription of an update. The expanded one has the paths whose text is ambiguous,
+// too: those with field names that are numbers or hold dots.
+func difference(old, now bson.D, expanded bool) bson.D {
+	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
+	d.documents(nil, old, now)
+	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
+	if expanded {
+		out = append(out, bson.E{Key: "disambiguatedPaths", Value: append(d.ambiguous, d.ambiguousRemoved...)})
 	}
 	return out
 }
 
-func numeric(s string) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
+// differ collects differences.
+type differ struct {
+	updated, ambiguous, ambiguousRemoved bson.D
+	removed, truncated                   bson.A
 }
 
-// split finds the fields and indexes that a path goes through in a value.
-func split(v any, path string) bson.A {
-	switch x := v.(type) {
-	case bson.D:
-		for _, e := range x {
-			if e.Key == path {
-				return bson.A{e.Key}
-			}
-			if rest, ok := strings.CutPrefix(path, e.Key+"."); ok {
-				if parts := split(e.Value, rest); parts != nil {
-					return append(bson.A{e.Key}, parts...)
-				}
-			}
+// path is a place in a document, part by part: the names of fields, and indexes of arrays as numbers.
+type path bson.A
+
+func (p path) with(part any) path { return append(p[:len(p):len(p)], part) }
+
+func (p path) String() string {
+	var b strings.Builder
+	for i, part := range p {
+		if i > 0 {
+			b.WriteString(".")
 		}
-	case bson.A:
-		head, rest, more := strings.Cut(path, ".")
-		for i := range x {
-			if value.Text(int32(i)) != head {
-				continue
-			}
-			if !more {
-				return bson.A{int32(i)}
-			}
-			if parts := split(x[i], rest); parts != nil {
-				return append(bson.A{int32(i)}, parts...)
-			}
+		fmt.Fprint(&b, part)
+	}
+	return b.String()
+}
+
+// ambiguous gives the parts of a path whose text is ambiguous.
+func (p path) ambiguous() bson.D {
+	for i, part := range p {
+		name, ok := part.(string)
+		if ok && (strings.Contains(name, ".") || i > 0 && name != "" && strings.Trim(name, "0123456789") == "") {
+			return bson.D{{Key: p.String(), Value: bson.A(p)}}
 		}
 	}
 	return nil
 }
 
-// difference is the updateDescription of an update.
-func difference(old, now bson.D) bson.D {
-	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}}
-	d.documents("", old, now)
-	return bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
-}
-
-type differ struct {
-	updated            bson.D
-	removed, truncated bson.A
-}
-
-func (d *differ) documents(prefix string, old, now bson.D) {
+func (d *differ) documents(p path, old, now bson.D) {
 	for _, e := range old {
 		if _, ok := value.Field(now, e.Key); !ok {
-			d.removed = append(d.removed, prefix+e.Key)
+			gone := p.with(e.Key)
+			d.removed = append(d.removed, gone.String())
+			d.ambiguousRemoved = append(d.ambiguousRemoved, gone.ambiguous()...)
 		}
 	}
 	for _, e := range now {
 		was, ok := value.Field(old, e.Key)
 		if !ok {
-			d.updated = append(d.updated, bson.E{Key: prefix + e.Key, Value: e.Value})
-			continue
+			was = value.Missing{}
 		}
-		d.values(prefix+e.Key, was, e.Value)
+		d.values(p.with(e.Key), was, e.Value)
 	}
 }
 
-func (d *differ) values(path string, old, now any) {
+func (d *differ) values(p path, old, now any) {
 	if value.TypeName(old) == value.TypeName(now) && value.Equal(old, now) {
 		return
 	}
 	switch x := now.(type) {
 	case bson.D:
 		if was, ok := old.(bson.D); ok && len(was) > 0 {
-			d.documents(path+".", was, x)
+			d.documents(p, was, x)
 			return
 		}
 	case bson.A:
 		if was, ok := old.(bson.A); ok && len(was) > 0 && len(x) > 0 {
 			for i := range x {
-				p := path + "." + value.Text(int32(i))
-				if i >= len(was) {
-					d.updated = append(d.updated, bson.E{Key: p, Value: x[i]})
-				} else {
-					d.values(p, was[i], x[i])
+				var before any = value.Missing{}
+				if i < len(was) {
+					before = was[i]
 				}
+				d.values(p.with(int32(i)), before, x[i])
 			}
 			if len(x) < len(was) {
-				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: path}, {Key: "newSize", Value: int32(len(x))}})
+				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.String()}, {Key: "newSize", Value: int32(len(x))}})
 			}
 			return
 		}
 	}
-	d.updated = append(d.updated, bson.E{Key: path, Value: now})
+	d.updated = append(d.updated, bson.E{Key: p.String(), Value: now})
+	d.ambiguous = append(d.ambiguous, p.ambiguous()...)
 }

@@ -33,8 +33,7 @@ func clusteredIndex(a *args) bson.D {
 // cluster gives the index of _id the name that clusteredIndex has for it.
 func (c *collection) cluster(spec bson.D) {
 	id := c.idIndex()
-	name, _ := value.Field(spec, "name")
-	id.name, _ = name.(string)
+	id.name = value.As[string](spec, "name")
 	id.clustered = true
 	id.spec = append(spec[:len(spec):len(spec)], bson.E{Key: "clustered", Value: true})
 }

@@ -145,8 +145,7 @@ func (x *index) violations(docs []*record) bson.A {
 		doc := r.doc
 		for _, k := range x.keys(doc) {
 			key := value.Key(bson.A(k))
-			id, _ := value.Field(doc, "_id")
-			if holders[key] = append(holders[key], id); len(holders[key]) == 2 {
+			if holders[key] = append(holders[key], value.Get(doc, "_id")); len(holders[key]) == 2 {
 				shared = append(shared, key)
 			}
 		}

@@ -180,9 +180,7 @@ func clash(c *collection, x *index) (bool, error) {
 }
 
 func sameOption(a, b bson.D, key string) bool {
-	x, _ := value.Field(a, key)
-	y, _ := value.Field(b, key)
-	return value.Equal(x, y)
+	return value.Equal(value.Get(a, key), value.Get(b, key))
 }
 
 // dropIndexes removes indexes of a collection.

@@ -239,10 +239,7 @@ func (s *scope) wrote(c *collection, kind opKind, old, now *record) {
 }
 
 func (c *collection) preimages() bool {
-	v, _ := value.Field(c.options, "changeStreamPreAndPostImages")
-	d, _ := v.(bson.D)
-	on, _ := value.Field(d, "enabled")
-	return value.Truthy(on)
+	return value.Truthy(value.Get(value.As[bson.D](c.options, "changeStreamPreAndPostImages"), "enabled"))
 }
 
 // insert stores a document with its _id in first place. The caller holds mu.
@@ -323,25 +320,22 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 	if ok {
 		return nil
 	}
-	id, _ := value.Field(doc, "_id")
-	rules, _ := value.Field(c.options, "validator")
 	e := command.Errorf(command.CodeDocumentValidationFailure, "Document failed validation")
 	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
-		{Key: "failingDocumentId", Value: id},
-		{Key: "details", Value: validationDetails(rules, doc)},
+		{Key: "failingDocumentId", Value: value.Get(doc, "_id")},
+		{Key: "details", Value: validationDetails(value.As[bson.D](c.options, "validator"), doc)},
 	}}}
 	return e
 }
 
 // validationDetails says which rule a document broke, for the rule of a type as the server does; for
 // others it names the rules alone.
-func validationDetails(rules any, doc bson.D) bson.D {
-	d, _ := rules.(bson.D)
-	if len(d) == 1 {
-		ops, _ := d[0].Value.(bson.D)
-		v, has := value.Field(doc, d[0].Key)
+func validationDetails(rules, doc bson.D) bson.D {
+	if len(rules) == 1 {
+		ops, _ := rules[0].Value.(bson.D)
+		v, has := value.Field(doc, rules[0].Key)
 		if len(ops) == 1 && ops[0].Key == "$type" && has {
-			return bson.D{{Key: "operatorName", Value: "$type"}, {Key: "specifiedAs", Value: d}, {Key: "reason", Value: "type did not match"},
+			return bson.D{{Key: "operatorName", Value: "$type"}, {Key: "specifiedAs", Value: rules}, {Key: "reason", Value: "type did not match"},
 				{Key: "consideredValue", Value: v}, {Key: "consideredType", Value: value.TypeName(v)}}
 		}
 	}
@@ -349,12 +343,8 @@ func validationDetails(rules any, doc bson.D) bson.D {
 }
 
 func (c *collection) validMeasurement(doc bson.D) error {
-	v, _ := value.Field(c.options, "timeseries")
-	ts, _ := v.(bson.D)
-	f, _ := value.Field(ts, "timeField")
-	name, _ := f.(string)
-	t, _ := value.Field(doc, name)
-	if _, ok := t.(bson.DateTime); !ok {
+	name := value.As[string](value.As[bson.D](c.options, "timeseries"), "timeField")
+	if _, ok := value.Get(doc, name).(bson.DateTime); !ok {
 		return command.Errorf(command.CodeBadValue, "'%s' must be present and contain a valid BSON UTC datetime value", name)
 	}
 	return nil

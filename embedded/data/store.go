@@ -201,8 +201,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		parts := strings.Split(k.Key, ".")
 		var values []any
 		if len(parts) == 1 && k.Key == "_id" {
-			id, _ := value.Field(doc, "_id")
-			values = []any{id}
+			values = []any{value.Get(doc, "_id")}
 		} else {
 			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
 		}

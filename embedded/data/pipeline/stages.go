@@ -379,7 +379,7 @@ func out(p *parser, arg any) stage {
 func merge(p *parser, arg any) stage {
 	into, fail := arg, false
 	if d, ok := arg.(bson.D); ok {
-		into, _ = value.Field(d, "into")
+		into = value.Get(d, "into")
 		for _, e := range d {
 			switch {
 			case e.Key == "into", e.Key == "on" && e.Value == "_id":

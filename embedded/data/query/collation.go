@@ -34,7 +34,7 @@ func ParseCollation(d bson.D) (c Collation, err error) {
 		}
 		strength = n
 	}
-	level, _ := value.Field(d, "caseLevel")
+	level := value.Get(d, "caseLevel")
 	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
 }
 

@@ -229,8 +229,7 @@ func (u *Update) modify(doc bson.D, insert bool) (bson.D, error) {
 		for _, p := range paths {
 			v, err := change(out, p, 0, s)
 			if e, ok := err.(*command.Error); ok {
-				id, _ := value.Field(doc, "_id")
-				e.Message = strings.ReplaceAll(e.Message, theID, value.Text(id))
+				e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
 			}
 			if err != nil {
 				return nil, err

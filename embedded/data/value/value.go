@@ -124,6 +124,18 @@ func Field(d bson.D, key string) (any, bool) {
 	return nil, false
 }
 
+// Get is the value of a field of a document, nil if it is not there.
+func Get(d bson.D, key string) any {
+	v, _ := Field(d, key)
+	return v
+}
+
+// As is the value of a field that has a type, the zero value if it is not there or of another one.
+func As[T any](d bson.D, key string) T {
+	v, _ := Get(d, key).(T)
+	return v
+}
+
 // Set replaces a field, or appends it.
 func Set(d bson.D, key string, v any) bson.D {
 	for i := range d {
