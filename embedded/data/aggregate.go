@@ -87,11 +87,7 @@ func (h host) Out(name string, docs []bson.D) error {
 		}
 		fresh := newCollection(db, name, bson.D{})
 		if old != nil {
-			fresh.options, fresh.validator = old.options, old.validator
-			fresh.indexes = nil
-			for _, x := range old.indexes {
-				fresh.indexes = append(fresh.indexes, x.fresh())
-			}
+			fresh.options, fresh.validator, fresh.indexes = old.options, old.validator, old.freshIndexes()
 		}
 		var records []*record
 		for _, doc := range docs {

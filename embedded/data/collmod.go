@@ -56,8 +56,7 @@ func collMod(s *scope, a *args) action {
 
 // indexChange is what the field index of collMod asks for.
 type indexChange struct {
-	name    string
-	key     bson.D
+	which   any // its name or its key
 	unique  bool
 	prepare *bool // prepareUnique; nil: it stays
 }
@@ -70,7 +69,10 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	x := a.part("index")
 	x.only(" name keyPattern unique prepareUnique ")
 	x.fail(tooNew(req, x.of, x.doc))
-	ch := &indexChange{name: x.str("name"), key: x.document("keyPattern"), unique: x.flag("unique")}
+	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
+	if name := x.str("name"); name != "" {
+		ch.which = name
+	}
 	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
 		ch.prepare = &prepare
 	}
@@ -93,17 +95,14 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	if c.isView() {
 		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
 	}
-	at := slices.IndexFunc(c.indexes, func(x *index) bool {
-		return x.name == ch.name || ch.key != nil && value.Equal(x.key, ch.key)
-	})
-	if at < 0 {
-		what := ch.name
-		if ch.key != nil {
-			what = value.Text(ch.key)
+	x := c.index(ch.which)
+	if x == nil {
+		what, ok := ch.which.(string)
+		if !ok {
+			what = value.Text(ch.which)
 		}
 		return nil, command.Errorf(command.CodeIndexNotFound, "cannot find index %s for ns %s", what, c.ns())
 	}
-	x := c.indexes[at]
 	y := *x
 	reply := bson.D{}
 	switch {
@@ -117,13 +116,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 			e.Extra = bson.D{{Key: "violations", Value: found}}
 			return nil, e
 		}
-		y.unique = true
-		y = *y.fresh()
-		for _, r := range c.docs {
-			for _, k := range y.keys(r.doc) {
-				y.entries[value.Key(bson.A(k))] = r
-			}
-		}
+		y.unique, y.prepared = true, false
 		reply = bson.D{{Key: "unique_new", Value: true}}
 		y.option("unique", true)
 		y.option("prepareUnique", false)
@@ -131,9 +124,11 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		reply = bson.D{{Key: "prepareUnique_old", Value: x.prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
 		y.prepared = *ch.prepare
 		y.option("prepareUnique", y.prepared)
+		y = *y.fresh()
+		y.fill(c.docs)
 	}
 	c.indexes = slices.Clone(c.indexes)
-	c.indexes[at] = &y
+	c.indexes[slices.Index(c.indexes, x)] = &y
 	return reply, nil
 }
 
@@ -142,10 +137,9 @@ func (x *index) violations(docs []*record) bson.A {
 	holders := map[string]bson.A{}
 	var shared []string
 	for _, r := range docs {
-		doc := r.doc
-		for _, k := range x.keys(doc) {
+		for _, k := range x.keys(r.doc) {
 			key := value.Key(bson.A(k))
-			if holders[key] = append(holders[key], value.Get(doc, "_id")); len(holders[key]) == 2 {
+			if holders[key] = append(holders[key], value.Get(r.doc, "_id")); len(holders[key]) == 2 {
 				shared = append(shared, key)
 			}
 		}

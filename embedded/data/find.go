@@ -187,10 +187,8 @@ func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 		if _, byID := q.match.ID(); byID || q.sort != nil && q.sort[0].Key == "_id" {
 			used = c.idIndex()
 		}
-		for _, x := range c.indexes {
-			if k, ok := q.hint.(bson.D); ok && value.Equal(k, x.key) || q.hint == x.name {
-				used = x
-			}
+		if x := c.index(q.hint); x != nil {
+			used = x
 		}
 		if used == nil {
 			return

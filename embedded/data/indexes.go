@@ -70,7 +70,6 @@ func parseIndex(a *args, wire int) *index {
 	}
 	x.spec = bson.D{{Key: "v", Value: int32(2)}}
 	if x.unique {
-		x.entries = map[string]*record{}
 		x.spec = append(x.spec, bson.E{Key: "unique", Value: true})
 	}
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
@@ -107,13 +106,9 @@ func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
 				return err
 			}
 			if !same {
-				for _, r := range c.docs {
-					for _, k := range x.keysIfUnique(r) {
-						if x.entries[value.Key(bson.A(k))] != nil {
-							return c.duplicate(x, k)
-						}
-						x.entries[value.Key(bson.A(k))] = r
-					}
+				x = x.fresh()
+				if taken := x.fill(c.docs); taken != nil {
+					return c.duplicate(x, taken)
 				}
 				add = append(add, x)
 			}
@@ -147,11 +142,20 @@ func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
 	return reply, err
 }
 
-func (x *index) keysIfUnique(r *record) [][]any {
-	if !x.unique {
+// fill adds the keys of records, up to one that another has already in a unique index: it returns that.
+func (x *index) fill(docs []*record) (taken []any) {
+	if x.entries == nil {
 		return nil
 	}
-	return x.keys(r.doc)
+	for _, r := range docs {
+		for _, k := range x.keys(r.doc) {
+			key := value.Key(bson.A(k))
+			if x.entries[key] = append(x.entries[key], r); x.unique && len(x.entries[key]) > 1 {
+				return k
+			}
+		}
+	}
+	return nil
 }
 
 // clash reports whether an index is there already, or one that stands in its
@@ -238,24 +242,23 @@ func (s *scope) removeIndexes(c *collection, name string, which bson.A) (bson.D,
 
 // indexNamed is the index of a name or a key, other than that of _id.
 func (c *collection) indexNamed(which any) (*index, error) {
-	var i int
-	var err error
+	x := c.index(which)
 	switch w := which.(type) {
 	case string:
-		if i = slices.IndexFunc(c.indexes, func(x *index) bool { return x.name == w }); i < 0 {
+		if x == nil {
 			return nil, command.Errorf(command.CodeIndexNotFound, "index not found with name [%s]", w)
 		}
 	case bson.D:
-		if i = slices.IndexFunc(c.indexes, func(x *index) bool { return value.Equal(x.key, w) }); i < 0 {
+		if x == nil {
 			return nil, command.Errorf(command.CodeIndexNotFound, "can't find index with key: %s", value.Text(w))
 		}
 	default:
 		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
 	}
-	if i == 0 {
-		err = command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
+	if x == c.indexes[0] {
+		return nil, command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
 	}
-	return c.indexes[i], err
+	return x, nil
 }
 
 // listIndexes lists the indexes of a collection.

@@ -65,20 +65,26 @@ func listDatabases(s *scope, a *args) action {
 	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
+		var docs []bson.D
+		s.d.reading(func() {
+			for _, name := range slices.Sorted(maps.Keys(s.d.databases)) {
+				if !mongos(s.req) || name != "local" {
+					docs = append(docs, s.describeDatabase(name))
+				}
+			}
+		})
+		docs, err := f.Select(docs)
+		if err != nil {
+			return nil, err
+		}
 		list, total := bson.A{}, int64(0)
-		for _, db := range s.databases() {
-			ok, err := f.Matches(db.doc)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				continue
-			}
-			total += db.size
+		for _, doc := range docs {
+			size, _ := value.Whole(doc[1].Value)
+			total += size
 			if nameOnly {
-				db.doc = db.doc[:1]
+				doc = doc[:1]
 			}
-			list = append(list, db.doc)
+			list = append(list, doc)
 		}
 		reply := bson.D{{Key: "databases", Value: list}}
 		switch {
@@ -95,34 +101,20 @@ func listDatabases(s *scope, a *args) action {
 	}
 }
 
-// sized is a database as listDatabases shows it, and its size.
-type sized struct {
-	doc  bson.D
-	size int64
-}
-
-// databases are those that the server shows, by name.
-func (s *scope) databases() (all []sized) {
-	s.d.reading(func() {
-		for _, name := range slices.Sorted(maps.Keys(s.d.databases)) {
-			if mongos(s.req) && name == "local" {
-				continue
-			}
-			size := int64(0)
-			for _, c := range s.d.databases[name].order {
-				size += c.size + 4096*int64(1+len(c.indexes))
-			}
-			doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
-			if mongos(s.req) {
-				shard := s.d.opts.ShardName
-				if name == "admin" || name == "config" {
-					shard = "config"
-				}
-				doc[1].Value = value.Int(size)
-				doc = append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
-			}
-			all = append(all, sized{doc, size})
-		}
-	})
-	return all
+// describeDatabase is a database as listDatabases shows it. The caller holds mu.
+func (s *scope) describeDatabase(name string) bson.D {
+	size := int64(0)
+	for _, c := range s.d.databases[name].order {
+		size += c.size + 4096*int64(1+len(c.indexes))
+	}
+	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
+	if !mongos(s.req) {
+		return doc
+	}
+	shard := s.d.opts.ShardName
+	if name == "admin" || name == "config" {
+		shard = "config"
+	}
+	doc[1].Value = value.Int(size)
+	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
 }

@@ -141,20 +141,16 @@ func (s *scope) blocked(k lockKey) bool {
 	return other != nil && other != s.txn
 }
 
-// keyLocks are the locks of the unique keys of a document.
+// keyLocks are the locks of the guarded keys of a document.
 func keyLocks(c *collection, doc bson.D) []lockKey {
 	var out []lockKey
-	for _, x := range c.indexes {
-		if (x.unique || x.prepared) && !c.timeseries {
-			for _, k := range x.keys(doc) {
-				out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
-			}
-		}
+	for x, k := range c.guarded(doc) {
+		out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
 	}
 	return out
 }
 
-// claim checks the unique keys of a document that is to be stored, and in a
+// claim checks the guarded keys of a document that is to be stored, and in a
 // transaction locks them.
 func (s *scope) claim(c *collection, doc bson.D, self int64) error {
 	if len(s.d.locks) == 0 && s.txn == nil {

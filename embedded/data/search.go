@@ -14,26 +14,14 @@ import (
 
 // search gives the records that match, up to limit (0: all). Where the filter
 // asks for one _id and c is given with the lock held, it looks that up.
-func search(c *collection, records []*record, f *query.Filter, limit int64) (out []*record, err error) {
+func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*record, error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
 		records = nil
 		if r := c.byID(id); r != nil {
 			records = []*record{r}
 		}
 	}
-	for _, r := range records {
-		ok, err := f.Matches(r.doc)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if out = append(out, r); int64(len(out)) == limit {
-			break
-		}
-	}
-	return out, nil
+	return query.Select(f, records, (*record).document, limit)
 }
 
 // recordsAt are the records of a collection at an earlier time, or those of
@@ -75,20 +63,18 @@ func hintExists(c *collection, hint any) error {
 	}
 	switch h := hint.(type) {
 	case string:
-		if h == "$natural" || c.index(h) != nil {
+		if h == "$natural" {
 			return nil
 		}
 	case bson.D:
 		if len(h) == 0 || h[0].Key == "$natural" {
 			return nil
 		}
-		for _, x := range c.indexes {
-			if value.Equal(x.key, h) {
-				return nil
-			}
-		}
 	default:
 		return command.Errorf(command.CodeFailedToParse, "Failed to parse: hint must be a string or an object")
+	}
+	if c.index(hint) != nil {
+		return nil
 	}
 	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }

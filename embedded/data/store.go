@@ -1,8 +1,9 @@
 package data
 
 import (
+	"cmp"
+	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -75,28 +76,28 @@ type collection struct {
 	frozen bool
 }
 
-// index is an index; only unique ones have entries, since collections here are
-// small and other queries scan.
+// index is an index; only those that refuse duplicates have entries, since
+// collections here are small and queries scan.
 type index struct {
 	name   string
 	key    bson.D
 	spec   bson.D // as listIndexes shows it
 	unique bool
 	// prepared indexes (prepareUnique) refuse new duplicates and keep those that
-	// are there: they have no entries.
+	// are there.
 	prepared bool
 	// clustered is set for the index of _id of a clustered collection.
 	clustered bool
 	fold      query.Collation
-	entries   map[string]*record
+	// entries are the records that have a key.
+	entries map[string][]*record
 }
 
 func newCollection(db, name string, options bson.D) *collection {
 	c := &collection{db: db, name: name, uuid: command.NewUUID(), options: options}
-	c.indexes = []*index{{
-		name: "_id_", key: bson.D{{Key: "_id", Value: int32(1)}}, unique: true, entries: map[string]*record{},
-		spec: bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}},
-	}}
+	id := &index{name: "_id_", key: bson.D{{Key: "_id", Value: int32(1)}}, unique: true}
+	id.spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.key}, {Key: "name", Value: id.name}}
+	c.indexes = []*index{id.fresh()}
 	return c
 }
 
@@ -104,10 +105,19 @@ func newCollection(db, name string, options bson.D) *collection {
 func (x *index) fresh() *index {
 	y := *x
 	y.entries = nil
-	if x.unique {
-		y.entries = map[string]*record{}
+	if x.unique || x.prepared {
+		y.entries = map[string][]*record{}
 	}
 	return &y
+}
+
+// freshIndexes are the indexes without the keys of any document.
+func (c *collection) freshIndexes() []*index {
+	out := make([]*index, len(c.indexes))
+	for i, x := range c.indexes {
+		out[i] = x.fresh()
+	}
+	return out
 }
 
 func (c *collection) ns() string { return c.db + "." + c.name }
@@ -148,8 +158,7 @@ func (c *collection) own() {
 }
 
 func (c *collection) place(rid int64) (int, bool) {
-	i := sort.Search(len(c.docs), func(i int) bool { return c.docs[i].rid >= rid })
-	return i, i < len(c.docs) && c.docs[i].rid == rid
+	return slices.BinarySearchFunc(c.docs, rid, func(r *record, rid int64) int { return cmp.Compare(r.rid, rid) })
 }
 
 // find is the record of a rid, nil if it does not exist.
@@ -162,7 +171,10 @@ func (c *collection) find(rid int64) *record {
 
 // byID is the record of an _id, nil if it does not exist.
 func (c *collection) byID(id any) *record {
-	return c.indexes[0].entries[value.Key(bson.A{id})]
+	if found := c.indexes[0].entries[value.Key(bson.A{id})]; len(found) > 0 {
+		return found[0]
+	}
+	return nil
 }
 
 // findsByID reports whether records may be looked up by _id.
@@ -235,69 +247,45 @@ func (c *collection) duplicate(x *index, key []any) *command.Error {
 	return e
 }
 
-// check looks for a unique key of a document that another record has.
-func (c *collection) check(doc bson.D, self int64) *command.Error {
-	if c.timeseries {
-		return nil
-	}
-	for _, x := range c.indexes {
-		if x.prepared {
-			if k := c.taken(x, doc, self); k != nil {
-				return c.duplicate(x, k)
+// guarded are the keys of a document in the indexes that refuse duplicates.
+func (c *collection) guarded(doc bson.D) iter.Seq2[*index, []any] {
+	return func(yield func(*index, []any) bool) {
+		for _, x := range c.indexes {
+			if x.entries == nil || c.timeseries {
+				continue
 			}
-		}
-		if !x.unique {
-			continue
-		}
-		for _, k := range x.keys(doc) {
-			if r := x.entries[value.Key(bson.A(k))]; r != nil && r.rid != self {
-				return c.duplicate(x, k)
+			for _, k := range x.keys(doc) {
+				if !yield(x, k) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
-// taken finds a key of a document that another record has in a prepared index. A record may
-// keep the keys that it has.
-func (c *collection) taken(x *index, doc bson.D, self int64) []any {
-	wanted := map[string][]any{}
-	for _, k := range x.keys(doc) {
-		wanted[value.Key(bson.A(k))] = k
-	}
-	if r := c.find(self); r != nil {
-		for _, k := range x.keys(r.doc) {
-			delete(wanted, value.Key(bson.A(k)))
-		}
-	}
-	for _, r := range c.docs {
-		for _, k := range x.keys(r.doc) {
-			if w, there := wanted[value.Key(bson.A(k))]; there && r.rid != self {
-				return w
-			}
+// check looks for a key of a document that other records have. A record may keep the keys that it has.
+func (c *collection) check(doc bson.D, self int64) *command.Error {
+	for x, k := range c.guarded(doc) {
+		found := x.entries[value.Key(bson.A(k))]
+		if len(found) > 0 && !slices.ContainsFunc(found, func(r *record) bool { return r.rid == self }) {
+			return c.duplicate(x, k)
 		}
 	}
 	return nil
 }
 
 func (c *collection) indexIn(r *record) {
-	for _, x := range c.indexes {
-		if x.unique && !c.timeseries {
-			for _, k := range x.keys(r.doc) {
-				x.entries[value.Key(bson.A(k))] = r
-			}
-		}
+	for x, k := range c.guarded(r.doc) {
+		key := value.Key(bson.A(k))
+		x.entries[key] = append(x.entries[key], r)
 	}
 }
 
 func (c *collection) indexOut(r *record) {
-	for _, x := range c.indexes {
-		if x.unique && !c.timeseries {
-			for _, k := range x.keys(r.doc) {
-				if key := value.Key(bson.A(k)); x.entries[key] == r {
-					delete(x.entries, key)
-				}
-			}
+	for x, k := range c.guarded(r.doc) {
+		key := value.Key(bson.A(k))
+		if x.entries[key] = slices.DeleteFunc(x.entries[key], func(held *record) bool { return held == r }); len(x.entries[key]) == 0 {
+			delete(x.entries, key)
 		}
 	}
 }
@@ -345,10 +333,11 @@ func (c *collection) drop(r *record) {
 	c.docs = slices.Delete(c.docs, i, i+1)
 }
 
-// index finds an index by name.
-func (c *collection) index(name string) *index {
+// index finds an index by its name or its key.
+func (c *collection) index(which any) *index {
+	key, isKey := which.(bson.D)
 	for _, x := range c.indexes {
-		if x.name == name {
+		if isKey && value.Equal(x.key, key) || which == any(x.name) {
 			return x
 		}
 	}
@@ -359,23 +348,15 @@ func (c *collection) index(name string) *index {
 func (c *collection) private() *collection {
 	p := *c
 	p.docs = c.snapshot()
-	p.shared = true
-	p.frozen = false
-	p.indexes = make([]*index, len(c.indexes))
-	for i, x := range c.indexes {
-		y := *x
-		if x.entries != nil {
-			y.entries = make(map[string]*record, len(p.docs))
-		}
-		p.indexes[i] = &y
-	}
+	p.shared, p.frozen = true, false
+	p.indexes = c.freshIndexes()
 	for _, r := range p.docs {
 		p.indexIn(r)
 	}
 	return &p
 }
 
-// lookupNS is a collection by namespace. The caller holds mu.
+// collection is a collection by its names. The caller holds mu.
 func (d *Data) collection(db, name string) *collection { return d.databases[db].collection(name) }
 
 // namespace checks a name of a collection.
@@ -418,20 +399,21 @@ func (d *Data) substitute(old, c *collection) {
 
 // seed makes what a fresh deployment has.
 func (d *Data) seed() {
-	admin := newCollection("admin", "system.version", bson.D{})
-	d.addCollection(admin)
-	config := newCollection("config", "system.sessions", bson.D{})
-	d.addCollection(config)
+	add := func(db, name string) *collection {
+		c := newCollection(db, name, bson.D{})
+		d.addCollection(c)
+		return c
+	}
+	add("admin", "system.version")
+	add("config", "system.sessions")
 	if !d.opts.Sharded {
 		if d.opts.ReplicaSet {
-			d.addCollection(newCollection("config", "transactions", bson.D{}))
+			add("config", "transactions")
 		}
-		local := newCollection("local", "startup_log", bson.D{})
-		d.addCollection(local)
+		add("local", "startup_log")
 		return
 	}
-	shards := newCollection("config", "shards", bson.D{})
-	d.addCollection(shards)
+	shards := add("config", "shards")
 	if d.opts.NoShard {
 		return
 	}

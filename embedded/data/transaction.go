@@ -188,10 +188,7 @@ func (d *Data) commit(t *transaction) {
 		// Its documents come with the writes below; indexes are as they are.
 		fresh := *c
 		fresh.docs, fresh.size, fresh.shared = nil, 0, false
-		fresh.indexes = nil
-		for _, x := range c.indexes {
-			fresh.indexes = append(fresh.indexes, x.fresh())
-		}
+		fresh.indexes = c.freshIndexes()
 		d.addCollection(&fresh)
 		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})
 	}

@@ -76,14 +76,21 @@ func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 	if f == nil {
 		return docs, nil
 	}
-	var out []bson.D
-	for _, d := range docs {
-		ok, err := f.Matches(d)
+	return Select(f, docs, func(d bson.D) bson.D { return d }, 0)
+}
+
+// Select gives the items whose documents match, up to limit (0: all).
+func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out []T, err error) {
+	for _, item := range items {
+		ok, err := f.Matches(doc(item))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			out = append(out, d)
+			out = append(out, item)
+		}
+		if ok && int64(len(out)) == limit {
+			break
 		}
 	}
 	return out, nil
