@@ -131,8 +131,13 @@ func (d *Data) forgetCursors(now time.Time) {
 		return
 	}
 	d.cursorsSeen = now
+	d.killCursors(func(c *cursor) bool { return !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout })
+}
+
+// killCursors closes the cursors chosen. The caller holds cursorMu.
+func (d *Data) killCursors(chosen func(*cursor) bool) {
 	for id, c := range d.cursors {
-		if !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout {
+		if chosen(c) {
 			delete(d.cursors, id)
 			c.kill()
 		}
@@ -330,18 +335,4 @@ func killCursors(s *scope, a *args) action {
 			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
 		}, nil
 	}
-}
-
-// CursorCount is the number of open cursors of a server, all servers if the
-// address is empty.
-func (d *Data) CursorCount(server string) int {
-	d.cursorMu.Lock()
-	defer d.cursorMu.Unlock()
-	n := 0
-	for _, c := range d.cursors {
-		if server == "" || c.server == server {
-			n++
-		}
-	}
-	return n
 }

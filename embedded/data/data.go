@@ -176,9 +176,7 @@ func (d *Data) EndTerm(term int64) {
 	defer d.mu.Unlock()
 	d.term = term + 1
 	for _, s := range d.sessions {
-		if s.txn != nil && s.txn.state == running {
-			d.abort(s.txn)
-		}
+		d.abortOpen(s)
 	}
 	d.announce()
 }

@@ -249,7 +249,7 @@ func TestPanicKeepsNoLock(t *testing.T) {
 		"attempt": func(d *Data) {
 			_ = (&scope{d: d, req: &command.Request{Server: new(command.Server)}}).locked(func() error { fails(); return nil })
 		},
-		"kill some": func(d *Data) { d.killCursorsOf(func(string) bool { fails(); return false }) },
+		"kill some": func(d *Data) { d.endSessions(func(string) bool { fails(); return false }, false) },
 	} {
 		d := New(Options{ReplicaSet: true})
 		d.cursors[1] = &cursor{session: "s", killed: make(chan struct{})}
@@ -260,7 +260,7 @@ func TestPanicKeepsNoLock(t *testing.T) {
 		free := make(chan struct{})
 		go func() {
 			d.changing(func() {})
-			d.CursorCount("")
+			openCursors(d)
 			close(free)
 		}()
 		testkit.Receive(t, "a lock after "+name, free)
@@ -295,4 +295,11 @@ func FuzzCommand(f *testing.F) {
 		b.must(`{"insert":"c","documents":[{"a":1}]}`)
 		_, _ = b.run(doc)
 	})
+}
+
+// openCursors is the number of open cursors.
+func openCursors(d *Data) int {
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	return len(d.cursors)
 }

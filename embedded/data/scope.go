@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -154,10 +155,7 @@ func keyLocks(c *collection, doc bson.D) []lockKey {
 // transaction locks them.
 func (s *scope) claim(c *collection, doc bson.D, self int64) error {
 	if len(s.d.locks) == 0 && s.txn == nil {
-		if e := c.check(doc, self); e != nil {
-			return e
-		}
-		return nil
+		return c.check(doc, self)
 	}
 	keys := keyLocks(c, doc)
 	for _, k := range keys {
@@ -199,23 +197,18 @@ func (s *scope) hold(c *collection, r *record) error {
 	}
 	if s.d.locks[k] != s.txn {
 		main := s.d.collection(c.db, c.name)
-		if main == nil || main.find(r.rid) != r {
-			// A record that the transaction inserted is in no other place.
-			if !s.inserted(c, r) {
-				return errWriteConflict
-			}
+		// A record that the transaction inserted is in no other place.
+		if (main == nil || main.find(r.rid) != r) && !s.inserted(c, r) {
+			return errWriteConflict
 		}
 	}
 	return s.d.lock(s.txn, k)
 }
 
 func (s *scope) inserted(c *collection, r *record) bool {
-	for _, op := range s.txn.ops {
-		if op.kind == opInsert && op.new.rid == r.rid && op.db == c.db && op.coll == c.name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.txn.ops, func(op entry) bool {
+		return op.kind == opInsert && op.new.rid == r.rid && op.db == c.db && op.coll == c.name
+	})
 }
 
 // wrote logs a write, at once or with the transaction's commit.

@@ -83,29 +83,18 @@ func (d *Data) forgetIdle() {
 	}
 }
 
-func (d *Data) killCursorsOf(chosen func(session string) bool) {
-	d.cursorMu.Lock()
-	defer d.cursorMu.Unlock()
-	for id, c := range d.cursors {
-		if c.session != "" && chosen(c.session) {
-			delete(d.cursors, id)
-			c.kill()
-		}
-	}
-}
-
 // endSessions closes cursors and aborts transactions of the sessions chosen.
 func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
-	d.killCursorsOf(chosen)
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	d.killCursors(func(c *cursor) bool { return c.session != "" && chosen(c.session) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, s := range d.sessions {
 		if !chosen(key) {
 			continue
 		}
-		if s.txn != nil && s.txn.state == running {
-			d.abort(s.txn)
-		}
+		d.abortOpen(s)
 		if forget {
 			delete(d.sessions, key)
 		}
@@ -218,8 +207,6 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 
 // advance moves a session to a new number and ends what it was doing.
 func (d *Data) advance(s *session, n int64) {
-	if s.txn != nil && s.txn.state == running {
-		d.abort(s.txn)
-	}
+	d.abortOpen(s)
 	s.txnNumber, s.txn, s.statements = n, nil, nil
 }

@@ -237,7 +237,7 @@ func (x *index) keys(doc bson.D) [][]any {
 }
 
 // duplicate is the server's error for a key that is there already.
-func (c *collection) duplicate(x *index, key []any) *command.Error {
+func (c *collection) duplicate(x *index, key []any) error {
 	kv := bson.D{}
 	for i, k := range x.key {
 		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
@@ -264,7 +264,7 @@ func (c *collection) guarded(doc bson.D) iter.Seq2[*index, []any] {
 }
 
 // check looks for a key of a document that other records have. A record may keep the keys that it has.
-func (c *collection) check(doc bson.D, self int64) *command.Error {
+func (c *collection) check(doc bson.D, self int64) error {
 	for x, k := range c.guarded(doc) {
 		found := x.entries[value.Key(bson.A(k))]
 		if len(found) > 0 && !slices.ContainsFunc(found, func(r *record) bool { return r.rid == self }) {

@@ -104,7 +104,7 @@ func play(t *testing.T, title, steps string) {
 		"end": func(string, string) {
 			b.d.EndSessions([]bson.Raw{value.Encode(ext(t, inSession(`{SESSION(1)}`))).Lookup("lsid").Document()})
 		},
-		"cursors": func(at, rest string) { testkit.Equal(t, at, b.d.CursorCount(""), rest) },
+		"cursors": func(at, rest string) { testkit.Equal(t, at, openCursors(b.d), rest) },
 		"now": func(string, string) {
 			now := b.d.OperationTime()
 			words["TIME"] = fmt.Sprintf(`{"$timestamp":{"t":%d,"i":%d}}`, now.T, now.I)

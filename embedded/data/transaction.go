@@ -172,6 +172,13 @@ func (d *Data) abort(t *transaction) {
 	d.release(t)
 }
 
+// abortOpen aborts the transaction of a session, if it is open. The caller holds mu.
+func (d *Data) abortOpen(s *session) {
+	if s.txn != nil && s.txn.state == running {
+		d.abort(s.txn)
+	}
+}
+
 func (d *Data) release(t *transaction) {
 	for _, k := range t.locks {
 		delete(d.locks, k)

@@ -20,21 +20,24 @@ var makers = map[string]func(p *parser, arg any) stage{
 	"$out": out, "$merge": merge,
 }
 
-func match(p *parser, arg any) stage {
+// document is the argument of a stage that must be a document.
+func (p *parser) document(arg any, code int32, otherwise string) bson.D {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.Fail(15959, "the match filter must be an expression in an object")
+		p.Fail(code, "%s", otherwise)
 	}
+	return d
+}
+
+func match(p *parser, arg any) stage {
+	d := p.document(arg, 15959, "the match filter must be an expression in an object")
 	f, err := query.Compile(d, p.opts)
 	p.Note(err)
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return f.Select(docs) }
 }
 
 func project(p *parser, arg any) stage {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(15969, "$project specification must be an object")
-	}
+	d := p.document(arg, 15969, "$project specification must be an object")
 	if len(d) == 0 {
 		p.Fail(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	}
@@ -44,10 +47,7 @@ func project(p *parser, arg any) stage {
 }
 
 func addFields(p *parser, arg any) stage {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(40272, "$addFields specification stage must be an object, got %s", value.TypeName(arg))
-	}
+	d := p.document(arg, 40272, "$addFields specification stage must be an object, got "+value.TypeName(arg))
 	fields, err := query.CompileFields(d, p.opts)
 	p.Note(err)
 	return each(fields.Apply)
@@ -112,10 +112,7 @@ func (p *parser) expression(v any) expression.Expr {
 }
 
 func group(p *parser, arg any) stage {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(15947, "a group's fields must be specified in an object")
-	}
+	d := p.document(arg, 15947, "a group's fields must be specified in an object")
 	g := grouping{opts: p.opts}
 	for _, e := range d {
 		if e.Key == "_id" {
@@ -181,10 +178,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 }
 
 func sort(p *parser, arg any) stage {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(15973, "the $sort key specification must be an object")
-	}
+	d := p.document(arg, 15973, "the $sort key specification must be an object")
 	if len(d) == 0 {
 		p.Fail(15976, "$sort stage must have at least one sort key")
 	}
@@ -252,7 +246,7 @@ func unwind(p *parser, arg any) stage {
 				if !ok && (item == nil || item == any(value.Missing{})) {
 					continue
 				}
-				c := swapped(d, parts, item)
+				c := value.Put(value.CloneDoc(d), parts, item).(bson.D)
 				if err := made.add(c); err != nil {
 					return nil, err
 				}
@@ -273,17 +267,6 @@ func at(v any, parts []string) any {
 		}
 	}
 	return v
-}
-
-// swapped returns a document with another value at a path, which must exist. It shares the rest.
-func swapped(d bson.D, parts []string, v any) bson.D {
-	out := slices.Clone(d)
-	i := slices.IndexFunc(out, func(e bson.E) bool { return e.Key == parts[0] })
-	if len(parts) > 1 {
-		v = swapped(out[i].Value.(bson.D), parts[1:], v)
-	}
-	out[i].Value = v
-	return out
 }
 
 func replaceRoot(p *parser, arg any) stage {
@@ -312,10 +295,7 @@ func replaceWith(p *parser, arg any) stage {
 
 // lookup is $lookup by the values of a field.
 func lookup(p *parser, arg any) stage {
-	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(command.CodeFailedToParse, "the $lookup specification must be an object")
-	}
+	d := p.document(arg, command.CodeFailedToParse, "the $lookup specification must be an object")
 	fields := map[string]string{}
 	for _, e := range d {
 		s, ok := e.Value.(string)
