@@ -218,3 +218,10 @@ func (f *First) Note(err error) {
 
 // Fail notes an error of a code.
 func (f *First) Fail(code int32, format string, args ...any) { f.Note(Errorf(code, format, args...)) }
+
+// Refuse fails on a condition.
+func (f *First) Refuse(when bool, code int32, format string, args ...any) {
+	if when {
+		f.Fail(code, format, args...)
+	}
+}

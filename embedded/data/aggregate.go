@@ -199,9 +199,7 @@ func parseAggregate(s *scope, a *args) *aggregation {
 	}
 	g.list = a.array("pipeline")
 	a.need("pipeline")
-	if !a.has("cursor") {
-		a.failf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
-	}
+	a.refuse(!a.has("cursor"), command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
 		a.failf(command.CodeTypeMismatch, "cursor field must be missing or an object")
 	}

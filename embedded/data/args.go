@@ -40,6 +40,13 @@ func (a *args) failf(code int32, format string, values ...any) {
 	a.fail(command.Errorf(code, format, values...))
 }
 
+// refuse fails on a condition.
+func (a *args) refuse(when bool, code int32, format string, values ...any) {
+	if when {
+		a.failf(code, format, values...)
+	}
+}
+
 // part are the fields of a field that is a document.
 func (a *args) part(key string) *args {
 	return &args{of: a.of + "." + key, doc: a.document(key), in: a}
@@ -53,9 +60,7 @@ func (a *args) batchSize() int64 {
 }
 
 func (a *args) wrong(key string, v any, want string) {
-	if a.old {
-		a.failf(command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
-	}
+	a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
 	a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
 }
 
@@ -88,9 +93,7 @@ func (a *args) name() string {
 		return ""
 	}
 	s, ok := a.doc[0].Value.(string)
-	if !ok {
-		a.failf(command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
-	}
+	a.refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	return s
 }
 
@@ -101,9 +104,7 @@ func (a *args) number(key string, other int64) int64 {
 		return other
 	}
 	if !value.IsNumber(v) {
-		if a.old {
-			a.failf(command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
-		}
+		a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
 		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
 		return other
 	}
@@ -117,9 +118,7 @@ func (a *args) number(key string, other int64) int64 {
 // count is a number that must not be negative; what is its name in messages.
 func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
-	if n < 0 {
-		a.failf(command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
-	}
+	a.refuse(n < 0, command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
 	return n
 }
 
@@ -192,9 +191,7 @@ func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
 
 // need refuses a command without a field that it must have.
 func (a *args) need(key string) {
-	if !a.has(key) {
-		a.failf(command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
-	}
+	a.refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
 }
 
 // checkName refuses a namespace that cannot be.
@@ -206,12 +203,9 @@ func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
 	level = rc.str("level")
 	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
 		ts, isTime := v.(bson.Timestamp)
-		if at = &ts; !isTime {
-			a.failf(command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
-		}
-		if level != "snapshot" {
-			a.failf(command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
-		}
+		at = &ts
+		a.refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
+		a.refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 	}
 	if d.logged() {
 		return level, at
@@ -219,9 +213,7 @@ func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
 	if level == "snapshot" || level == "linearizable" {
 		a.failf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 	}
-	if rc.has("afterClusterTime") {
-		a.failf(command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
-	}
+	a.refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 	return level, at
 }
 

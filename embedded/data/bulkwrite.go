@@ -77,9 +77,7 @@ func (r *bulk) operations() []*args {
 	for _, v := range a.array("nsInfo") {
 		info, _ := v.(bson.D)
 		str, ok := value.Get(info, "ns").(string)
-		if !ok {
-			a.failf(command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
-		}
+		a.refuse(!ok, command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		db, coll, _ := strings.Cut(str, ".")
 		a.checkName(db, coll)
 		r.targets = append(r.targets, target{db, coll})

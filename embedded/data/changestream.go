@@ -93,9 +93,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 // enum is a string field that is empty or one of these values.
 func (a *args) enum(key string, values ...string) string {
 	v := a.str(key)
-	if v != "" && !slices.Contains(values, v) {
-		a.failf(command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
-	}
+	a.refuse(v != "" && !slices.Contains(values, v), command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
 	return v
 }
 

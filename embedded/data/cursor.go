@@ -185,15 +185,11 @@ func (s *scope) notFound(id int64, ns string) error {
 // getMore gives the next batch of a cursor.
 func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
-	if !ok {
-		a.failf(command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
-	}
+	a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
 	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
 	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
 	a.need("collection")
-	if a.has("batchSize") && size < 0 {
-		a.failf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
-	}
+	a.refuse(a.has("batchSize") && size < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	if size == 0 {
 		size = -1
 	}

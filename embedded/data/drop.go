@@ -46,9 +46,7 @@ func drop(s *scope, a *args) action {
 // dropDatabase removes a database with its collections.
 func dropDatabase(s *scope, a *args) action {
 	name, d := s.req.DB, s.d
-	if internalDB(name) {
-		a.failf(command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
-	}
+	a.refuse(internalDB(name), command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
 	return func() (bson.D, error) {
 		there := false
 		err := s.locked(func() error {
@@ -87,9 +85,7 @@ func renameCollection(s *scope, a *args) action {
 	toDB, toName, _ := strings.Cut(to, ".")
 	a.checkName(fromDB, fromName)
 	a.checkName(toDB, toName)
-	if from == to {
-		a.failf(command.CodeIllegalOperation, "Can't rename a collection to itself")
-	}
+	a.refuse(from == to, command.CodeIllegalOperation, "Can't rename a collection to itself")
 	return func() (bson.D, error) {
 		return bson.D{}, s.locked(func() error {
 			c, target := d.collection(fromDB, fromName), d.collection(toDB, toName)

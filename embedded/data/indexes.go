@@ -15,19 +15,13 @@ import (
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.name(), a.array("indexes")
-	if len(list) == 0 {
-		a.failf(command.CodeBadValue, "Must specify at least one index to create")
-	}
+	a.refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
 	a.checkName(s.req.DB, name)
-	if a.has("commitQuorum") && !s.d.logged() {
-		a.failf(command.CodeBadValue, "Standalones can't specify commitQuorum")
-	}
+	a.refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*index, len(list))
 	for i, v := range list {
 		spec, ok := v.(bson.D)
-		if !ok {
-			a.failf(command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
-		}
+		a.refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
 		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, in: a}, wire(s.req))
 	}
 	return func() (bson.D, error) {

@@ -96,15 +96,11 @@ func insertCommand(s *scope, a *args) action {
 		return nil
 	}
 	raws, err := s.req.Body.Lookup("documents").Array().Values()
-	if err != nil || len(raws) != len(docs) {
-		a.failf(command.CodeInvalidBSON, "documents is not a valid array")
-	}
+	a.refuse(err != nil || len(raws) != len(docs), command.CodeInvalidBSON, "documents is not a valid array")
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
-		if !ok {
-			a.failf(command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
-		}
+		a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 		if a.err != nil {
 			return nil
 		}

@@ -15,9 +15,7 @@ func mapReduce(s *scope, a *args) action {
 	a.only(" map reduce out query verbose ") // drivers may send verbose, which has no effect
 	a.document("query")
 	a.flag("verbose")
-	if s.d.opts.NoScripting {
-		a.failf(16149, "cannot run map reduce without the js engine")
-	}
+	a.refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
 		a.failf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
@@ -44,9 +42,7 @@ func (a *args) function(key string) *script.Function {
 	if code, isCode := a.any(key).(bson.JavaScript); isCode {
 		source, ok = string(code), true
 	}
-	if !ok {
-		a.failf(command.CodeTypeMismatch, "'%s' must be of string or code type", key)
-	}
+	a.refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
 	f, err := script.Parse(source)
 	a.fail(err)
 	return f

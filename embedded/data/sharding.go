@@ -22,9 +22,7 @@ func shardCollection(s *scope, a *args) action {
 	ns, key := a.str("shardCollection"), a.document("key")
 	db, name, _ := strings.Cut(ns, ".")
 	a.checkName(db, name)
-	if len(key) == 0 {
-		a.failf(command.CodeBadValue, "Shard key is empty")
-	}
+	a.refuse(len(key) == 0, command.CodeBadValue, "Shard key is empty")
 	return func() (bson.D, error) {
 		var uuid bson.Binary
 		err := s.locked(func() error {

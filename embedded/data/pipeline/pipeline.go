@@ -67,9 +67,7 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 		writes := name == "$out" || name == "$merge"
 		switch {
 		case slices.Contains(sources, name):
-			if i != 0 {
-				p.Fail(40602, "%s is only valid as the first stage in a pipeline.", name)
-			}
+			p.Refuse(i != 0, 40602, "%s is only valid as the first stage in a pipeline.", name)
 			out.Source, out.sourceArg = name, arg
 			continue
 		case writes && i != len(list)-1:

@@ -23,9 +23,7 @@ var makers = map[string]func(p *parser, arg any) stage{
 // document is the argument of a stage that must be a document.
 func (p *parser) document(arg any, code int32, otherwise string) bson.D {
 	d, ok := arg.(bson.D)
-	if !ok {
-		p.Fail(code, "%s", otherwise)
-	}
+	p.Refuse(!ok, code, "%s", otherwise)
 	return d
 }
 
@@ -38,9 +36,7 @@ func match(p *parser, arg any) stage {
 
 func project(p *parser, arg any) stage {
 	d := p.document(arg, 15969, "$project specification must be an object")
-	if len(d) == 0 {
-		p.Fail(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
-	}
+	p.Refuse(len(d) == 0, 51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	projection, err := query.CompileProjection(d, p.opts)
 	p.Note(err)
 	return each(projection.Apply)
@@ -121,9 +117,7 @@ func group(p *parser, arg any) stage {
 			g.fields = append(g.fields, p.accumulation(e))
 		}
 	}
-	if g.id == nil {
-		p.Fail(15955, "a group specification must include an _id")
-	}
+	p.Refuse(g.id == nil, 15955, "a group specification must include an _id")
 	return g.run
 }
 
@@ -179,9 +173,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 
 func sort(p *parser, arg any) stage {
 	d := p.document(arg, 15973, "the $sort key specification must be an object")
-	if len(d) == 0 {
-		p.Fail(15976, "$sort stage must have at least one sort key")
-	}
+	p.Refuse(len(d) == 0, 15976, "$sort stage must have at least one sort key")
 	order, err := query.CompileOrder(d, p.opts.Collation)
 	p.Note(err)
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
@@ -206,9 +198,7 @@ func limit(p *parser, arg any) stage {
 
 func skip(p *parser, arg any) stage {
 	n, ok := value.Whole(arg)
-	if !ok || n < 0 {
-		p.Fail(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
-	}
+	p.Refuse(!ok || n < 0, 5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[min(n, int64(len(docs))):], nil }
 }
 
@@ -272,9 +262,7 @@ func at(v any, parts []string) any {
 func replaceRoot(p *parser, arg any) stage {
 	d, _ := arg.(bson.D)
 	root, ok := value.Field(d, "newRoot")
-	if !ok || len(d) != 1 {
-		p.Fail(40231, "no newRoot specified for the $replaceRoot stage")
-	}
+	p.Refuse(!ok || len(d) != 1, 40231, "no newRoot specified for the $replaceRoot stage")
 	return replaceWith(p, root)
 }
 
@@ -301,17 +289,14 @@ func lookup(p *parser, arg any) stage {
 		s, ok := e.Value.(string)
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
-			if fields[e.Key] = s; !ok {
-				p.Fail(command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
-			}
+			fields[e.Key] = s
+			p.Refuse(!ok, command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
 		default:
 			p.Fail(command.CodeFailedToParse, "unknown argument to $lookup: %s", e.Key)
 		}
 	}
 	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
-	if as == "" || local == "" || foreign == "" {
-		p.Fail(command.CodeFailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
-	}
+	p.Refuse(as == "" || local == "" || foreign == "", command.CodeFailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	opts := p.opts
 	return func(h Host, docs []bson.D) ([]bson.D, error) {
 		others, err := h.Read(from)
@@ -371,8 +356,6 @@ func merge(p *parser, arg any) stage {
 		}
 	}
 	name, ok := into.(string)
-	if !ok || name == "" {
-		p.Fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
-	}
+	p.Refuse(!ok || name == "", 51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(name, fail, docs) }
 }

@@ -89,9 +89,7 @@ func isNaN(v any) bool { return value.Equal(v, math.NaN()) }
 // in is $in, and what $nin negates.
 func (p *parser) in(e bson.E) predicate {
 	list, ok := e.Value.(bson.A)
-	if !ok {
-		p.Fail(command.CodeBadValue, "%s needs an array", e.Key)
-	}
+	p.Refuse(!ok, command.CodeBadValue, "%s needs an array", e.Key)
 	alternatives := make([]predicate, len(list))
 	for i, item := range list {
 		if d, ok := item.(bson.D); ok && isOperators(d) {
@@ -122,13 +120,9 @@ func (p *parser) regex(pattern, options string) predicate {
 	if options != "" {
 		flagged = "(?" + options + ")" + pattern
 	}
-	if strings.Trim(options, "ims") != "" {
-		p.Fail(51108, "invalid flag in regex options: %s", options)
-	}
+	p.Refuse(strings.Trim(options, "ims") != "", 51108, "invalid flag in regex options: %s", options)
 	re, err := regexp.Compile(flagged)
-	if err != nil {
-		p.Fail(51091, "Regular expression is invalid: %v", err)
-	}
+	p.Refuse(err != nil, 51091, "Regular expression is invalid: %v", err)
 	as := bson.Regex{Pattern: pattern, Options: options}
 	return func(v any) bool {
 		switch x := v.(type) {

@@ -223,36 +223,26 @@ func (p *parser) clause(e bson.E) node {
 	case "$where":
 		return p.where(e.Value)
 	}
-	if strings.HasPrefix(e.Key, "$") {
-		p.Fail(command.CodeBadValue, "unknown top level operator: %s", e.Key)
-	}
+	p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeBadValue, "unknown top level operator: %s", e.Key)
 	return p.field(strings.Split(e.Key, "."), e.Value)
 }
 
 // list parses the conditions of $and and $or.
 func (p *parser) list(e bson.E) []node {
 	list, ok := e.Value.(bson.A)
-	if !ok {
-		p.Fail(command.CodeBadValue, "%s must be an array", e.Key)
-	}
-	if len(list) == 0 {
-		p.Fail(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
-	}
+	p.Refuse(!ok, command.CodeBadValue, "%s must be an array", e.Key)
+	p.Refuse(len(list) == 0, command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
 	nodes := make([]node, len(list))
 	for i, item := range list {
 		d, ok := item.(bson.D)
-		if !ok {
-			p.Fail(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
-		}
+		p.Refuse(!ok, command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
 		nodes[i] = p.conjunction(d)
 	}
 	return nodes
 }
 
 func (p *parser) expr(v any) node {
-	if p.opts.Upsert {
-		p.Fail(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-	}
+	p.Refuse(p.opts.Upsert, command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
 	x, err := expression.Parse(v)
 	p.Note(err)
 	let := p.opts.Let

@@ -38,9 +38,7 @@ func (p *parser) where(v any) node {
 	if code, isCode := v.(bson.JavaScript); isCode {
 		source, ok = string(code), true
 	}
-	if !ok {
-		p.Fail(command.CodeBadValue, "$where got bad type")
-	}
+	p.Refuse(!ok, command.CodeBadValue, "$where got bad type")
 	f, err := script.ParseCondition(source)
 	p.Note(err)
 	p.scripted = true
