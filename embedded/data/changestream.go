@@ -129,44 +129,48 @@ func (st *stream) start(o *args) error {
 		st.next, st.token = d.oplog.seek(ts, false), token{ts: ts, highWater: true}
 		return nil
 	}
-	t, err := parseToken(o.any(given[0]))
-	if err != nil {
-		return err
-	}
-	if t.invalidate && given[0] == "resumeAfter" {
-		return command.Errorf(command.CodeInvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
-	}
-	return st.resumeFrom(t)
+	return st.resume(given[0], o.any(given[0]))
 }
 
 func historyLost() error {
 	return command.Errorf(command.CodeChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 }
 
-func (st *stream) resumeFrom(t token) error {
-	d := st.d
-	st.token = t
-	if t.ts.Compare(d.oplog.from) < 0 {
+// resume finds the place of a token, which an option gives.
+func (st *stream) resume(option string, v any) error {
+	text, ts, err := parseToken(v)
+	if err != nil {
+		return err
+	}
+	log := &st.d.oplog
+	if ts.Compare(log.from) < 0 {
 		return historyLost()
 	}
-	if t.highWater {
-		st.next = d.oplog.seek(t.ts, true)
+	if st.token = (token{ts: ts, highWater: true}); st.token.String() == text {
+		st.next = log.seek(ts, true)
 		return nil
 	}
 	// The event of the token must be there: events follow it.
-	for seq := d.oplog.seek(t.ts, false); ; seq++ {
-		e, ok := d.oplog.at(seq)
-		if !ok || e.ts != t.ts {
-			return command.Errorf(command.CodeChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: t.String()}}))
+	for seq := log.seek(ts, false); ; seq++ {
+		e, ok := log.at(seq)
+		if !ok || e.ts != ts {
+			return command.Errorf(command.CodeChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: text}}))
 		}
-		if e.txnIndex == t.index {
-			st.next = seq + 1
-			if !t.invalidate && st.invalidates(e) {
-				// The invalidation itself comes next.
-				st.next, st.skip = seq, true
-			}
+		event := e.token(false)
+		switch {
+		case event.String() == text && st.invalidates(e): // the invalidation itself comes next
+			st.token, st.next, st.skip = event, seq, true
 			return nil
+		case event.String() == text:
+			st.token, st.next = event, seq+1
+			return nil
+		case e.token(true).String() != text:
+			continue
+		case option == "resumeAfter":
+			return command.Errorf(command.CodeInvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
 		}
+		st.token, st.next = e.token(true), seq+1
+		return nil
 	}
 }
 
@@ -292,7 +296,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	if e.kind == opDropDatabase && !invalidate && st.coll != "" {
 		return nil
 	}
-	t := token{ts: e.ts, index: e.txnIndex, invalidate: invalidate, uuid: e.uuid.Data}
+	t := e.token(invalidate)
 	doc, err := st.event(e, t, invalidate)
 	if err != nil {
 		return err

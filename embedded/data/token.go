@@ -33,6 +33,11 @@ const (
 	keyEnd       = 0x04
 )
 
+// token is the place of an entry, or of the invalidation that follows it.
+func (e *entry) token(invalidate bool) token {
+	return token{ts: e.ts, index: e.txnIndex, invalidate: invalidate, uuid: e.uuid.Data}
+}
+
 func (t token) String() string {
 	b := []byte{keyTimestamp}
 	b = binary.BigEndian.AppendUint32(b, t.ts.T)
@@ -68,52 +73,22 @@ func appendNumber(b []byte, n int64) []byte {
 	return append(append(b, byte(0x2A+len(digits))), digits...)
 }
 
-// parseToken reads a resume token.
-func parseToken(v any) (token, error) {
+// parseToken reads the text of a resume token, and the time in it.
+func parseToken(v any) (text string, ts bson.Timestamp, err error) {
 	d, ok := v.(bson.D)
 	if !ok {
-		return token{}, command.Errorf(command.CodeTypeMismatch, "BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
+		return "", ts, command.Errorf(command.CodeTypeMismatch, "BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
 	}
-	data, ok := value.Field(d, "_data")
+	text, ok = value.Get(d, "_data").(string)
 	if !ok {
-		return token{}, command.Errorf(40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
+		return "", ts, command.Errorf(40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
 	}
-	s, ok := data.(string)
-	if !ok {
-		return token{}, command.Errorf(40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
+	b, err := hex.DecodeString(text)
+	switch {
+	case err != nil:
+		return "", ts, command.Errorf(command.CodeFailedToParse, "resume token string was not a valid hex string")
+	case len(b) < 12 || b[0] != keyTimestamp:
+		return "", ts, command.Errorf(50811, "KeyString format error: invalid resume token %s", text)
 	}
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		return token{}, command.Errorf(command.CodeFailedToParse, "resume token string was not a valid hex string")
-	}
-	bad := command.Errorf(50811, "KeyString format error: invalid resume token %s", s)
-	if len(b) < 12 || b[0] != keyTimestamp {
-		return token{}, bad
-	}
-	t := token{ts: bson.Timestamp{T: binary.BigEndian.Uint32(b[1:]), I: binary.BigEndian.Uint32(b[5:])}}
-	b = b[9:]
-	var numbers [3]int64 // version, type, index
-	for i := range numbers {
-		if len(b) == 0 {
-			return token{}, bad
-		}
-		n := int(b[0]) - 0x2A
-		if b[0] == keyNumber0 {
-			n = 0
-		}
-		if n < 0 || n > 8 || len(b) < 1+n {
-			return token{}, bad
-		}
-		v := uint64(0)
-		for _, x := range b[1 : 1+n] {
-			v = v<<8 | uint64(x)
-		}
-		numbers[i] = int64(v >> 1)
-		b = b[1+n:]
-	}
-	t.highWater, t.index = numbers[1] == 0, int32(numbers[2])
-	if len(b) > 0 {
-		t.invalidate = b[0] == keyTrue
-	}
-	return t, nil
+	return strings.ToUpper(text), bson.Timestamp{T: binary.BigEndian.Uint32(b[1:]), I: binary.BigEndian.Uint32(b[5:])}, nil
 }

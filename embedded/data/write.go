@@ -183,40 +183,20 @@ func (s *scope) upsert(w *write, st *statement) error {
 
 // equalities collects the fields that a filter fixes.
 func equalities(doc, q bson.D) (bson.D, error) {
-	var err error
 	for _, e := range q {
-		v := e.Value
-		switch x := v.(type) {
-		case bson.Regex:
+		list, isList := e.Value.(bson.A)
+		if e.Key == "$and" && isList {
+			for _, item := range list {
+				var err error
+				part, _ := item.(bson.D)
+				if doc, err = equalities(doc, part); err != nil {
+					return nil, err
+				}
+			}
 			continue
-		case bson.A:
-			if e.Key == "$and" {
-				for _, item := range x {
-					if d, ok := item.(bson.D); ok {
-						if doc, err = equalities(doc, d); err != nil {
-							return nil, err
-						}
-					}
-				}
-				continue
-			}
-		case bson.D:
-			if len(x) > 0 && strings.HasPrefix(x[0].Key, "$") {
-				eq, ok := value.Field(x, "$eq")
-				if !ok {
-					if in, isIn := value.Field(x, "$in"); isIn {
-						if l, isList := in.(bson.A); isList && len(l) == 1 {
-							eq, ok = l[0], true
-						}
-					}
-				}
-				if !ok {
-					continue
-				}
-				v = eq
-			}
 		}
-		if strings.HasPrefix(e.Key, "$") {
+		v, ok := fixed(e.Value)
+		if !ok || strings.HasPrefix(e.Key, "$") {
 			continue
 		}
 		up, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{{Key: e.Key, Value: v}}}}, update.Options{})
@@ -228,6 +208,23 @@ func equalities(doc, q bson.D) (bson.D, error) {
 		}
 	}
 	return doc, nil
+}
+
+// fixed is the only value that fulfils a condition on a field, if that says one.
+func fixed(condition any) (any, bool) {
+	switch x := condition.(type) {
+	case bson.Regex:
+		return nil, false
+	case bson.D:
+		if len(x) == 0 || !strings.HasPrefix(x[0].Key, "$") {
+			break
+		}
+		if in := value.As[bson.A](x, "$in"); len(in) == 1 {
+			return in[0], true
+		}
+		return value.Field(x, "$eq")
+	}
+	return condition, true
 }
 
 // statements are the statements of a write command.
