@@ -3,10 +3,12 @@ package value
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"math"
 	"math/big"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -172,4 +174,146 @@ func rational(v any) *big.Rat {
 		r.SetInt64(i)
 	}
 	return r
+}
+
+// Key is a string that two values share exactly if they are equal.
+func Key(v any) string { return string(appendKey(nil, v)) }
+
+func appendKey(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case int32, int64, float64, bson.Decimal128:
+		return numberKey(dst, v)
+	case string, bson.Symbol:
+		return sized(append(dst, 4), text(v))
+	case bson.D:
+		dst = append(dst, 5)
+		for i := range v {
+			dst = append(dst, 1)
+			dst = sized(dst, v[i].Key)
+			dst = appendKey(dst, v[i].Value)
+		}
+		return append(dst, 0)
+	case bson.A:
+		dst = append(dst, 6)
+		for i := range v {
+			dst = appendKey(append(dst, 1), v[i])
+		}
+		return append(dst, 0)
+	case bson.ObjectID:
+		return append(append(dst, 8), v[:]...)
+	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
+		return append(dst, byte(Rank(v)))
+	}
+	// Other values are equal if they are written alike.
+	return sized(append(dst, byte(Rank(v))), string(Encode(bson.D{{Value: v}})))
+}
+
+func sized(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func numberKey(dst []byte, v any) []byte {
+	i, whole := asInt(v)
+	if !whole {
+		if c := class(v); c != 0 {
+			return append(dst, number, 'c', byte(c))
+		}
+		r := rational(v)
+		if !r.IsInt() || !r.Num().IsInt64() {
+			return sized(append(dst, number, 'd'), r.String())
+		}
+		i = r.Num().Int64()
+	}
+	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
+}
+
+// IsNumber reports whether a value is of a numeric type.
+func IsNumber(v any) bool { return Rank(v) == number }
+
+// Float is a number as a float64, perhaps rounded.
+func Float(v any) float64 {
+	switch v := v.(type) {
+	case float64:
+		return v
+	case bson.Decimal128:
+		f, _ := strconv.ParseFloat(v.String(), 64) // an infinity if it is too large
+		return f
+	}
+	i, _ := asInt(v)
+	return float64(i)
+}
+
+// Whole is a number as an int64, and whether it is one exactly.
+func Whole(v any) (int64, bool) {
+	if i, ok := asInt(v); ok {
+		return i, true
+	}
+	if !IsNumber(v) {
+		return 0, false
+	}
+	f := Float(v)
+	if f != math.Trunc(f) || f < -(1<<63) || f >= 1<<63 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// Truthy is the boolean meaning of a value: false for false, null, a missing
+// value and zero.
+func Truthy(v any) bool {
+	return !IsNull(v) && v != false && !Equal(v, int32(0))
+}
+
+// IsNull reports whether a value is null, undefined or missing.
+func IsNull(v any) bool {
+	switch v.(type) {
+	case nil, bson.Undefined, Missing:
+		return true
+	}
+	return false
+}
+
+// Add and Multiply work as $add, $inc and $mul do: the wider of the
+// two types, int32 becoming int64 and, in sums of expressions, int64 becoming
+// double on overflow. ok is false if an int64 overflows, and for Decimal128, which is not
+// calculated with: the result is then nil.
+func Add(a, b any) (sum any, ok bool) {
+	return arith(a, b, func(x, y int64) (int64, bool) {
+		s := x + y
+		return s, (s > x) == (y > 0)
+	}, func(x, y float64) float64 { return x + y })
+}
+
+// Multiply is a × b; see Add.
+func Multiply(a, b any) (any, bool) {
+	return arith(a, b, func(x, y int64) (int64, bool) {
+		if x == 0 || y == 0 {
+			return 0, true
+		}
+		p := x * y
+		return p, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
+	}, func(x, y float64) float64 { return x * y })
+}
+
+func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float64) float64) (any, bool) {
+	_, da := a.(bson.Decimal128)
+	_, db := b.(bson.Decimal128)
+	if da || db {
+		return nil, false
+	}
+	x, xi := asInt(a)
+	y, yi := asInt(b)
+	if !xi || !yi {
+		return floats(Float(a), Float(b)), true
+	}
+	r, ok := ints(x, y)
+	if !ok {
+		return floats(float64(x), float64(y)), false
+	}
+	_, la := a.(int64)
+	_, lb := b.(int64)
+	if la || lb || r < math.MinInt32 || r > math.MaxInt32 {
+		return r, true
+	}
+	return int32(r), true
 }
