@@ -21,14 +21,8 @@ func (p *parser) predicate(e bson.E) predicate {
 	switch e.Key {
 	case "$eq":
 		return p.equality(e.Value)
-	case "$gt":
-		return p.compare(e, func(c int) bool { return c > 0 })
-	case "$gte":
-		return p.compare(e, func(c int) bool { return c >= 0 })
-	case "$lt":
-		return p.compare(e, func(c int) bool { return c < 0 })
-	case "$lte":
-		return p.compare(e, func(c int) bool { return c <= 0 })
+	case "$gt", "$gte", "$lt", "$lte":
+		return p.compare(e)
 	case "$in":
 		return p.in(e)
 	case "$regex":
@@ -62,8 +56,17 @@ func (p *parser) equality(x any) predicate {
 	}
 }
 
+// comparisons are the operators of order, as conditions on the result of a comparison.
+var comparisons = map[string]func(c int) bool{
+	"$gt":  func(c int) bool { return c > 0 },
+	"$gte": func(c int) bool { return c >= 0 },
+	"$lt":  func(c int) bool { return c < 0 },
+	"$lte": func(c int) bool { return c <= 0 },
+}
+
 // compare is $gt, $gte, $lt or $lte.
-func (p *parser) compare(e bson.E, holds func(int) bool) predicate {
+func (p *parser) compare(e bson.E) predicate {
+	holds := comparisons[e.Key]
 	x, collation := e.Value, p.opts.Collation
 	if _, ok := x.(bson.Regex); ok {
 		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)

@@ -3,7 +3,6 @@
 package query
 
 import (
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -165,7 +164,7 @@ func (p predicate) find(v any, parts []string) bool {
 }
 
 func (p predicate) through(a bson.A, parts []string) bool {
-	if i, ok := position(parts[0]); ok && i < len(a) && p.find(a[i], parts[1:]) {
+	if i, ok := value.Position(parts[0]); ok && i < len(a) && p.find(a[i], parts[1:]) {
 		return true
 	}
 	for _, item := range a {
@@ -174,15 +173,6 @@ func (p predicate) through(a bson.A, parts []string) bool {
 		}
 	}
 	return false
-}
-
-// position is an array index in a path.
-func position(part string) (int, bool) {
-	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 {
-		return 0, false
-	}
-	i, err := strconv.Atoi(part)
-	return i, err == nil
 }
 
 func isOperators(d bson.D) bool {

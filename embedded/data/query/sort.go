@@ -126,7 +126,7 @@ func Leaves(v any, parts []string, f func(any)) {
 			return
 		}
 	case bson.A:
-		if i, ok := position(parts[0]); ok && i < len(x) {
+		if i, ok := value.Position(parts[0]); ok && i < len(x) {
 			Leaves(x[i], parts[1:], f)
 			return
 		}

@@ -2,7 +2,6 @@ package update
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -32,8 +31,8 @@ var operators = map[string]operator{
 	"$unset":       {modify: unset, never: true},
 	"$inc":         {modify: arithmetic("$inc", "increment", value.Add)},
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
-	"$push":        {modify: push},
-	"$addToSet":    {modify: addToSet},
+	"$push":        {modify: adding("$push", false, "The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
+	"$addToSet":    {modify: adding("$addToSet", true, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
 	"$pull":        {modify: pull, never: true},
 }
 
@@ -72,50 +71,35 @@ func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (mod
 	}
 }
 
-// items are the values that $push or $addToSet adds: one, or those of $each.
-func items(op string, f bson.E) (bson.A, error) {
-	d, _ := f.Value.(bson.D)
-	each, ok := value.Field(d, "$each")
-	if !ok {
-		return bson.A{f.Value}, nil
-	}
-	list, ok := each.(bson.A)
-	switch {
-	case len(d) > 1:
-		return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
-	case !ok:
-		return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
-	}
-	return list, nil
-}
-
-func push(f bson.E) (modifier, error) {
-	list, err := items("$push", f)
-	return func(old any) (any, error) {
-		a, ok := old.(bson.A)
-		if !ok && !missing(old) {
-			return nil, command.Errorf(command.CodeBadValue, "The field '%s' must be an array but is of type %s in document {_id: %s}", f.Key, value.TypeName(old), theID)
-		}
-		return append(slices.Clone(a), list...), nil
-	}, err
-}
-
-// addToSet is $addToSet, without the collation.
-func addToSet(f bson.E) (modifier, error) {
-	list, err := items("$addToSet", f)
-	return func(old any) (any, error) {
-		a, ok := old.(bson.A)
-		if !ok && !missing(old) {
-			return nil, command.Errorf(command.CodeBadValue, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", f.Key, value.TypeName(old))
-		}
-		out := slices.Clone(a)
-		for _, item := range list {
-			if !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
-				out = append(out, item)
+// adding is $push and $addToSet, whose format is the error for a field that is not an array. The set is
+// without the collation.
+func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
+	return func(f bson.E) (modifier, error) {
+		list := bson.A{f.Value}
+		d, _ := f.Value.(bson.D)
+		if each, ok := value.Field(d, "$each"); ok {
+			list, ok = each.(bson.A)
+			switch {
+			case len(d) > 1:
+				return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
+			case !ok:
+				return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
 			}
 		}
-		return out, nil
-	}, err
+		return func(old any) (any, error) {
+			a, ok := old.(bson.A)
+			if !ok && !missing(old) {
+				return nil, command.Errorf(command.CodeBadValue, format, f.Key, value.TypeName(old))
+			}
+			out := slices.Clone(a)
+			for _, item := range list {
+				if !set || !slices.ContainsFunc(out, func(v any) bool { return value.Equal(v, item) }) {
+					out = append(out, item)
+				}
+			}
+			return out, nil
+		}, nil
+	}
 }
 
 // pull is $pull, without the collation. A document that begins with an operator is a
@@ -161,48 +145,46 @@ func pull(f bson.E) (modifier, error) {
 	}, err
 }
 
-// position is an array index in a path.
-func position(part string) (int, bool) {
-	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 || len(part) > 1 && part[0] == '0' {
-		return 0, false
-	}
-	i, err := strconv.Atoi(part)
-	return i, err == nil
-}
-
 // maxPad is how far beyond its end an array may be extended.
 const maxPad = 1500000
 
 // change applies a step at a path, changing v in place where it can: v is a
 // private copy, or Missing.
-func change(v any, parts []string, at int, s step) (any, error) {
+func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	if at == len(parts) {
 		return s.do(v)
 	}
 	part := parts[at]
+	if name, elements := isElements(part); elements {
+		return u.changeElements(v, name, parts, at, s)
+	}
 	switch x := v.(type) {
 	case value.Missing:
-		r, err := change(v, parts, at+1, s)
+		r, err := u.change(v, parts, at+1, s)
 		if r == any(removed{}) {
 			return r, err
 		}
 		return bson.D{{Key: part, Value: r}}, err
 	case bson.D:
-		i := slices.IndexFunc(x, func(e bson.E) bool { return e.Key == part })
-		r, err := change(child(x, part), parts, at+1, s)
+		old, ok := value.Field(x, part)
+		if !ok {
+			old = value.Missing{}
+		}
+		r, err := u.change(old, parts, at+1, s)
 		switch {
 		case err != nil:
 			return nil, err
 		case r == any(removed{}):
 			return value.Delete(x, part), nil
-		case i < 0:
-			return append(x, bson.E{Key: part, Value: r}), nil
 		}
-		x[i].Value = r
-		return x, nil
+		return value.Set(x, part, r), nil
 	case bson.A:
-		if i, ok := position(part); ok {
-			r, err := change(child(x, part), parts, at+1, s)
+		if i, ok := value.Position(part); ok {
+			var old any = value.Missing{}
+			if i < len(x) {
+				old = x[i]
+			}
+			r, err := u.change(old, parts, at+1, s)
 			if err != nil {
 				return nil, err
 			}
@@ -217,6 +199,34 @@ func change(v any, parts []string, at int, s step) (any, error) {
 		name = parts[at-1]
 	}
 	return nil, command.Errorf(command.CodePathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
+}
+
+// changeElements applies a step to the elements of an array: all, or those that the filter of a name matches.
+func (u *Update) changeElements(v any, name string, parts []string, at int, s step) (any, error) {
+	a, ok := v.(bson.A)
+	switch {
+	case missing(v):
+		return nil, command.Errorf(command.CodeBadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(parts[:at], "."))
+	case !ok:
+		return nil, command.Errorf(command.CodeBadValue, "Cannot apply array updates to non-array element %s: %s", parts[at-1], value.Text(v))
+	}
+	for i, item := range a {
+		if filter := u.filters[name]; filter != nil {
+			ok, err := filter.Matches(bson.D{{Key: name, Value: item}})
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		r, err := u.change(item, parts, at+1, s)
+		if err != nil {
+			return nil, err
+		}
+		a, _ = element(a, i, r) // which is there, so that it can be changed
+	}
+	return a, nil
 }
 
 // element puts what a modifier has returned into an array. An element that is removed leaves its place.
@@ -234,19 +244,4 @@ func element(a bson.A, i int, r any) (bson.A, error) {
 	}
 	a[i] = r
 	return a, nil
-}
-
-// child is the value of a field or an index, or Missing.
-func child(v any, part string) any {
-	switch x := v.(type) {
-	case bson.D:
-		if f, ok := value.Field(x, part); ok {
-			return f
-		}
-	case bson.A:
-		if i, ok := position(part); ok && i < len(x) {
-			return x[i]
-		}
-	}
-	return value.Missing{}
 }

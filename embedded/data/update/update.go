@@ -4,7 +4,6 @@ package update
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -222,64 +221,14 @@ func (u *Update) modify(doc bson.D, insert bool) (bson.D, error) {
 		if s.op == "$setOnInsert" && !insert {
 			continue
 		}
-		paths, err := u.resolve(out, s.path)
+		v, err := u.change(out, strings.Split(s.path, "."), 0, s)
+		if e, ok := err.(*command.Error); ok {
+			e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range paths {
-			v, err := change(out, p, 0, s)
-			if e, ok := err.(*command.Error); ok {
-				e.Message = strings.ReplaceAll(e.Message, theID, value.Text(value.Get(doc, "_id")))
-			}
-			if err != nil {
-				return nil, err
-			}
-			out = v.(bson.D)
-		}
+		out = v.(bson.D)
 	}
 	return out, nil
-}
-
-// resolve replaces the parts of a path that mean elements by the indexes of those.
-func (u *Update) resolve(doc bson.D, path string) ([][]string, error) {
-	parts := strings.Split(path, ".")
-	if !strings.Contains(path, "$") {
-		return [][]string{parts}, nil
-	}
-	var out [][]string
-	var walk func(v any, done, rest []string) error
-	walk = func(v any, done, rest []string) error {
-		if len(rest) == 0 {
-			out = append(out, slices.Clone(done))
-			return nil
-		}
-		name, elements := isElements(rest[0])
-		if !elements {
-			return walk(child(v, rest[0]), append(done, rest[0]), rest[1:])
-		}
-		a, ok := v.(bson.A)
-		switch {
-		case missing(v):
-			return command.Errorf(command.CodeBadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
-		case !ok:
-			return command.Errorf(command.CodeBadValue, "Cannot apply array updates to non-array element %s: %s", done[len(done)-1], value.Text(v))
-		}
-		for i, item := range a {
-			if filter := u.filters[name]; filter != nil {
-				ok, err := filter.Matches(bson.D{{Key: name, Value: item}})
-				if err != nil {
-					return err
-				}
-				if !ok {
-					continue
-				}
-			}
-			if err := walk(item, append(done, strconv.Itoa(i)), rest[1:]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err := walk(doc, nil, parts)
-	return out, err
 }

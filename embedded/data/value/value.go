@@ -164,6 +164,15 @@ func Delete(d bson.D, key string) bson.D {
 	return d
 }
 
+// Position is an array index in a path.
+func Position(part string) (int, bool) {
+	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 || len(part) > 1 && part[0] == '0' {
+		return 0, false
+	}
+	i, err := strconv.Atoi(part)
+	return i, err == nil
+}
+
 // Put sets a field at a path in place: through arrays in each of their
 // elements. Missing removes the field.
 func Put(v any, path []string, x any) any {
