@@ -17,17 +17,19 @@ const maxBatch = 100000
 // batch is a write command under way.
 type batch struct {
 	s       *scope
-	out     outcomes
+	results []effect
 	ordered bool
 	stmtID  int64
 	stmtIDs bson.A
 	retried bson.A // the numbers of statements that were done before
 }
 
-// outcomes collects what statements did, or why they failed, for the reply of a command.
-type outcomes interface {
-	done(i int, kind writeKind, st *statement)
-	failed(i int, kind writeKind, e *command.Error)
+// effect is what a statement did, or why it failed.
+type effect struct {
+	i    int
+	kind writeKind
+	st   *statement
+	err  *command.Error
 }
 
 type writeKind uint8
@@ -39,8 +41,8 @@ const (
 )
 
 // newBatch reads what the write commands have in common.
-func newBatch(s *scope, a *args, out outcomes) *batch {
-	b := &batch{s: s, out: out, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+func newBatch(s *scope, a *args) *batch {
+	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}
@@ -101,7 +103,7 @@ func (b *batch) fail(i int, kind writeKind, err error) error {
 	if !errors.As(err, &e) || b.s.thrown(e.Code) {
 		return err
 	}
-	b.out.failed(i, kind, e)
+	b.results = append(b.results, effect{i: i, kind: kind, err: e})
 	// A transaction that failed is over, ordered or not.
 	if b.ordered || b.s.txn != nil {
 		return errStop
@@ -150,7 +152,7 @@ func (b *batch) run(i int, w *write) error {
 	if err != nil {
 		return b.fail(i, w.kind, err)
 	}
-	b.out.done(i, w.kind, st)
+	b.results = append(b.results, effect{i: i, kind: w.kind, st: st})
 	return nil
 }
 
@@ -185,7 +187,9 @@ func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) inserti
 // transactional write; if that fails, one by one.
 func (b *batch) insertAll(db, name string, items []insertion) error {
 	s := b.s
-	stored := func(i int) { b.out.done(i, inserting, &statement{n: 1, upserted: value.Missing{}}) }
+	stored := func(i int) {
+		b.results = append(b.results, effect{i: i, st: &statement{n: 1, upserted: value.Missing{}}})
+	}
 	s.d.reading(func() {
 		for i := range items {
 			items[i].before = b.recorded(items[i].i) != nil

@@ -16,9 +16,7 @@ type bulk struct {
 	a          *args
 	let        bson.D
 	targets    []target
-	results    []bson.Raw
 	errorsOnly bool
-	counts     struct{ errors, inserted, matched, modified, upserted, deleted int64 }
 }
 
 // target is a namespace that operations name by its place in nsInfo.
@@ -28,26 +26,21 @@ type target struct{ db, coll string }
 // namespaces, with a cursor over their results.
 func bulkWrite(s *scope, a *args) action {
 	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
-	r := &bulk{a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
-	r.batch = newBatch(s, a, r)
+	r := &bulk{batch: newBatch(s, a), a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
 	ops, size := r.operations(), a.batchSize()
 	return func() (bson.D, error) {
 		if err := r.runAll(ops); err != nil && err != errStop {
 			return nil, err
 		}
-		const ns = "admin.$cmd.bulkWrite"
-		reply, err := s.open(ns, &results{docs: r.results, known: true}, cursorOptions{size: size, idFirst: true})
+		counts, docs := r.tally()
+		reply, err := s.list("admin.$cmd.bulkWrite", docs, size)
 		if err != nil {
 			return nil, err
 		}
 		if a.unacknowledged() {
 			return bson.D{}, nil
 		}
-		c := r.counts
-		reply = append(reply, bson.E{Key: "nErrors", Value: value.Int(c.errors)}, bson.E{Key: "nInserted", Value: value.Int(c.inserted)},
-			bson.E{Key: "nMatched", Value: value.Int(c.matched)}, bson.E{Key: "nModified", Value: value.Int(c.modified)},
-			bson.E{Key: "nUpserted", Value: value.Int(c.upserted)}, bson.E{Key: "nDeleted", Value: value.Int(c.deleted)})
-		return slices.Concat(reply, r.retriedFields(), s.opTime()), nil
+		return slices.Concat(reply, counts, r.retriedFields(), s.opTime()), nil
 	}
 }
 
@@ -106,40 +99,46 @@ func (r *bulk) target(op *args) target {
 	return r.targets[n]
 }
 
-func (r *bulk) done(i int, kind writeKind, st *statement) {
-	switch {
-	case kind == inserting:
-		r.counts.inserted++
-	case kind == deleting:
-		r.counts.deleted += st.n
-	case st.inserted():
-		r.counts.upserted++
-	default:
-		r.counts.matched += st.n
+// tally counts what the operations did, and gives the document of each.
+func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
+	var failed, inserted, matched, modified, upserted, deleted int64
+	for _, o := range r.results {
+		doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(o.i)}}
+		st := o.st
+		if o.err != nil {
+			st = &statement{upserted: value.Missing{}}
+			failed++
+			doc[0].Value = 0.0
+			doc = append(doc, bson.E{Key: "code", Value: o.err.Code}, bson.E{Key: "errmsg", Value: o.err.Message})
+			doc = append(doc, o.err.Extra...)
+		}
+		switch {
+		case o.kind == inserting:
+			inserted += st.n
+		case o.kind == deleting:
+			deleted += st.n
+		case st.inserted():
+			upserted++
+		default:
+			matched += st.n
+		}
+		modified += st.modified
+		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.n)})
+		if o.kind == updating {
+			doc = append(doc, bson.E{Key: "nModified", Value: value.Int(st.modified)})
+		}
+		if st.inserted() {
+			doc = append(doc, bson.E{Key: "upserted", Value: bson.D{{Key: "_id", Value: st.upserted}}})
+		}
+		if o.err != nil || !r.errorsOnly {
+			docs = append(docs, value.Encode(doc))
+		}
 	}
-	r.counts.modified += st.modified
-	if r.errorsOnly {
-		return
-	}
-	doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(i)}, {Key: "n", Value: value.Int(st.n)}}
-	if kind == updating {
-		doc = append(doc, bson.E{Key: "nModified", Value: value.Int(st.modified)})
-	}
-	if st.inserted() {
-		doc = append(doc, bson.E{Key: "upserted", Value: bson.D{{Key: "_id", Value: st.upserted}}})
-	}
-	r.results = append(r.results, value.Encode(doc))
-}
-
-func (r *bulk) failed(i int, kind writeKind, e *command.Error) {
-	r.counts.errors++
-	doc := bson.D{{Key: "ok", Value: 0.0}, {Key: "idx", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: e.Message}}
-	doc = append(doc, e.Extra...)
-	doc = append(doc, bson.E{Key: "n", Value: int32(0)})
-	if kind == updating {
-		doc = append(doc, bson.E{Key: "nModified", Value: int32(0)})
-	}
-	r.results = append(r.results, value.Encode(doc))
+	return bson.D{
+		{Key: "nErrors", Value: value.Int(failed)}, {Key: "nInserted", Value: value.Int(inserted)},
+		{Key: "nMatched", Value: value.Int(matched)}, {Key: "nModified", Value: value.Int(modified)},
+		{Key: "nUpserted", Value: value.Int(upserted)}, {Key: "nDeleted", Value: value.Int(deleted)},
+	}, docs
 }
 
 // insert inserts the documents of operations in a row.

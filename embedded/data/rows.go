@@ -140,9 +140,7 @@ func routed(req *command.Request, err error) (bson.D, error) {
 	}
 	switch req.Row.Name {
 	case "insert", "update", "delete":
-		t := &tally{req: req}
-		t.failed(0, inserting, e)
-		return t.reply(), nil
+		return tally(req, []effect{{err: e}}), nil
 	}
 	return nil, err
 }

@@ -301,66 +301,62 @@ func (b *batch) runAll(name string, writes []*write) error {
 	return nil
 }
 
-// tally is the reply of insert, update and delete in the making.
-type tally struct {
-	req              *command.Request
-	n, modified      int64
-	upserted, errors bson.A
-}
-
-func (t *tally) done(i int, _ writeKind, st *statement) {
-	t.n += st.n
-	t.modified += st.modified
-	if st.inserted() {
-		t.upserted = append(t.upserted, bson.D{{Key: "index", Value: int32(i)}, {Key: "_id", Value: st.upserted}})
-	}
-}
-
-func (t *tally) failed(i int, _ writeKind, e *command.Error) {
-	w := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}}
-	if mongos(t.req) && wire(t.req) <= 12 {
-		w = append(w, bson.E{Key: "codeName", Value: command.CodeName(e.Code)}, bson.E{Key: "errmsg", Value: e.Message})
-		for _, x := range e.Extra {
-			if x.Key == "errInfo" {
-				w = append(w, x)
-			}
+// tally is the reply of insert, update and delete. The fields are in the order in which servers write them.
+func tally(req *command.Request, results []effect) bson.D {
+	var n, modified int64
+	var upserted, failed bson.A
+	for _, r := range results {
+		if r.err != nil {
+			failed = append(failed, writeError(req, r))
+			continue
 		}
-	} else {
-		w = append(w, e.Extra...)
-		w = append(w, bson.E{Key: "errmsg", Value: e.Message})
+		n += r.st.n
+		modified += r.st.modified
+		if r.st.inserted() {
+			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.upserted}})
+		}
 	}
-	t.errors = append(t.errors, w)
-}
-
-// reply has the fields in the order in which servers write them.
-func (t *tally) reply() bson.D {
-	out := bson.D{{Key: "n", Value: value.Int(t.n)}}
-	if t.req.Row.Name == "update" {
-		out = append(out, bson.E{Key: "nModified", Value: value.Int(t.modified)})
-		if mongos(t.req) {
+	out := bson.D{{Key: "n", Value: value.Int(n)}}
+	if req.Row.Name == "update" {
+		out = append(out, bson.E{Key: "nModified", Value: value.Int(modified)})
+		if mongos(req) {
 			slices.Reverse(out)
 		}
 	}
-	if len(t.upserted) > 0 {
-		out = append(out, bson.E{Key: "upserted", Value: t.upserted})
+	if len(upserted) > 0 {
+		out = append(out, bson.E{Key: "upserted", Value: upserted})
 	}
-	if len(t.errors) > 0 {
-		out = append(out, bson.E{Key: "writeErrors", Value: t.errors})
+	if len(failed) > 0 {
+		out = append(out, bson.E{Key: "writeErrors", Value: failed})
 	}
 	return out
 }
 
+func writeError(req *command.Request, r effect) bson.D {
+	w := bson.D{{Key: "index", Value: int32(r.i)}, {Key: "code", Value: r.err.Code}}
+	message := bson.E{Key: "errmsg", Value: r.err.Message}
+	if !mongos(req) || wire(req) > 12 {
+		return append(append(w, r.err.Extra...), message)
+	}
+	w = append(w, bson.E{Key: "codeName", Value: command.CodeName(r.err.Code)}, message)
+	for _, x := range r.err.Extra {
+		if x.Key == "errInfo" {
+			w = append(w, x)
+		}
+	}
+	return w
+}
+
 // batched makes the action of insert, update or delete.
 func batched(s *scope, a *args, run func(b *batch, name string) error) action {
-	t := &tally{req: s.req}
-	b, name, unanswered := newBatch(s, a, t), a.name(), a.unacknowledged()
+	b, name, unanswered := newBatch(s, a), a.name(), a.unacknowledged()
 	return func() (bson.D, error) {
 		var err error
 		switch e := namespace(s.req.DB, name); {
 		case e == nil:
 			err = run(b, name)
 		case mongos(s.req): // says so of the statement
-			t.failed(0, inserting, e.(*command.Error))
+			b.results = []effect{{err: e.(*command.Error)}}
 		default:
 			return nil, e
 		}
@@ -370,7 +366,7 @@ func batched(s *scope, a *args, run func(b *batch, name string) error) action {
 		case unanswered:
 			return bson.D{}, nil
 		}
-		return slices.Concat(t.reply(), b.retriedFields(), s.opTime()), nil
+		return slices.Concat(tally(s.req, b.results), b.retriedFields(), s.opTime()), nil
 	}
 }
 
@@ -391,7 +387,7 @@ func findAndModify(s *scope, a *args) action {
 	m := &modify{remove: a.flag("remove"), wantsNew: a.flag("new")}
 	w := a.write(updating, a.let(), "query", "update", "")
 	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.name(), m, a.doc
-	fields, b := a.document("fields"), newBatch(s, a, nil)
+	fields, b := a.document("fields"), newBatch(s, a)
 	a.checkName(w.db, w.coll)
 	switch has := a.has("update"); {
 	case m.remove && has:
