@@ -124,12 +124,8 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 		}
 		modified += st.modified
 		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.n)})
-		if o.kind == updating {
-			doc = append(doc, bson.E{Key: "nModified", Value: value.Int(st.modified)})
-		}
-		if st.inserted() {
-			doc = append(doc, bson.E{Key: "upserted", Value: bson.D{{Key: "_id", Value: st.upserted}}})
-		}
+		doc = value.AddIf(doc, o.kind == updating, "nModified", value.Int(st.modified))
+		doc = value.AddIf(doc, st.inserted(), "upserted", bson.D{{Key: "_id", Value: st.upserted}})
 		if o.err != nil || !r.errorsOnly {
 			docs = append(docs, value.Encode(doc))
 		}

@@ -110,9 +110,6 @@ func (s *scope) addNew(c *collection) error {
 	if c.isView() && d.collection(c.db, "system.views") == nil {
 		d.addCollection(newCollection(c.db, "system.views", bson.D{}))
 	}
-	if c.timeseries {
-		d.addCollection(newCollection(c.db, "system.buckets."+c.name, bson.D{}))
-	}
 	e := entry{kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind()}
 	if !c.isView() {
 		e.detail = describeCreate(c)
@@ -311,9 +308,7 @@ func (x *index) violations(docs []*record) bson.A {
 // that is false is not shown.
 func (x *index) option(key string, v any) {
 	x.spec = slices.Clone(value.Delete(x.spec, key))
-	if v != false {
-		x.spec = append(x.spec, bson.E{Key: key, Value: v})
-	}
+	x.spec = value.AddIf(x.spec, v != false, key, v)
 }
 
 // drop removes a collection.
@@ -331,9 +326,6 @@ func drop(s *scope, a *args) action {
 				return errBlocked
 			}
 			d.removeCollection(c)
-			if b := d.collection(db, "system.buckets."+name); c.timeseries && b != nil {
-				d.removeCollection(b)
-			}
 			s.changed(entry{kind: opDrop, db: db, coll: name, uuid: c.uuid})
 			return nil
 		})

@@ -338,17 +338,13 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 		{Key: "operationType", Value: eventNames[e.kind]},
 		{Key: "clusterTime", Value: e.ts},
 	}
-	add := func(key string, v any) { out = append(out, bson.E{Key: key, Value: v}) }
-	if st.expanded && len(e.uuid.Data) > 0 && !invalidate {
-		add("collectionUUID", e.uuid)
-	}
-	if st.wire >= wire60 {
-		add("wallTime", e.wall)
-	}
+	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
+	add(st.expanded && len(e.uuid.Data) > 0 && !invalidate, "collectionUUID", e.uuid)
+	add(st.wire >= wire60, "wallTime", e.wall)
 	if e.lsid != nil && e.kind <= opDelete {
 		id, _ := value.FromRaw(e.lsid.Lookup("id"))
-		add("txnNumber", e.txnNumber)
-		add("lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}})
+		add(true, "txnNumber", e.txnNumber)
+		add(true, "lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}})
 	}
 	if invalidate {
 		out[1].Value = "invalidate"
@@ -356,7 +352,7 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	}
 	switch e.kind {
 	case opInsert, opReplace:
-		add("fullDocument", e.new.doc)
+		add(true, "fullDocument", e.new.doc)
 	case opUpdate:
 		full, err := st.updated(e)
 		if err != nil {
@@ -364,7 +360,7 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 		}
 		out = append(out, full...)
 	}
-	add("ns", nsDocument(e.db, e.coll))
+	add(true, "ns", nsDocument(e.db, e.coll))
 	detail := e.detail
 	if e.kind == opRename {
 		db, coll, _ := strings.Cut(e.to, ".")
@@ -375,17 +371,13 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 		}
 	}
 	if r := cmp.Or(e.new, e.old); r != nil {
-		add("documentKey", bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}})
+		add(true, "documentKey", bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}})
 	}
 	if e.kind == opUpdate {
-		add("updateDescription", difference(e.old.doc, e.new.doc, st.expanded))
+		add(true, "updateDescription", difference(e.old.doc, e.new.doc, st.expanded))
 	}
-	if e.kind == opCreate && st.wire >= wire81 {
-		add("nsType", e.nsType)
-	}
-	if detail != nil && st.expanded {
-		add("operationDescription", detail)
-	}
+	add(e.kind == opCreate && st.wire >= wire81, "nsType", e.nsType)
+	add(detail != nil && st.expanded, "operationDescription", detail)
 	if e.old == nil {
 		return out, nil
 	}
@@ -397,9 +389,7 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 // nsDocument is a namespace as events have it.
 func nsDocument(db, coll string) bson.D {
 	ns := bson.D{{Key: "db", Value: db}}
-	if coll != "" {
-		ns = append(ns, bson.E{Key: "coll", Value: coll})
-	}
+	ns = value.AddIf(ns, coll != "", "coll", coll)
 	return ns
 }
 
@@ -439,9 +429,7 @@ func difference(old, now bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
 	d.documents(nil, old, now)
 	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
-	if expanded {
-		out = append(out, bson.E{Key: "disambiguatedPaths", Value: append(d.ambiguous, d.ambiguousRemoved...)})
-	}
+	out = value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 	return out
 }
 

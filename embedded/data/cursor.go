@@ -2,7 +2,7 @@ package data
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -34,14 +34,11 @@ type cursor struct {
 	// killed is closed when the cursor is killed, so that a waiting getMore
 	// ends.
 	killed chan struct{}
-	once   sync.Once
 	busy   bool // guarded by Data.cursorMu
 	await  bool
 	lasts  bool      // however long it is idle
 	used   time.Time // when it was made, or given back
 }
-
-func (c *cursor) kill() { c.once.Do(func() { close(c.killed) }) }
 
 // source gives a cursor its documents.
 type source interface {
@@ -140,7 +137,7 @@ func (d *Data) killCursors(chosen func(*cursor) bool) {
 	for id, c := range d.cursors {
 		if chosen(c) {
 			delete(d.cursors, id)
-			c.kill()
+			close(c.killed)
 		}
 	}
 }
@@ -151,24 +148,14 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 	if docs == nil {
 		docs = []bson.Raw{}
 	}
-	batch := bson.E{Key: key, Value: docs}
-	id := bson.E{Key: "id", Value: c.id}
-	ns := bson.E{Key: "ns", Value: c.ns}
-	var token, rest bson.D
-	for _, e := range extra {
-		if e.Key == "postBatchResumeToken" {
-			token = append(token, e)
-		} else {
-			rest = append(rest, e)
-		}
+	head, batch := bson.D{{Key: "id", Value: c.id}, {Key: "ns", Value: c.ns}}, bson.D{{Key: key, Value: docs}}
+	if len(extra) > 0 && extra[0].Key == "postBatchResumeToken" {
+		batch, extra = append(batch, extra...), nil
 	}
-	var doc bson.D
-	if idFirst {
-		doc = append(append(bson.D{id, ns, batch}, token...), rest...)
-	} else {
-		doc = append(append(append(bson.D{batch}, token...), id, ns), rest...)
+	if !idFirst {
+		head, batch = batch, head
 	}
-	return bson.D{{Key: "cursor", Value: doc}}
+	return bson.D{{Key: "cursor", Value: slices.Concat(head, batch, extra)}}
 }
 
 // list is the reply of a command whose result is all there.
@@ -206,8 +193,7 @@ func getMore(s *scope, a *args) action {
 			return nil, err
 		}
 		docs, done, err := d.next(s.req.Context, c, size, maxTime)
-		ended = done || err != nil && !isInterrupt(err)
-		if err != nil {
+		if ended = done; err != nil {
 			return nil, err
 		}
 		reply := &cursor{id: c.id, ns: c.ns}
@@ -268,11 +254,6 @@ func struck(req *command.Request) error {
 	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 }
 
-func isInterrupt(err error) bool {
-	e, ok := err.(*command.Error)
-	return ok && (e.Code == command.CodeInterrupted)
-}
-
 // next gives the next batch; where the cursor awaits data and no data is there,
 // it waits for some, up to the time that the client allows.
 func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
@@ -280,16 +261,13 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	if maxTime > 0 {
 		wait = time.Duration(maxTime) * time.Millisecond
 	}
-	var timeout <-chan time.Time
+	timeout := time.After(wait)
 	for {
 		var changed <-chan struct{}
 		d.reading(func() { changed = d.changed })
 		docs, done, err := c.source.batch(size)
 		if err != nil || done || len(docs) > 0 || !c.await {
 			return docs, done, err
-		}
-		if timeout == nil {
-			timeout = time.After(wait)
 		}
 		select {
 		case <-changed:
@@ -324,7 +302,7 @@ func killCursors(s *scope, a *args) action {
 				continue
 			}
 			delete(d.cursors, c.id)
-			c.kill()
+			close(c.killed)
 			killed = append(killed, v)
 		}
 		return bson.D{

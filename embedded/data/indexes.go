@@ -63,9 +63,7 @@ func parseIndex(a *args, wire int) *index {
 		}
 	}
 	x.spec = bson.D{{Key: "v", Value: int32(2)}}
-	if x.unique {
-		x.spec = append(x.spec, bson.E{Key: "unique", Value: true})
-	}
+	x.spec = value.AddIf(x.spec, x.unique, "unique", true)
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
 	for _, e := range a.doc {
 		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
@@ -120,9 +118,7 @@ func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
 		}
 		reply = append(reply, bson.E{Key: "createdCollectionAutomatically", Value: made}, bson.E{Key: "numIndexesBefore", Value: int32(before)},
 			bson.E{Key: "numIndexesAfter", Value: int32(len(c.indexes))})
-		if s.d.logged() && s.txn == nil {
-			reply = append(reply, bson.E{Key: "commitQuorum", Value: "votingMembers"})
-		}
+		reply = value.AddIf(reply, s.d.logged() && s.txn == nil, "commitQuorum", "votingMembers")
 		var list bson.A
 		for _, x := range add {
 			list = append(list, x.spec)

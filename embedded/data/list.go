@@ -49,9 +49,7 @@ func listCollections(s *scope, a *args) action {
 // describe is a collection as listCollections shows it.
 func describe(c *collection) bson.D {
 	kind, info := c.kind(), bson.D{{Key: "readOnly", Value: c.isView()}}
-	if kind == "collection" {
-		info = append(info, bson.E{Key: "uuid", Value: c.uuid})
-	}
+	info = value.AddIf(info, kind == "collection", "uuid", c.uuid)
 	doc := bson.D{{Key: "name", Value: c.name}, {Key: "type", Value: kind}, {Key: "options", Value: c.options}, {Key: "info", Value: info}}
 	if kind == "collection" && !c.clustered() {
 		doc = append(doc, bson.E{Key: "idIndex", Value: c.indexes[0].spec})
@@ -93,9 +91,7 @@ func listDatabases(s *scope, a *args) action {
 			reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
 		default:
 			reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
-			if wire(s.req) >= wire50 {
-				reply = append(reply, bson.E{Key: "totalSizeMb", Value: float64(total >> 20)})
-			}
+			reply = value.AddIf(reply, wire(s.req) >= wire50, "totalSizeMb", float64(total>>20))
 		}
 		return reply, nil
 	}

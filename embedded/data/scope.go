@@ -292,9 +292,6 @@ func (s *scope) remove(c *collection, r *record) error {
 
 // valid applies the validator of a collection.
 func (c *collection) valid(doc bson.D, raw bson.Raw) error {
-	if c.timeseries {
-		return c.validMeasurement(doc)
-	}
 	if c.validator == nil {
 		return nil
 	}
@@ -330,14 +327,6 @@ func validationDetails(rules, doc bson.D) bson.D {
 		}
 	}
 	return bson.D{{Key: "specifiedAs", Value: rules}}
-}
-
-func (c *collection) validMeasurement(doc bson.D) error {
-	name := value.As[string](value.As[bson.D](c.options, "timeseries"), "timeField")
-	if _, ok := value.Get(doc, name).(bson.DateTime); !ok {
-		return command.Errorf(command.CodeBadValue, "'%s' must be present and contain a valid BSON UTC datetime value", name)
-	}
-	return nil
 }
 
 // work is what the current attempt of a scope has changed outside of a transaction,

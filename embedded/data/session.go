@@ -156,30 +156,26 @@ func (s *scope) begin() (err error) {
 	s.leave = func() { <-sess.turn }
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if req.InTransaction {
-		d.expire()
-	}
 	n := *req.TxnNumber
-	if !req.InTransaction {
-		if n < sess.txnNumber {
-			kind := "retryable write"
-			if sess.txn != nil {
-				kind = "transaction"
-			}
-			return command.Errorf(command.CodeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
-		}
-		if n > sess.txnNumber {
-			d.advance(sess, n)
-			sess.statements = map[int32]*statement{}
-		}
+	switch {
+	case req.InTransaction:
+		d.expire()
+		s.txn, err = d.join(req, sess, n)
+		return err
+	case n < sess.txnNumber:
+		kind := "retryable write"
 		if sess.txn != nil {
-			return command.Errorf(command.CodeInvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
+			kind = "transaction"
 		}
-		s.session = sess
-		return nil
+		return command.Errorf(command.CodeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
+	case n > sess.txnNumber:
+		d.advance(sess, n)
+		sess.statements = map[int32]*statement{}
+	case sess.txn != nil:
+		return command.Errorf(command.CodeInvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
 	}
-	s.txn, err = d.join(req, sess, n)
-	return err
+	s.session = sess
+	return nil
 }
 
 // checkOutSession waits for the session's turn, unless the session ends meanwhile: then

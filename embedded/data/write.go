@@ -323,12 +323,8 @@ func tally(req *command.Request, results []effect) bson.D {
 			slices.Reverse(out)
 		}
 	}
-	if len(upserted) > 0 {
-		out = append(out, bson.E{Key: "upserted", Value: upserted})
-	}
-	if len(failed) > 0 {
-		out = append(out, bson.E{Key: "writeErrors", Value: failed})
-	}
+	out = value.AddIf(out, len(upserted) > 0, "upserted", upserted)
+	out = value.AddIf(out, len(failed) > 0, "writeErrors", failed)
 	return out
 }
 
@@ -409,12 +405,8 @@ func findAndModify(s *scope, a *args) action {
 			return nil, err
 		}
 		last := bson.D{{Key: "n", Value: value.Int(st.n)}}
-		if !m.remove {
-			last = append(last, bson.E{Key: "updatedExisting", Value: st.n > 0 && !st.inserted()})
-		}
-		if st.inserted() {
-			last = append(last, bson.E{Key: "upserted", Value: st.upserted})
-		}
+		last = value.AddIf(last, !m.remove, "updatedExisting", st.n > 0 && !st.inserted())
+		last = value.AddIf(last, st.inserted(), "upserted", st.upserted)
 		raw := st.pre
 		if m.wantsNew {
 			raw = st.post
@@ -426,9 +418,7 @@ func findAndModify(s *scope, a *args) action {
 			}
 		}
 		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
-		if b.retriedFields() != nil {
-			out = append(out, bson.E{Key: "retriedStmtId", Value: b.id(0)})
-		}
+		out = value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0))
 		return out, nil
 	}
 }

@@ -152,6 +152,14 @@ func Set(d bson.D, key string, v any) bson.D {
 	return append(d, bson.E{Key: key, Value: v})
 }
 
+// AddIf appends a field on a condition.
+func AddIf(d bson.D, when bool, key string, v any) bson.D {
+	if when {
+		d = append(d, bson.E{Key: key, Value: v})
+	}
+	return d
+}
+
 // Delete is a document without a field. The document itself stays.
 func Delete(d bson.D, key string) bson.D {
 	for i := range d {
