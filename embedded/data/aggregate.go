@@ -35,11 +35,7 @@ func (s *scope) documentsOf(db, name string, depth int) ([]bson.D, error) {
 
 // readView runs the pipeline of a view.
 func (s *scope) readView(c *collection, depth int) ([]bson.D, error) {
-	p, err := pipeline.Compile(c.pipeline, query.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return s.documentsOf(c.db, c.view, depth+1) })
+	return c.pipeline.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return s.documentsOf(c.db, c.view, depth+1) })
 }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {

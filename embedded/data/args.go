@@ -89,9 +89,6 @@ func (a *args) array(key string) bson.A { return field[bson.A](a, key, "array") 
 
 // name is the name of the collection that a command names in its first field.
 func (a *args) name() string {
-	if len(a.doc) == 0 {
-		return ""
-	}
 	s, ok := a.doc[0].Value.(string)
 	a.refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	return s

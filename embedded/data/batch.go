@@ -255,8 +255,7 @@ func insertCommand(s *scope, a *args) action {
 	if a.err != nil {
 		return nil
 	}
-	raws, err := s.req.Body.Lookup("documents").Array().Values()
-	a.refuse(err != nil || len(raws) != len(docs), command.CodeInvalidBSON, "documents is not a valid array")
+	raws, _ := s.req.Body.Lookup("documents").Array().Values() // the same, encoded
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)

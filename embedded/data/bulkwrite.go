@@ -33,10 +33,7 @@ func bulkWrite(s *scope, a *args) action {
 			return nil, err
 		}
 		counts, docs := r.tally()
-		reply, err := s.list("admin.$cmd.bulkWrite", docs, size)
-		if err != nil {
-			return nil, err
-		}
+		reply := s.list("admin.$cmd.bulkWrite", docs, size)
 		if a.unacknowledged() {
 			return bson.D{}, nil
 		}

@@ -43,7 +43,7 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
 		c.cluster(spec.(bson.D))
 	}
-	c.view, c.pipeline = a.str("viewOn"), a.array("pipeline")
+	c.view = a.str("viewOn")
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	c.timeseries = len(a.document("timeseries")) > 0
 	a.collation()
@@ -62,10 +62,11 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 		c.options = value.Set(c.options, "size", value.Int(c.maxSize))
 	}
 	if c.isView() {
-		_, err := pipeline.Compile(c.pipeline, query.Options{})
+		var err error
+		c.pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{})
 		a.fail(err)
 		c.indexes = nil
-		if c.pipeline == nil {
+		if a.any("pipeline") == nil {
 			c.options = value.Set(c.options, "pipeline", bson.A{})
 		}
 	}
@@ -448,5 +449,5 @@ func shardCollection(s *scope, a *args) action {
 // collection goes together.
 func checkMetadataConsistency(s *scope, a *args) action {
 	size := a.batchSize()
-	return func() (bson.D, error) { return s.list(nsText(s.req.DB, "aggregate"), nil, size) }
+	return func() (bson.D, error) { return s.list(nsText(s.req.DB, "aggregate"), nil, size), nil }
 }

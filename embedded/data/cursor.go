@@ -159,8 +159,9 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 }
 
 // list is the reply of a command whose result is all there.
-func (s *scope) list(ns string, docs []bson.Raw, size int64) (bson.D, error) {
-	return s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true})
+func (s *scope) list(ns string, docs []bson.Raw, size int64) bson.D {
+	reply, _ := s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true}) // results do not fail
+	return reply
 }
 
 func (s *scope) notFound(id int64, ns string) error {
@@ -244,9 +245,6 @@ func (d *Data) checkIn(c *cursor, ended bool) {
 // struck evaluates the fail point that strikes once the cursor of a getMore is
 // found. The cursor ends with the error.
 func struck(req *command.Request) error {
-	if req.Strikes == nil {
-		return nil
-	}
 	f, hit := req.Strikes(failpoint.FailGetMoreAfterCursorCheckout)
 	if !hit {
 		return nil

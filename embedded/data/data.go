@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // Options say what kind of deployment the data belongs to.
@@ -78,14 +76,12 @@ func New(opts Options) *Data {
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
 		cursors:   map[int64]*cursor{},
+		seen:      seen{last: map[seenKey]time.Time{}},
 	}
 	d.tick()
 	d.seed()
 	return d
 }
-
-// Rows are the commands that the data serves. Each call makes new rows.
-func (d *Data) Rows() []command.Row { return d.rows() }
 
 // Scripting reports whether scripts are executed.
 func (d *Data) Scripting() bool { return !d.opts.NoScripting }

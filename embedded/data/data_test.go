@@ -34,7 +34,7 @@ type bench struct {
 
 func newBench(t testing.TB, o Options) *bench {
 	b := &bench{t: t, d: New(o), rows: map[string]command.Row{}, ctx: context.Background(), lifetime: time.Minute,
-		server: &command.Server{Role: command.Primary, Address: "a:1", Wire: 25, Version: [3]int{8, 0, 0}}}
+		strikes: neverStrikes, server: &command.Server{Role: command.Primary, Address: "a:1", Wire: 25, Version: [3]int{8, 0, 0}}}
 	if o.Sharded {
 		b.server.Role = command.Mongos
 	}
@@ -43,6 +43,8 @@ func newBench(t testing.TB, o Options) *bench {
 	}
 	return b
 }
+
+func neverStrikes(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false }
 
 func replicaSet(t testing.TB) *bench { return newBench(t, Options{ReplicaSet: true}) }
 
@@ -179,7 +181,7 @@ func TestFailingGetMore(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
 	for open, watches := range map[string]bool{`{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`: true, `{"find":"c","batchSize":1}`: false} {
-		b.strikes = nil
+		b.strikes = neverStrikes
 		id := cursorID(b.must(open))
 		req, err := b.request(ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)))
 		testkit.Check(t, err)

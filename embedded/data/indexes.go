@@ -273,6 +273,6 @@ func listIndexes(s *scope, a *args) action {
 		case c.isView():
 			return nil, onView(c)
 		}
-		return s.list(c.ns(), specs, size)
+		return s.list(c.ns(), specs, size), nil
 	}
 }

@@ -38,11 +38,11 @@ func listCollections(s *scope, a *args) action {
 			}
 			out = append(out, value.Encode(doc))
 		}
-		reply, err := s.list(nsText(s.req.DB, "listCollections"), out, size)
-		if err == nil && db == nil && mongos(s.req) && wire(s.req) < wire50 {
+		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
+		if db == nil && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
-		return reply, err
+		return reply, nil
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// rows is the table of commands.
-func (d *Data) rows() []command.Row {
+// Rows are the commands that the data serves. Each call makes new rows.
+func (d *Data) Rows() []command.Row {
 	mongosOnly := []command.Role{command.Mongos}
 	levels := command.ReadConcernLevels
 	rows := []command.Row{

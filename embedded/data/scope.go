@@ -367,7 +367,7 @@ func (s *scope) settle() {
 // commit ends an attempt that went well. Of a retryable write that has changed
 // something, the fail point onPrimaryTransactionalWrite may have its say.
 func (s *scope) commit() error {
-	if s.session == nil || s.req.Strikes == nil || len(s.work.steps) == s.work.from.steps {
+	if s.session == nil || len(s.work.steps) == s.work.from.steps {
 		return nil
 	}
 	f, hit := s.req.Strikes(failpoint.OnPrimaryTransactionalWrite)

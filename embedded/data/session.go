@@ -228,9 +228,6 @@ func (s *seen) note(req *command.Request, now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil {
-		s.last = map[seenKey]time.Time{}
-	}
 	if len(s.last) >= maxSeen {
 		for k, t := range s.last {
 			if now.Sub(t) > sessionTimeout || len(s.last) >= maxSeen/2 {

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
 	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
@@ -58,7 +59,7 @@ type collection struct {
 	options  bson.D
 	// A view has the name of another collection and a pipeline.
 	view     string
-	pipeline bson.A
+	pipeline *pipeline.Pipeline
 
 	capped           bool
 	maxSize, maxDocs int64
