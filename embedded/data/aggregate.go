@@ -19,24 +19,7 @@ type host struct {
 	coll string // empty: the database
 }
 
-func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, 0) }
-
-// documentsOf are the documents of a collection or a view.
-func (s *scope) documentsOf(db, name string, depth int) ([]bson.D, error) {
-	if depth > 20 {
-		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "View depth too deep")
-	}
-	c, records := s.records(db, name)
-	if c != nil && c.isView() {
-		return s.readView(c, depth)
-	}
-	return documentsIn(records), nil
-}
-
-// readView runs the pipeline of a view.
-func (s *scope) readView(c *collection, depth int) ([]bson.D, error) {
-	return c.pipeline.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return s.documentsOf(c.db, c.view, depth+1) })
-}
+func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, nil, 0) }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	d := h.s.d

@@ -138,7 +138,7 @@ func (q *findCommand) search(c *collection) ([]*record, error) {
 		})
 		return search(nil, one, q.match, 0)
 	}
-	records, err := q.s.recordsAt(q.name, q.at)
+	records, err := q.s.recordsOf(q.s.req.DB, q.name, q.at, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -25,22 +25,30 @@ func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*
 	return query.Select(f, records, (*record).document, limit)
 }
 
-// recordsAt are the records of a collection at an earlier time, or those of
-// a collection or a view now, if at is nil.
-func (s *scope) recordsAt(name string, at *bson.Timestamp) ([]*record, error) {
-	c, records := s.records(s.req.DB, name)
+// recordsOf are the records of a collection at an earlier time, or those of a collection or a view now, if
+// at is nil. depth is how many views lie above.
+func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*record, error) {
+	c, records := s.records(db, name)
 	switch {
+	case depth > 20:
+		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "View depth too deep")
 	case c != nil && c.isView():
-		docs, err := s.readView(c, 0)
+		docs, err := c.pipeline.Run(host{s, db, c.view}, func() ([]bson.D, error) { return s.documentsOf(db, c.view, nil, depth+1) })
 		records := make([]*record, len(docs))
 		for i, doc := range docs {
 			records[i] = &record{raw: value.Encode(doc), doc: doc}
 		}
 		return records, err
 	case at != nil:
-		return s.d.history(s.req.DB, name, records, *at)
+		return s.d.history(db, name, records, *at)
 	}
 	return records, nil
+}
+
+// documentsOf are those of recordsOf.
+func (s *scope) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bson.D, error) {
+	records, err := s.recordsOf(db, name, at, depth)
+	return documentsIn(records), err
 }
 
 // documents are the documents of a collection or a view that match a filter, or all if it is nil.
@@ -50,11 +58,11 @@ func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Fi
 	if err != nil {
 		return nil, err
 	}
-	records, err := s.recordsAt(name, at)
+	docs, err := s.documentsOf(s.req.DB, name, at, 0)
 	if err != nil {
 		return nil, err
 	}
-	return f.Select(documentsIn(records))
+	return f.Select(docs)
 }
 
 // hintExists refuses a hint that names no index.

@@ -341,17 +341,14 @@ func (p *parser) setField(arg any) Expr {
 	if !ok {
 		return p.fail(command.CodeFailedToParse, "$setField only supports an object as its argument")
 	}
-	args := map[string]Expr{"field": nil, "input": nil, "value": nil}
-	for _, a := range d {
-		if _, known := args[a.Key]; !known {
-			return p.fail(command.CodeFailedToParse, "Unrecognized parameter to $setField: %s", a.Key)
-		}
-		args[a.Key] = p.parse(a.Value)
+	args := map[string]Expr{}
+	for _, name := range []string{"field", "input", "value"} {
+		arg, given := value.Field(d, name)
+		p.Refuse(!given, command.CodeFailedToParse, "Missing '%s' parameter to $setField", name)
+		args[name] = p.parse(arg)
 	}
-	for name, x := range args {
-		if x == nil {
-			return p.fail(command.CodeFailedToParse, "Missing '%s' parameter to $setField", name)
-		}
+	for _, a := range d {
+		p.Refuse(args[a.Key] == nil, command.CodeFailedToParse, "Unrecognized parameter to $setField: %s", a.Key)
 	}
 	return func(e *Env) any {
 		field, input, v := args["field"](e), args["input"](e), args["value"](e)

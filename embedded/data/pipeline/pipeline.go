@@ -454,9 +454,9 @@ func lookup(p *parser, arg any) stage {
 	fields := map[string]string{}
 	for _, e := range d {
 		s, ok := e.Value.(string)
+		fields[e.Key] = s
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
-			fields[e.Key] = s
 			p.Refuse(!ok, command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
 		default:
 			p.Fail(command.CodeFailedToParse, "unknown argument to $lookup: %s", e.Key)

@@ -187,21 +187,17 @@ func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id, had := value.Field(doc, "_id"); had {
-		now, has := value.Field(out, "_id")
-		switch {
-		case !has && u.opts.Transform != nil:
-			out = append(bson.D{{Key: "_id", Value: id}}, out...)
-		case !has:
-			return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
-		case value.Key(id) != value.Key(now):
-			if u.replacement != nil || u.opts.Transform != nil {
-				return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
-			}
-			return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
-		}
+	id, had := value.Field(doc, "_id")
+	now, has := value.Field(out, "_id")
+	switch {
+	case !had, has && value.Key(id) == value.Key(now):
+		return out, nil
+	case !has && u.opts.Transform != nil:
+		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
+	case has && (u.replacement != nil || u.opts.Transform != nil):
+		return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
 	}
-	return out, nil
+	return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 }
 
 // replace is the replacement with its _id in first place, or that of the document.
