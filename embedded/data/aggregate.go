@@ -88,7 +88,7 @@ func (h host) Out(name string, docs []bson.D) error {
 		if old != nil {
 			s.changed(entry{kind: opDrop, db: db, coll: name, uuid: old.uuid})
 		}
-		s.changed(entry{kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
+		s.changed(fresh.created())
 		for _, r := range records {
 			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, new: r})
 		}

@@ -12,19 +12,16 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// create makes a collection and logs that. The caller holds mu.
-func (d *Data) create(db, name string, options bson.D) *collection {
-	c := newCollection(db, name, options)
-	d.addCollection(c)
-	d.log(entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})
-	return c
-}
-
-func describeCreate(c *collection) bson.D {
-	if c.clustered() {
-		return c.options
+// created is the log's entry of a new collection.
+func (c *collection) created() entry {
+	e := entry{kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind()}
+	switch {
+	case c.clustered():
+		e.detail = c.options
+	case !c.isView():
+		e.detail = append(bson.D{{Key: "idIndex", Value: c.indexes[0].spec}}, c.options...)
 	}
-	return append(bson.D{{Key: "idIndex", Value: c.indexes[0].spec}}, c.options...)
+	return e
 }
 
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
@@ -111,11 +108,7 @@ func (s *scope) addNew(c *collection) error {
 	if c.isView() && d.collection(c.db, "system.views") == nil {
 		d.addCollection(newCollection(c.db, "system.views", bson.D{}))
 	}
-	e := entry{kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind()}
-	if !c.isView() {
-		e.detail = describeCreate(c)
-	}
-	s.changed(e)
+	s.changed(c.created())
 	return nil
 }
 
@@ -351,14 +344,14 @@ func dropDatabase(s *scope, a *args) action {
 	return func() (bson.D, error) {
 		there := false
 		err := s.locked(func() error {
-			db := d.databases[name]
-			if there = db != nil; !there {
+			collections := d.databases[name]
+			if there = len(collections) > 0; !there {
 				return nil
 			}
 			if d.lockedIn(name, "") {
 				return errBlocked
 			}
-			for _, c := range db.order {
+			for _, c := range collections {
 				s.changed(entry{kind: opDrop, db: name, coll: c.name, uuid: c.uuid})
 			}
 			delete(d.databases, name)

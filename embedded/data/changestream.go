@@ -284,13 +284,11 @@ func (st *stream) invalidates(e *entry) bool {
 }
 
 // expandedKinds are the events of showExpandedEvents.
-func expandedKind(k opKind) bool {
-	return k == opCreate || k == opCreateIndexes || k == opDropIndexes || k == opModify || k == opShard
-}
+var expandedKinds = []opKind{opCreate, opCreateIndexes, opDropIndexes, opModify, opShard}
 
 // add appends the event of an entry, as the pipeline leaves it.
 func (st *stream) add(e *entry, invalidate bool) error {
-	if !st.concerns(e) || expandedKind(e.kind) && !st.expanded {
+	if !st.concerns(e) || !st.expanded && slices.Contains(expandedKinds, e.kind) {
 		return nil
 	}
 	if e.kind == opDropDatabase && !invalidate && st.coll != "" {

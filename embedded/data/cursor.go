@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -115,7 +116,7 @@ func (s *scope) keepCursor(c *cursor) {
 	s.d.cursorMu.Lock()
 	defer s.d.cursorMu.Unlock()
 	for c.id == 0 || s.d.cursors[c.id] != nil {
-		c.id = newCursorID()
+		c.id = rand.Int64() // positive, as those of servers
 	}
 	c.used = time.Now()
 	s.d.forgetCursors(c.used)

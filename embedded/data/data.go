@@ -8,8 +8,6 @@
 package data
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,9 +38,9 @@ type Data struct {
 	opts Options
 
 	mu        sync.RWMutex
-	databases map[string]*database
-	clock     clock // of the last write, or of a periodic no-op; changed with mu alone
-	heard     clock // the newest that any client has sent
+	databases map[string][]*collection // in the order of their creation
+	clock     clock                    // of the last write, or of a periodic no-op; changed with mu alone
+	heard     clock                    // the newest that any client has sent
 	oplog     oplog
 	sessions  map[string]*session
 	nextRID   int64
@@ -71,7 +69,7 @@ func New(opts Options) *Data {
 	}
 	d := &Data{
 		opts:      opts,
-		databases: map[string]*database{},
+		databases: map[string][]*collection{},
 		sessions:  map[string]*session{},
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
@@ -193,11 +191,4 @@ func (d *Data) tick() bson.Timestamp {
 func (d *Data) announce() {
 	close(d.changed)
 	d.changed = make(chan struct{})
-}
-
-// newCursorID is a random id, positive as the server's are.
-func newCursorID() int64 {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return int64(binary.BigEndian.Uint64(b[:])>>1) | 1
 }

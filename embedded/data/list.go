@@ -19,12 +19,11 @@ func listCollections(s *scope, a *args) action {
 	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
 		var docs []bson.D
-		var db *database
+		there := false
 		s.d.reading(func() {
-			if db = s.d.databases[s.req.DB]; db != nil {
-				for _, c := range db.order {
-					docs = append(docs, describe(c))
-				}
+			there = len(s.d.databases[s.req.DB]) > 0
+			for _, c := range s.d.databases[s.req.DB] {
+				docs = append(docs, describe(c))
 			}
 		})
 		docs, err := f.Select(docs)
@@ -39,7 +38,7 @@ func listCollections(s *scope, a *args) action {
 			out = append(out, value.Encode(doc))
 		}
 		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
-		if db == nil && mongos(s.req) && wire(s.req) < wire50 {
+		if !there && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
 		return reply, nil
@@ -100,7 +99,7 @@ func listDatabases(s *scope, a *args) action {
 // describeDatabase is a database as listDatabases shows it. The caller holds mu.
 func (s *scope) describeDatabase(name string) bson.D {
 	size := int64(0)
-	for _, c := range s.d.databases[name].order {
+	for _, c := range s.d.databases[name] {
 		size += c.size + 4096*int64(1+len(c.indexes))
 	}
 	doc := bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: float64(size)}, {Key: "empty", Value: false}}
@@ -131,15 +130,14 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 	for _, e := range doc {
 		switch e.Key {
 		case "count", "storageStats":
-			if c == nil {
+			switch {
+			case c == nil:
 				return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
-			}
-			if c.isView() {
+			case c.isView():
 				return nil, onView(c)
-			}
-			if e.Key == "count" {
+			case e.Key == "count":
 				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
-			} else {
+			default:
 				out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
 			}
 		default:
@@ -191,11 +189,7 @@ func dbStats(s *scope, _ *args) action {
 	return func() (bson.D, error) {
 		var colls, views, objects, size, indexes int64
 		s.d.reading(func() {
-			db := s.d.databases[s.req.DB]
-			if db == nil {
-				return
-			}
-			for _, c := range db.order {
+			for _, c := range s.d.databases[s.req.DB] {
 				if c.isView() {
 					views++
 					continue

@@ -114,8 +114,9 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 			if s.blocked(lockKey{ns: db + "." + name}) {
 				return nil, errBlocked
 			}
-			c = s.d.create(db, name, bson.D{})
-			s.writes = true
+			c = newCollection(db, name, bson.D{})
+			s.d.addCollection(c)
+			s.changed(c.created())
 			s.settle()
 		}
 		return c, nil

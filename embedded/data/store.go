@@ -14,24 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// database is a name and its collections, in the order of their creation.
-type database struct {
-	name  string
-	order []*collection
-}
-
-func (db *database) collection(name string) *collection {
-	if db == nil {
-		return nil
-	}
-	for _, c := range db.order {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
-}
-
 // record is a stored document. It never changes: an update puts another record
 // of the same rid in its place, so that whoever holds it has a snapshot.
 type record struct {
@@ -358,7 +340,14 @@ func (c *collection) private() *collection {
 }
 
 // collection is a collection by its names. The caller holds mu.
-func (d *Data) collection(db, name string) *collection { return d.databases[db].collection(name) }
+func (d *Data) collection(db, name string) *collection {
+	for _, c := range d.databases[db] {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
 
 // namespace checks a name of a collection.
 func namespace(db, name string) error {
@@ -375,26 +364,18 @@ func namespace(db, name string) error {
 }
 
 // addCollection puts a collection in the catalog. The caller holds mu.
-func (d *Data) addCollection(c *collection) {
-	db := d.databases[c.db]
-	if db == nil {
-		db = &database{name: c.db}
-		d.databases[c.db] = db
-	}
-	db.order = append(db.order, c)
-}
+func (d *Data) addCollection(c *collection) { d.databases[c.db] = append(d.databases[c.db], c) }
 
 func (d *Data) removeCollection(c *collection) {
-	db := d.databases[c.db]
-	db.order = slices.DeleteFunc(db.order, func(x *collection) bool { return x == c })
-	if len(db.order) == 0 {
+	d.databases[c.db] = slices.DeleteFunc(d.databases[c.db], func(x *collection) bool { return x == c })
+	if len(d.databases[c.db]) == 0 {
 		delete(d.databases, c.db)
 	}
 }
 
 // substitute puts a collection in the place of another. The caller holds mu.
 func (d *Data) substitute(old, c *collection) {
-	order := d.databases[old.db].order
+	order := d.databases[old.db]
 	order[slices.Index(order, old)] = c
 }
 

@@ -26,7 +26,7 @@ type transaction struct {
 	number  int64
 	state   txnState
 	server  string // the address of the mongos, which alone can continue it
-	// wrote is set once the transaction has used the shard.
+	// touched is set once the transaction has used the shard.
 	touched  bool
 	snapshot map[string]*collection // by namespace, as when it began
 	copies   map[string]*collection // what it writes
@@ -77,8 +77,8 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		if req.TransactionLifetime > 0 {
 			s.txn.ends = time.Now().Add(req.TransactionLifetime)
 		}
-		for _, db := range d.databases {
-			for _, c := range db.order {
+		for _, collections := range d.databases {
+			for _, c := range collections {
 				view := *c
 				view.docs = c.snapshot()
 				view.shared, view.frozen = true, true
@@ -197,7 +197,9 @@ func (d *Data) commit(t *transaction) {
 		fresh.docs, fresh.size, fresh.shared = nil, 0, false
 		fresh.indexes = c.freshIndexes()
 		d.addCollection(&fresh)
-		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})
+		e := c.created()
+		e.ts = d.tick()
+		d.log(e)
 	}
 	t.created = nil
 	if len(t.ops) > 0 {

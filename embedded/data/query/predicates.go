@@ -26,7 +26,12 @@ func (p *parser) predicate(e bson.E) predicate {
 	case "$in":
 		return p.in(e)
 	case "$regex":
-		return p.regexOperator(e.Value)
+		if pattern, ok := e.Value.(string); ok {
+			return p.regex(pattern, "")
+		}
+		r, ok := e.Value.(bson.Regex)
+		p.Refuse(!ok, command.CodeBadValue, "$regex has to be a string")
+		return p.regex(r.Pattern, r.Options)
 	case "$type":
 		return p.types(e.Value)
 	}
@@ -105,18 +110,6 @@ func (p *parser) in(e bson.E) predicate {
 	return func(v any) bool {
 		return slices.ContainsFunc(alternatives, func(x predicate) bool { return x(v) })
 	}
-}
-
-// regexOperator is $regex.
-func (p *parser) regexOperator(v any) predicate {
-	switch r := v.(type) {
-	case string:
-		return p.regex(r, "")
-	case bson.Regex:
-		return p.regex(r.Pattern, r.Options)
-	}
-	p.Fail(command.CodeBadValue, "$regex has to be a string")
-	return nil
 }
 
 // regex matches by a pattern in Go's syntax, with the options that Go has.
