@@ -72,7 +72,7 @@ var comparisons = map[string]func(c int) bool{
 // compare is $gt, $gte, $lt or $lte.
 func (p *parser) compare(e bson.E) predicate {
 	holds := comparisons[e.Key]
-	x, collation := e.Value, p.opts.Collation
+	x, collation, rank, nan := e.Value, p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
 	if _, ok := x.(bson.Regex); ok {
 		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 	}
@@ -86,7 +86,7 @@ func (p *parser) compare(e bson.E) predicate {
 		switch x.(type) {
 		case bson.MinKey, bson.MaxKey: // compared with every type
 		default:
-			if value.Rank(v) != value.Rank(x) || isNaN(x) != isNaN(v) {
+			if value.Rank(v) != rank || isNaN(v) != nan {
 				return false
 			}
 		}
@@ -94,7 +94,7 @@ func (p *parser) compare(e bson.E) predicate {
 	}
 }
 
-func isNaN(v any) bool { return value.Equal(v, math.NaN()) }
+func isNaN(v any) bool { return math.IsNaN(value.Float(v)) }
 
 // in is $in, and what $nin negates.
 func (p *parser) in(e bson.E) predicate {

@@ -71,8 +71,10 @@ func Equal(a, b any) bool { return Compare(a, b) == 0 }
 
 // Compare orders values as the server does without a collation.
 func Compare(a, b any) int {
-	if c := cmp.Compare(Rank(a), Rank(b)); c != 0 {
-		return c
+	if reflect.TypeOf(a) != reflect.TypeOf(b) { // else the ranks need no look
+		if c := cmp.Compare(Rank(a), Rank(b)); c != 0 {
+			return c
+		}
 	}
 	switch x := a.(type) {
 	case nil, bson.Undefined, Missing:
