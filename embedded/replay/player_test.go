@@ -163,11 +163,7 @@ func (c *client) receive() (answer, error) {
 	switch {
 	case err != nil:
 	case h.OpCode == wire.OpReply:
-		flags, doc, err := wire.ParseReply(body)
-		if err != nil {
-			return a, err
-		}
-		a.flags, a.doc = uint32(flags), doc
+		a.flags, a.doc = binary.LittleEndian.Uint32(body), body[20:] // behind cursor, first and number of documents
 	case h.OpCode == wire.OpCompressed:
 		h, body, _, err = wire.Decompress(h, body)
 		if a.flags = uint32(h.OpCode); err == nil {
@@ -225,7 +221,8 @@ func (p *player) message(s step) []byte {
 	}
 	raw := marshal(p.t, doc)
 	if s.Opcode == "OP_QUERY" {
-		return wire.AppendQuery(nil, 1, s.Namespace, raw)
+		body := slices.Concat(make([]byte, 4), append([]byte(s.Namespace), 0), make([]byte, 8), raw)
+		return wire.AppendMessage(nil, wire.Header{RequestID: 1, OpCode: wire.OpQuery}, body)
 	}
 	message := wire.AppendMsg(nil, 1, 0, wire.Flags(s.Flags), raw)
 	for name, docs := range s.Sequences {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -101,34 +102,13 @@ func readUpTo(r io.Reader, size int) ([]byte, error) {
 func Compress(message []byte, c Compressor) ([]byte, error) {
 	h := ParseHeader([HeaderSize]byte(message))
 	body := message[HeaderSize:]
-	out := appendHeader(make([]byte, 0, len(message)+64), h.RequestID, h.ResponseTo, OpCompressed)
+	packed, err := driver.CompressPayload(body, driver.CompressionOpts{
+		Compressor: c, ZlibLevel: wiremessage.DefaultZlibLevel, ZstdLevel: wiremessage.DefaultZstdLevel})
+	if err != nil {
+		return nil, err
+	}
+	out := appendHeader(make([]byte, 0, len(packed)+HeaderSize+9), h.RequestID, h.ResponseTo, OpCompressed)
 	out = binary.LittleEndian.AppendUint32(out, uint32(h.OpCode))
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
-	out = append(out, byte(c))
-	switch c {
-	case Noop:
-		out = append(out, body...)
-	case Snappy:
-		out = append(out, snappy.Encode(nil, body)...)
-	case Zlib:
-		var packed bytes.Buffer
-		z := zlib.NewWriter(&packed)
-		_, err := z.Write(body)
-		if err = errors.Join(err, z.Close()); err != nil {
-			return nil, err
-		}
-		out = append(out, packed.Bytes()...)
-	case Zstd:
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		out = z.EncodeAll(body, out)
-		if err := z.Close(); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, fmt.Errorf("unknown compressor %d", c)
-	}
-	return finish(out), nil
+	return finish(append(append(out, byte(c)), packed...)), nil
 }

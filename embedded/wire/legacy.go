@@ -38,31 +38,3 @@ func AppendReply(dst []byte, requestID, responseTo int32, doc bson.Raw) []byte {
 	finish(dst[start:])
 	return dst
 }
-
-// ParseReply gives the flags and the document of an OP_REPLY, for those who play the
-// client. The result shares body's memory.
-func ParseReply(body []byte) (flags int32, doc bson.Raw, err error) {
-	r := reader{rest: body}
-	flags = r.int32()
-	for range 4 { // cursor, startingFrom, and the number of documents
-		r.int32()
-	}
-	if r.bad {
-		return flags, nil, errLegacy
-	}
-	doc, err = document(&r)
-	return flags, doc, err
-}
-
-// AppendQuery appends a whole OP_QUERY, for those who play the client.
-func AppendQuery(dst []byte, requestID int32, namespace string, doc bson.Raw) []byte {
-	start := len(dst)
-	dst = appendHeader(dst, requestID, 0, OpQuery)
-	dst = binary.LittleEndian.AppendUint32(dst, 0) // flags
-	dst = append(append(dst, namespace...), 0)
-	dst = binary.LittleEndian.AppendUint32(dst, 0)          // to skip
-	dst = binary.LittleEndian.AppendUint32(dst, ^uint32(0)) // to return: -1
-	dst = append(dst, doc...)
-	finish(dst[start:])
-	return dst
-}

@@ -1,12 +1,16 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 )
@@ -137,10 +141,8 @@ func (m *Msg) sequence(r *reader) error {
 	if section.bad {
 		return command.Errorf(command.CodeOverflow, "document sequence without a name")
 	}
-	for _, other := range m.Sequences {
-		if other.Name == s.Name {
-			return command.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
-		}
+	if slices.ContainsFunc(m.Sequences, func(other Sequence) bool { return other.Name == s.Name }) {
+		return command.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
 	}
 	for len(section.rest) > 0 {
 		doc, err := document(&section)
@@ -183,31 +185,16 @@ func (m Msg) Single() bson.Raw {
 	if len(m.Sequences) == 0 {
 		return m.Body
 	}
-	size := len(m.Body)
+	out := bytes.Clone(m.Body[:len(m.Body)-1])
 	for _, s := range m.Sequences {
-		size += len(s.Name) + 7
-		for _, d := range s.Documents {
-			size += len(d) + 10
-		}
-	}
-	out := make([]byte, 0, size)
-	out = append(out, m.Body[:len(m.Body)-1]...)
-	for _, s := range m.Sequences {
-		out = append(out, byte(bson.TypeArray))
-		out = append(append(out, s.Name...), 0)
-		start := len(out)
-		out = append(out, 0, 0, 0, 0)
+		var start int32
+		start, out = bsoncore.AppendArrayElementStart(out, s.Name)
 		for i, d := range s.Documents {
-			out = append(out, byte(bson.TypeEmbeddedDocument))
-			out = fmt.Appendf(out, "%d\x00", i)
-			out = append(out, d...)
+			out = bsoncore.AppendDocumentElement(out, strconv.Itoa(i), bsoncore.Document(d))
 		}
-		out = append(out, 0)
-		binary.LittleEndian.PutUint32(out[start:], uint32(len(out)-start))
+		out, _ = bsoncore.AppendArrayEnd(out, start) // which ends what begins there
 	}
-	out = append(out, 0)
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	return out
+	return finish(append(out, 0))
 }
 
 // AppendMsg appends a whole OP_MSG with one body section, and its checksum if
@@ -218,9 +205,8 @@ func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Ra
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(flags))
 	dst = append(dst, 0)
 	dst = append(dst, doc...)
-	message := dst[start:]
+	message := finish(dst[start:])
 	if flags&ChecksumPresent == 0 {
-		finish(message)
 		return dst
 	}
 	binary.LittleEndian.PutUint32(message, uint32(len(message)+checksumSize))

@@ -11,6 +11,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -85,24 +86,17 @@ func ParseHeader(raw [HeaderSize]byte) Header {
 	}
 }
 
-// piece is how much is read at once, at first.
+// piece is how much room is made for a body before its bytes come.
 const piece = 1 << 16
 
 func readBody(r io.Reader, n int) ([]byte, error) {
-	body := make([]byte, min(n, piece))
-	for done := 0; ; {
-		got, err := io.ReadFull(r, body[done:])
-		done += got
-		if err == io.EOF && n > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil || done == n {
-			return body[:done], err
-		}
-		grown := make([]byte, min(n, 2*len(body)))
-		copy(grown, body)
-		body = grown
+	var body bytes.Buffer
+	body.Grow(min(n, piece) + bytes.MinRead)
+	_, err := io.CopyN(&body, r, int64(n))
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
+	return body.Bytes(), err
 }
 
 // AppendMessage appends a message with a body of any opcode, as ReadMessage returns it.
@@ -123,8 +117,8 @@ func finish(message []byte) []byte {
 	return message
 }
 
-// reader walks through a body. After an overrun, bad is true and everything
-// reads as zero.
+// reader walks through a body. After an overrun, bad is true, and nothing
+// that was read counts.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -152,13 +146,7 @@ func (r *reader) byte() byte {
 
 // cstring reads up to the next zero byte.
 func (r *reader) cstring() string {
-	for i, b := range r.rest {
-		if b == 0 {
-			s := string(r.rest[:i])
-			r.rest = r.rest[i+1:]
-			return s
-		}
-	}
-	r.rest, r.bad = nil, true
-	return ""
+	s, rest, ends := bytes.Cut(r.rest, []byte{0})
+	r.rest, r.bad = rest, r.bad || !ends
+	return string(s)
 }
