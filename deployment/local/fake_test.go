@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,13 +40,9 @@ var fakes = map[string]func(args []string){
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if slices.Equal(args, []string{process.HostOption}) {
-			_ = process.Host(ctx, os.Stdin, os.Stdout)
-			return
-		}
 		self, _ := os.Executable()
 		os.Exit(process.Run(ctx, mongos, args, process.Environment{
-			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, PID: os.Getpid(), Self: []string{self}}))
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self}))
 	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")

@@ -34,15 +34,11 @@ func (f *front) begin(ctx context.Context) error {
 
 // found starts a host and joins it first.
 func (f *front) found(ctx context.Context, s spec, self string) error {
-	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
+	w, err := spawn(ctx, f.self, s, f.o.LogPath)
 	if err != nil {
 		return err
 	}
-	if err := f.join(ctx, w, self); err != nil {
-		end()
-		return err
-	}
-	return nil
+	return f.join(ctx, w, self) // a host that nobody joins ends by itself
 }
 
 // initiate serves replSetInitiate: it starts the host of the set and joins it as
@@ -61,7 +57,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	if f.describe().State != stateWaiting {
 		return command.Errorf(command.CodeOperationFailed, "the process has become a member of a set")
 	}
-	self, err := f.quorum(ctx, set)
+	self, err := f.among(ctx, set)
 	if err != nil {
 		return err
 	}
@@ -72,31 +68,15 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	return nil
 }
 
-// quorum asks every member whether it may be one, and finds this process among
-// them.
-func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, err error) {
-	var failed []string
+// among finds this process among the members of a set, by asking them.
+func (f *front) among(ctx context.Context, set server.SetConfig) (self string, err error) {
 	for _, m := range set.Members {
-		a, err := ask(ctx, m.Host, request{Kind: askState})
-		switch {
-		case err != nil:
-			failed = append(failed, fmt.Sprintf("%s failed with %s", m.Host, err))
-		case a.ID == f.id:
-			self = m.Host
-		case a.Set != set.Name || a.State != stateWaiting:
-			failed = append(failed, fmt.Sprintf("%s failed with it does not wait for the configuration of %s", m.Host, set.Name))
+		if a, err := ask(ctx, m.Host, request{Kind: askState}); err == nil && a.ID == f.id {
+			return m.Host, nil
 		}
 	}
-	if len(failed) > 0 {
-		return "", command.Errorf(command.CodeNodeNotFound,
-			"replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
-			strings.Join(failed, ", "))
-	}
-	if self == "" {
-		return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
-			"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
-	}
-	return self, nil
+	return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
+		"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
 }
 
 // takeInvitation joins the host that invites this process.
@@ -109,13 +89,16 @@ func (f *front) takeInvitation(q request) error {
 	return f.join(f.ctx, q.Host, q.Member)
 }
 
+// seat is what the process brings along to a host.
+func (f *front) seat() *seat {
+	return &seat{Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
+		PID: os.Getpid(), StateFile: f.stateFile()}
+}
+
 // join takes the process's seat at a host, which serves its clients from then on. Those
 // that it has served itself are disconnected when they have their answers.
 func (f *front) join(ctx context.Context, w whereabouts, member string) error {
-	control, in, a, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: &seat{
-		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: f.env.PID, StateFile: f.stateFile(),
-	}})
+	control, in, _, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: f.seat()})
 	if err != nil {
 		return err
 	}
@@ -127,13 +110,7 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	f.become(state, w, func(client net.Conn, balanced bool) {
-		if balanced {
-			f.forward(client, a.Balanced)
-		} else {
-			f.forward(client, a.Clients)
-		}
-	})
+	f.become(state, w, func(client net.Conn, balanced bool) { f.forward(client, w, member, balanced) })
 	if f.waiting != nil {
 		f.waiting.Retire()
 	}
@@ -194,7 +171,7 @@ func (f *front) rejoin() (bool, error) {
 		err = f.join(f.ctx, s.Host, s.Member)
 	}
 	if err != nil {
-		f.log.add("The data of this server, which lived in memory, are gone", attributes{"error": err.Error()})
+		f.log.Info("The data of this server, which lived in memory, are gone", "error", err.Error())
 		_ = os.Remove(name) // it may be gone
 	}
 	return err == nil, nil
@@ -216,7 +193,7 @@ func (f *front) route() {
 		}
 		if text := err.Error(); text != said {
 			said = text
-			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
+			f.log.Info("Error initializing sharding state, retrying", "error", text)
 		}
 		select {
 		case <-f.ctx.Done():

@@ -37,7 +37,7 @@ type Process struct {
 	// Shutdown is called when a client has sent shutdown; nil refuses the
 	// command.
 	Shutdown func()
-	// Listener is where clients come from; the end of the server closes it. Nil if
+	// Listener is where clients come from, on the server's address; the end of the server closes it. Nil if
 	// somebody else hands their connections over with Server.Serve.
 	Listener net.Listener
 }
@@ -213,8 +213,7 @@ func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := s.process.Listener
-	if ours := l != nil && l.Addr().String() == s.address; ours && s.release == nil && !c.closed {
+	if s.process.Listener != nil && s.release == nil && !c.closed {
 		s.release = hold(s.address)
 	}
 	if c.primary == s {
