@@ -238,7 +238,7 @@ func (d *Deployment) start(ctx context.Context, process server.Process) error {
 }
 
 func users(list []User) (*server.Users, error) {
-	u := server.NewUsers()
+	u := new(server.Users)
 	for _, user := range list {
 		if user.Database == "" {
 			user.Database = "admin"

@@ -134,7 +134,7 @@ func newHost(s spec) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: s, profile: profile, token: rand.Text(), users: server.NewUsers(),
+	h := &host{spec: s, profile: profile, token: rand.Text(), users: new(server.Users),
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig

@@ -16,7 +16,7 @@ import (
 // nonce; the client's part of it is the recorded one.
 func TestAuthentication(t *testing.T) {
 	report(t, "authentication", lines[step](t, "authentication.jsonl", 60), func(t *testing.T) *player {
-		users := server.NewUsers()
+		users := new(server.Users)
 		testkit.Check(t, users.Add("admin", "u", "p"))
 		prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}, challenge: map[int]string{}}
 		p := newPlayer(t, server.Single, users, "localhost:27400")

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,22 +23,15 @@ type User struct {
 // Users are those who may authenticate. The methods may be called
 // concurrently.
 type Users struct {
-	mu    sync.Mutex
-	users map[string]*User // by database.name
+	users sync.Map    // *User by database.name
+	some  atomic.Bool // there is one
 }
 
 // find gives the user of a database, nil if there is none.
 func (u *Users) find(database, name string) *User {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.users[database+"."+name]
-}
-
-// empty says that nobody may authenticate yet.
-func (u *Users) empty() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.users) == 0
+	user, _ := u.users.Load(database + "." + name)
+	found, _ := user.(*User)
+	return found
 }
 
 // mechanisms are the ones served, in the order in which hello lists them.
@@ -52,9 +46,6 @@ var mechanisms = []struct {
 	{name: "SCRAM-SHA-256", hash: scram.SHA256, rounds: 15000, salt: 28},
 }
 
-// NewUsers makes an empty list.
-func NewUsers() *Users { return &Users{users: map[string]*User{}} }
-
 // Add makes a user of a database, or gives one another password. Users may do
 // everything. The password is kept only as SCRAM keeps it.
 func (u *Users) Add(database, name, password string) error {
@@ -68,18 +59,15 @@ func (u *Users) Add(database, name, password string) error {
 			return err
 		}
 		salt := make([]byte, m.salt)
-		if _, err := rand.Read(salt); err != nil {
-			return err
-		}
+		rand.Read(salt) // never fails
 		stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: m.rounds})
 		if err != nil {
 			return err
 		}
 		user.credentials[m.name] = stored
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.users[database+"."+name] = user
+	u.users.Store(database+"."+name, user)
+	u.some.Store(true)
 	return nil
 }
 
@@ -237,7 +225,7 @@ func saslReply(payload string, done bool) bson.D {
 // getnonce is left from an authentication that is gone; 6.2 dropped it.
 func (x *exchange) getnonce() (bson.D, error) {
 	nonce := make([]byte, 8)
-	_, _ = rand.Read(nonce) // never fails
+	rand.Read(nonce) // never fails
 	return bson.D{{Key: "nonce", Value: hex.EncodeToString(nonce)}}, nil
 }
 
@@ -261,33 +249,19 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	return bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
 }
 
-// createUser makes a user, who can authenticate even without access control.
-func (x *exchange) createUser() (bson.D, error) {
+// setUser makes a user, who can authenticate even without access control, or gives one another
+// password. Suites let fail points strike it.
+func (x *exchange) setUser() (bson.D, error) {
 	users := x.conn.server.cluster.Users
-	name, ok := x.request.Body.Index(0).Value().StringValueOK()
-	if !ok || name == "" {
-		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
-	}
-	if users.find(x.request.DB, name) != nil {
-		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
-	}
-	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
-	if !ok && x.request.DB != "$external" {
-		return nil, command.Errorf(command.CodeBadValue,
-			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
-	}
-	if _, ok := x.request.Body.Lookup("roles").ArrayOK(); !ok {
-		return nil, command.Errorf(command.CodeBadValue, "\"createUser\" command requires a \"roles\" array")
-	}
-	return nil, users.Add(x.request.DB, name, password)
-}
-
-// updateUser gives a user another password. Suites let fail points strike it.
-func (x *exchange) updateUser() (bson.D, error) {
 	name, _ := x.request.Body.Index(0).Value().StringValueOK()
 	password, _ := x.request.Body.Lookup("pwd").StringValueOK()
-	users := x.conn.server.cluster.Users
-	if users.find(x.request.DB, name) == nil {
+	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
+	switch {
+	case creates && name == "":
+		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
+	case creates && exists:
+		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
+	case !creates && !exists:
 		return nil, command.Errorf(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
 	}
 	return nil, users.Add(x.request.DB, name, password)

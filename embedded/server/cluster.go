@@ -92,7 +92,7 @@ func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: &layout{}, sequence: failpoint.NewSequence()}
 	if c.Users == nil {
-		c.Users = NewUsers()
+		c.Users = new(Users)
 	}
 	rows := protocolRows()
 	for _, row := range config.Backend.Rows() {

@@ -145,7 +145,9 @@ func (k *conn) survive() {
 
 // message answers one message.
 func (k *conn) message(h wire.Header, body []byte) error {
-	wait(k.ctx, nil, k.server.process.Latency)
+	if late := k.server.process.Latency; late > 0 {
+		sleep(k.ctx, late, nil)
+	}
 	reply := writer{conn: k}
 	if h.OpCode == wire.OpCompressed {
 		var err error
@@ -248,6 +250,20 @@ type writer struct {
 	compressor wire.Compressor
 }
 
+func (w writer) write(message []byte) (err error) {
+	if w.compressed {
+		if message, err = wire.Compress(message, w.compressor); err != nil {
+			return err
+		}
+	}
+	if w.conn.ctx.Err() != nil {
+		return command.ErrClose // the dead do not answer
+	}
+	_, err = w.conn.socket.Write(message)
+	return err
+}
+
+// msg and reply write an OP_MSG and an OP_REPLY.
 func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
 	w.conn.lastID++
 	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))
@@ -256,18 +272,4 @@ func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
 func (w writer) reply(responseTo int32, doc bson.Raw) error {
 	w.conn.lastID++
 	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, doc))
-}
-
-func (w writer) write(message []byte) error {
-	if w.compressed {
-		var err error
-		if message, err = wire.Compress(message, w.compressor); err != nil {
-			return err
-		}
-	}
-	if w.conn.ctx.Err() != nil {
-		return command.ErrClose // the dead do not answer
-	}
-	_, err := w.conn.socket.Write(message)
-	return err
 }

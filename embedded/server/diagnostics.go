@@ -83,10 +83,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
 	}
 	if x.has(overload) {
-		connections = append(connections, s.ingress.connectionStatus()...)
-		reply = append(reply,
-			bson.E{Key: "network", Value: s.ingress.networkStatus()},
-			bson.E{Key: "queues", Value: s.ingress.queueStatus()})
+		reply, connections = s.ingress.add(reply, connections)
 	}
 	return append(reply,
 		bson.E{Key: "ok", Value: 1.0},

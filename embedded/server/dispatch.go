@@ -62,17 +62,13 @@ func (x *exchange) answer() (bson.Raw, error) {
 
 // again runs the next turn of a command that streams.
 func (x *exchange) again() (bson.Raw, error) {
-	x.view = x.conn.server.view()
-	x.request.Server = &x.view.Server
-	x.extras = extras{}
-	x.start = time.Now()
+	x.view, x.extras, x.step, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
 	x.inProgress()
-	x.step = failpoint.Failure{}
 	stream := x.request.Stream
 	if err := x.strike(); err != nil {
 		return x.reply(nil, err)
 	}
-	fields, err := x.guard(func() (bson.D, error) { return stream() })
+	fields, err := x.guard(stream)
 	return x.reply(fields, err)
 }
 
@@ -237,11 +233,10 @@ func (x *exchange) strike() error {
 		if x.step.LoseReply {
 			x.request.HangUp() // the client hears of it now, and the command goes on
 		}
-		if !sleep(x.request.Context, f.Block) {
+		if !sleep(x.request.Context, f.Block, nil) {
 			return command.ErrClose
 		}
 		x.view = x.conn.server.view() // the server may have stepped down meanwhile
-		x.request.Server = &x.view.Server
 	}
 	if f.CloseConnection {
 		return command.ErrClose
@@ -249,33 +244,16 @@ func (x *exchange) strike() error {
 	if !f.HasCode {
 		return nil
 	}
-	if f.ExtraInfo != nil {
-		if err := extraInfo(f.Code, f.ExtraInfo); err != nil {
-			return err
-		}
+	if _, ok := f.ExtraInfo.Lookup("ns").StringValueOK(); !ok && f.ExtraInfo != nil && f.Code == command.CodeStaleConfig {
+		return command.Errorf(command.CodeExtraInfoMissing, // which the server could not read back
+			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
 	}
 	failure := command.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if x.has(failsVia) {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
-	if elements, err := f.ExtraInfo.Elements(); f.ExtraInfo != nil && err == nil {
-		for _, e := range elements {
-			failure.Extra = append(failure.Extra, bson.E{Key: e.Key(), Value: e.Value()})
-		}
-	}
+	_ = bson.Unmarshal(f.ExtraInfo, &failure.Extra) // it has been validated
 	return failure
-}
-
-// extraInfo refuses information that the server could not read back.
-func extraInfo(code int32, info bson.Raw) error {
-	if code != command.CodeStaleConfig {
-		return nil
-	}
-	if _, ok := info.Lookup("ns").StringValueOK(); !ok {
-		return command.Errorf(command.CodeExtraInfoMissing,
-			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
-	}
-	return nil
 }
 
 func (x *exchange) forFailPoint() failpoint.Command {
@@ -296,16 +274,17 @@ func (x *exchange) appName() string {
 	return name
 }
 
-// sleep waits for so long, and reports whether the connection is still open.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits for so long, or until something wakes it, and reports whether it has not been broken off.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-wake:
 	case <-timer.C:
-		return true
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }
 
 // databaseName refuses names that no database has.
@@ -337,7 +316,7 @@ func (x *exchange) authorize() error {
 // firstUser reports whether the localhost exception applies, without which nobody
 // could set up a server with access control.
 func (x *exchange) firstUser() bool {
-	return x.row.BeforeUsers && x.request.DB == "admin" && x.conn.server.cluster.Users.empty()
+	return x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.some.Load()
 }
 
 // modes are the read preferences, and whether a secondary may serve them.
@@ -347,36 +326,42 @@ var modes = map[string]bool{
 
 // readPreference refuses invalid read preferences.
 func (x *exchange) readPreference() error {
-	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
-		preference, ok := value.DocumentOK()
-		if !ok {
-			return command.Errorf(command.CodeTypeMismatch,
-				"\"$readPreference\" had the wrong type. Expected object, found %s", command.TypeName(value))
-		}
-		mode, _ := preference.Lookup("mode").StringValueOK()
-		var known bool
-		if x.readsSecondary, known = modes[mode]; !known {
-			return command.Errorf(command.CodeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
-				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
-				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
-		}
-		return x.tags(preference, mode)
+	value, err := x.request.Body.LookupErr("$readPreference")
+	if err != nil {
+		return nil
 	}
-	return nil
+	preference, ok := value.DocumentOK()
+	if !ok {
+		return command.Errorf(command.CodeTypeMismatch,
+			"\"$readPreference\" had the wrong type. Expected object, found %s", command.TypeName(value))
+	}
+	mode, _ := preference.Lookup("mode").StringValueOK()
+	var known bool
+	if x.readsSecondary, known = modes[mode]; !known {
+		return command.Errorf(command.CodeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
+			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
+			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
+	}
+	return x.tags(preference, mode == "primary")
 }
 
-// tags refuses tag sets that are not an array, or that choose among servers where there is one to be chosen.
+// tags refuses tag sets that are not an array, and what chooses among servers where there is one to be chosen.
 // A mongos reads the sets when it selects a member of a shard.
-func (x *exchange) tags(preference bson.Raw, mode string) error {
+func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	tags := preference.Lookup("tags")
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
 		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
 	}
-	if mode == "primary" {
-		return primaryAlone(preference, command.Items(tags))
-	}
-	for i, set := range command.Items(tags) {
-		if set.Type != bson.TypeEmbeddedDocument && x.view.Role == command.Mongos {
+	sets := command.Items(tags)
+	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
+	switch {
+	case primary && (len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument):
+		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
+	case primary && staleness != 0:
+		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
+	case !primary && x.view.Role == command.Mongos:
+		notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
+		if i := slices.IndexFunc(sets, notDocument); i >= 0 {
 			return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
 		}
 	}
@@ -403,17 +388,6 @@ func (x *exchange) role() error {
 	return nil
 }
 
-// primaryAlone refuses what chooses among servers where there is one to be chosen.
-func primaryAlone(preference bson.Raw, sets []bson.RawValue) error {
-	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
-		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
-	}
-	if staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK(); staleness != 0 {
-		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
-	}
-	return nil
-}
-
 // emptyDocument is how long a document without fields is, in bytes.
 const emptyDocument = 5
 
@@ -428,36 +402,25 @@ func (x *exchange) notPrimary(code int32, message string) error {
 	return command.Errorf(code, "%s", message)
 }
 
-// deadline fails commands whose maxTimeMS has gone by while they were blocked.
+// deadline refuses a maxTimeMS that is not a whole number of 31 bits, and fails commands
+// whose time has gone by while they were blocked.
 func (x *exchange) deadline() error {
-	if err := x.maxTimeMS(); err != nil {
-		return err
-	}
-	most, ok := x.request.Body.Lookup("maxTimeMS").AsInt64OK()
-	if ok && most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond {
-		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
-	}
-	return nil
-}
-
-// maxTimeMS refuses invalid values: milliseconds are whole numbers of 31 bits.
-func (x *exchange) maxTimeMS() error {
 	value, err := x.request.Body.LookupErr("maxTimeMS")
-	if err != nil {
+	if err != nil || value.Type == bson.TypeDecimal128 {
 		return nil
 	}
 	most, isNumber := value.AsFloat64OK()
 	switch {
-	case !isNumber && value.Type != bson.TypeDecimal128:
-		return command.Errorf(command.CodeBadValue, "maxTimeMS must be a number")
 	case !isNumber:
-		return nil
+		return command.Errorf(command.CodeBadValue, "maxTimeMS must be a number")
 	case most < 0 && x.has(codeNegative):
 		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
 	case most < 0 || most > math.MaxInt32:
 		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
 	case most != math.Trunc(most):
 		return command.Errorf(command.CodeBadValue, "maxTimeMS has non-integral value")
+	case most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond:
+		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (c *Cluster) settle() {
 func (c *Cluster) freeze(s *Server, d time.Duration) {
 	s.frozen = time.Now().Add(d)
 	c.work.Go(func() {
-		if sleep(c.ctx, d) {
+		if sleep(c.ctx, d, nil) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.settle()

@@ -120,9 +120,8 @@ func (x *exchange) await() (await, error) {
 // state that the client will know.
 func (a *await) until(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
-		wait(x.request.Context, x.view.change, a.most)
+		sleep(x.request.Context, a.most, x.view.change)
 		x.view = x.conn.server.view()
-		x.request.Server = &x.view.Server
 	}
 	a.processID, a.counter = x.view.processID, x.view.version
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ func (i *ingress) reload() {
 // and is to be closed without a word, before TLS and before hello.
 func (k *conn) establish() bool {
 	i := k.server.ingress
-	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == admitted
+	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == nil
 }
 
 // admit lets the request rate limiter judge a request before anything of it is
@@ -55,11 +56,8 @@ func (x *exchange) admit() error {
 		i.requests.exempt()
 		return nil
 	}
-	switch i.requests.acquire(k.ctx) {
-	case admitted:
-		return nil
-	case interrupted:
-		return command.ErrClose
+	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
+		return err
 	}
 	x.extras.labels = []string{"SystemOverloadedError"}
 	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
@@ -132,59 +130,41 @@ func (l *limiter) exempt() {
 	l.counts.Exempted++
 }
 
-// admission is how acquire ended.
-type admission uint8
+// errRejected reports that a limiter has neither a token nor room in its queue.
+var errRejected = errors.New("rejected by a rate limiter")
 
-const (
-	admitted admission = iota
-	queueFull
-	interrupted
-)
-
-// acquire takes a token, and waits for it if the queue has room.
-func (l *limiter) acquire(ctx context.Context) admission {
-	wait, ok := l.borrow()
-	if !ok {
-		return queueFull
-	}
-	if wait == 0 {
-		return admitted
-	}
-	waited := sleep(ctx, wait)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.counts.Removed++
-	if !waited {
-		l.counts.Interrupted++
-		l.balance++ // what was not used is given back
-		return interrupted
-	}
-	l.counts.Successful++
-	return admitted
-}
-
-// borrow takes a token and says how long to wait for it: the server counts waits in
-// whole milliseconds, and does not wait for less.
-func (l *limiter) borrow() (wait time.Duration, ok bool) {
+// acquire takes a token, and waits for it if the queue has room: the server counts
+// waits in whole milliseconds, and does not wait for less. It fails with errRejected, or
+// with ErrClose if the wait was interrupted.
+func (l *limiter) acquire(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refill()
 	l.counts.Attempted++
+	var wait time.Duration
 	if l.balance < 1 {
 		missing := time.Duration((1 - l.balance) / l.rate * float64(time.Second))
 		wait = missing.Round(time.Microsecond).Truncate(time.Millisecond)
 	}
 	if wait > 0 && l.counts.Added-l.counts.Removed >= l.depth {
 		l.counts.Rejected++
-		return 0, false
+		return errRejected
 	}
 	l.balance--
 	if wait > 0 {
 		l.counts.Added++
-	} else {
-		l.counts.Successful++
+		l.mu.Unlock()
+		waited := sleep(ctx, wait, nil)
+		l.mu.Lock()
+		l.counts.Removed++
+		if !waited {
+			l.counts.Interrupted++
+			l.balance++ // what was not used is given back
+			return command.ErrClose
+		}
 	}
-	return wait, true
+	l.counts.Successful++
+	return nil
 }
 
 // status is a copy of the counts, with the tokens that are there.
@@ -197,23 +177,17 @@ func (l *limiter) status() limiterCounts {
 	return l.counts
 }
 
-// networkStatus, connectionStatus and queueStatus are parts of serverStatus.
-func (i *ingress) networkStatus() bson.D {
-	return bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.status()}}
-}
-
-func (i *ingress) connectionStatus() bson.D {
+// add adds to serverStatus what the limiters have counted: sections of their own, and fields of connections.
+func (i *ingress) add(status, connections bson.D) (bson.D, bson.D) {
 	c := i.connections.status()
-	return bson.D{
-		{Key: "queuedForEstablishment", Value: c.Added - c.Removed},
-		{Key: "establishmentRateLimit", Value: bson.D{
-			{Key: "rejected", Value: c.Rejected},
-			{Key: "exempted", Value: c.Exempted},
-			{Key: "interruptedDueToClientDisconnect", Value: c.Interrupted},
-		}},
-	}
-}
-
-func (i *ingress) queueStatus() bson.D {
-	return bson.D{{Key: "ingressSessionEstablishment", Value: i.connections.status()}}
+	return append(status,
+			bson.E{Key: "network", Value: bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.status()}}},
+			bson.E{Key: "queues", Value: bson.D{{Key: "ingressSessionEstablishment", Value: c}}}),
+		append(connections,
+			bson.E{Key: "queuedForEstablishment", Value: c.Added - c.Removed},
+			bson.E{Key: "establishmentRateLimit", Value: bson.D{
+				{Key: "rejected", Value: c.Rejected},
+				{Key: "exempted", Value: c.Exempted},
+				{Key: "interruptedDueToClientDisconnect", Value: c.Interrupted},
+			}})
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // full is a limiter with a full bucket.
@@ -20,25 +22,25 @@ func TestLimiterQueue(t *testing.T) { synctest.Test(t, limiterQueue) }
 func limiterQueue(t *testing.T) {
 	l := full(10, 0.2, 2) // two at once, one every 100 ms, two wait
 	for range 2 {
-		if got := l.acquire(t.Context()); got != admitted {
-			t.Fatalf("of the burst: %d", got)
+		if got := l.acquire(t.Context()); got != nil {
+			t.Fatalf("of the burst: %v", got)
 		}
 	}
-	ended := make(chan admission, 3)
+	ended := make(chan error, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- l.acquire(t.Context()) }()
 	synctest.Wait()
 	go func() { ended <- l.acquire(ctx) }()
 	synctest.Wait()
-	if got := l.acquire(t.Context()); got != queueFull {
-		t.Errorf("with a full queue: %d", got)
+	if got := l.acquire(t.Context()); got != errRejected {
+		t.Errorf("with a full queue: %v", got)
 	}
 	if c := l.status(); c.Added-c.Removed != 2 || c.Rejected != 1 || c.Tokens != 0 {
 		t.Errorf("counts %+v", c)
 	}
 	cancel()
-	if got := <-ended; got != interrupted {
-		t.Errorf("the one that left: %d", got)
+	if got := <-ended; got != command.ErrClose {
+		t.Errorf("the one that left: %v", got)
 	}
 	time.Sleep(99 * time.Millisecond)
 	synctest.Wait()
@@ -46,8 +48,8 @@ func limiterQueue(t *testing.T) {
 		t.Error("a wait of 100 ms ended after 99 ms")
 	}
 	time.Sleep(time.Millisecond)
-	if got := <-ended; got != admitted {
-		t.Errorf("the one that waited: %d", got)
+	if got := <-ended; got != nil {
+		t.Errorf("the one that waited: %v", got)
 	}
 	time.Sleep(100 * time.Millisecond) // the token that was given back does not count twice
 	if c := l.status(); c.Added != c.Removed || c.Interrupted != 1 || c.Successful != 3 || c.Tokens < 0.99 || c.Tokens > 1.01 {
@@ -86,7 +88,7 @@ func limiterConfigure(t *testing.T) {
 		}
 	}
 	l := full(1, 0.001, 0) // a bucket that never holds a token
-	if l.acquire(t.Context()) != queueFull {
+	if l.acquire(t.Context()) != errRejected {
 		t.Error("a request was admitted by a bucket without room for a token")
 	}
 }

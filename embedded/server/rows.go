@@ -32,8 +32,8 @@ func protocolRows() []entry {
 		{command.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
 		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
 		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
-		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).createUser},
-		{command.Row{Name: "updateUser", Write: true}, (*exchange).updateUser},
+		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).setUser},
+		{command.Row{Name: "updateUser", Write: true}, (*exchange).setUser},
 
 		// Diagnostics.
 		{command.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
@@ -45,10 +45,8 @@ func protocolRows() []entry {
 		{command.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
 
 		// For tests of the stable API.
-		{command.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).ping},
 		{command.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).ping},
 		{command.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).ping},
-		{command.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).ping},
 
 		// Sessions.
 		{command.Row{Name: "startSession"}, (*exchange).startSession},

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -191,18 +190,4 @@ func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
-}
-
-// wait waits for a change of the topology, at most for so long.
-func wait(ctx context.Context, change <-chan struct{}, most time.Duration) {
-	if most <= 0 {
-		return
-	}
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-change:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -32,39 +32,12 @@ func (x *exchange) session() error {
 	}
 	value, err := body.LookupErr("txnNumber")
 	number, isLong := value.Int64OK()
-	if err == nil && !isLong {
-		return wrongType("OperationSessionInfo.txnNumber", value, "long")
-	}
 	hasNumber := err == nil
-	if err := transactionFields(body, hasNumber); err != nil || !hasNumber {
-		return err
-	}
-	if r.LSID == nil {
-		return command.Errorf(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
-	}
-	if x.view.Role == command.Standalone {
-		return command.Errorf(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
-	}
-	if number < 0 {
-		return command.Errorf(command.CodeInvalidOptions, "Transaction number cannot be negative")
-	}
-	r.TxnNumber = &number
-	if auto, ok := body.Lookup("autocommit").BooleanOK(); ok && !auto {
-		r.InTransaction = true
-	}
-	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
-		r.StartTransaction = true
-		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
-	}
-	return nil
-}
-
-// transactionFields refuses autocommit and startTransaction where they do not go
-// together: a transaction has both false and a number, and begins with true.
-func transactionFields(body bson.Raw, hasNumber bool) error {
 	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
 	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
-	switch {
+	switch { // a transaction has autocommit: false and a number, and begins with startTransaction: true
+	case hasNumber && !isLong:
+		return wrongType("OperationSessionInfo.txnNumber", value, "long")
 	case hasAuto && !hasNumber:
 		return command.Errorf(command.CodeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
 	case hasAuto && auto:
@@ -73,6 +46,18 @@ func transactionFields(body bson.Raw, hasNumber bool) error {
 		return command.Errorf(command.CodeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
 	case hasBegin && !begin:
 		return command.Errorf(command.CodeInvalidOptions, "Specifying startTransaction=false is not allowed.")
+	case !hasNumber:
+		return nil
+	case r.LSID == nil:
+		return command.Errorf(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
+	case x.view.Role == command.Standalone:
+		return command.Errorf(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	case number < 0:
+		return command.Errorf(command.CodeInvalidOptions, "Transaction number cannot be negative")
+	}
+	r.TxnNumber, r.InTransaction, r.StartTransaction = &number, hasAuto, hasBegin
+	if hasBegin {
+		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
 	}
 	return nil
 }

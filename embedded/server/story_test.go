@@ -67,7 +67,7 @@ func play(t *testing.T, title, steps string) {
 			continue
 		case "user":
 			name, password, _ := strings.Cut(rest, " ")
-			config.Users, process.AccessControl = server.NewUsers(), true
+			config.Users, process.AccessControl = new(server.Users), true
 			testkit.Check(t, config.Users.Add("admin", name, password))
 			continue
 		case "data":
