@@ -9,6 +9,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -85,6 +86,8 @@ type Options struct {
 	// balancer in front of all, then that in front of one. A port that is
 	// missing here, or 0, is chosen freely.
 	Ports []int
+
+	shaped []server.Member // what Set configures, without their hosts
 }
 
 // Versions lists the server versions that can be imitated, oldest first.
@@ -171,28 +174,14 @@ func (o *Options) complete() error {
 	if int(o.Topology) >= len(topologyNames) {
 		return fmt.Errorf("unknown topology %d", o.Topology)
 	}
-	defaults := []struct {
-		value *int
-		most  int
-	}{{&o.Members, defaultMembers}, {&o.Mongoses, defaultMongoses}}
-	for _, d := range defaults {
-		if *d.value == 0 {
-			*d.value = d.most
-		}
-		if *d.value < 1 || *d.value > MaxServers {
-			return fmt.Errorf("%d servers: there can be 1 to %d", *d.value, MaxServers)
+	o.Members, o.Mongoses = cmp.Or(o.Members, defaultMembers), cmp.Or(o.Mongoses, defaultMongoses)
+	o.SetName, o.Host = cmp.Or(o.SetName, DefaultSetName), cmp.Or(o.Host, "127.0.0.1")
+	for _, n := range []int{o.Members, o.Mongoses} {
+		if n < 1 || n > MaxServers {
+			return fmt.Errorf("%d servers: there can be 1 to %d", n, MaxServers)
 		}
 	}
-	if o.SetName == "" {
-		o.SetName = DefaultSetName
-	}
-	if err := o.checkSet(); err != nil {
-		return err
-	}
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
-	return nil
+	return o.readSet()
 }
 
 // count is how many servers the topology has.
@@ -355,19 +344,17 @@ func (d *Deployment) Log(from, to time.Time) []LogLine { return d.cluster.Log(fr
 
 // Kill ends the server at address as a crash would: connections break, new
 // ones are refused.
-func (d *Deployment) Kill(address string) error {
-	s, err := d.cluster.At(address)
-	if err != nil {
-		return err
-	}
-	return d.cluster.Kill(s)
-}
+func (d *Deployment) Kill(address string) error { return d.at(address, d.cluster.Kill) }
 
 // Restart brings a killed server back, on its port.
-func (d *Deployment) Restart(address string) error {
-	s, err := d.cluster.At(address)
-	if err != nil {
-		return err
+func (d *Deployment) Restart(address string) error { return d.at(address, d.cluster.Restart) }
+
+// at does something to the server at an address.
+func (d *Deployment) at(address string, do func(*server.Server) error) error {
+	for _, s := range d.cluster.Members() {
+		if s.Address() == address {
+			return do(s)
+		}
 	}
-	return d.cluster.Restart(s)
+	return fmt.Errorf("there is no server at %s", address)
 }

@@ -46,8 +46,8 @@ func ParseMember(text string) (m Member, err error) {
 	return m, nil
 }
 
-// checkSet reports what no replica set could work with.
-func (o *Options) checkSet() error {
+// readSet reads what Set configures, and reports what no replica set could work with.
+func (o *Options) readSet() error {
 	switch {
 	case len(o.Set) == 0:
 		return nil
@@ -65,20 +65,19 @@ func (o *Options) checkSet() error {
 		members = append(members, member)
 	}
 	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: o.SetName}, {Key: "members", Value: members}})
-	if err == nil {
-		_, err = server.ParseSetConfig(doc)
+	if err != nil {
+		return err
 	}
+	set, err := server.ParseSetConfig(doc)
+	o.shaped = set.Members
 	return err
 }
 
 // shape configures a member.
 func (o *Options) shape(m *server.Member, p *server.Process) {
-	if int(m.ID) >= len(o.Set) {
-		return
+	if int(m.ID) < len(o.Set) {
+		host := m.Host
+		*m, p.Latency = o.shaped[m.ID], o.Set[m.ID].Latency
+		m.Host = host
 	}
-	id, host, more := m.ID, m.Host, o.Set[m.ID]
-	if doc, err := bson.Marshal(more.Config); err == nil { // checkSet has read it
-		_ = bson.Unmarshal(doc, m)
-	}
-	m.ID, m.Host, p.Latency = id, host, more.Latency
 }

@@ -186,14 +186,6 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	return p.effect, true
 }
 
-// State is a fail point as getParameter returns it, by the name
-// "failpoint.NAME".
-type State struct {
-	Mode    int32    // 0 off, 1 alwaysOn, 2 random, 3 times, 4 skip
-	Data    bson.Raw // of the configuration, empty if it had none
-	Entered int32    // how often it has struck
-}
-
 // Names are those of the fail points that a server has, and of the deployment's.
 func Names() []string {
 	names := []string{FailCommandSequence}
@@ -203,14 +195,15 @@ func Names() []string {
 	return names
 }
 
-// State is how the named fail point is set now.
-func (r *Registry) State(name string) State {
+// State is the named fail point as getParameter returns it: its mode (0 off, 1 alwaysOn, 2 random,
+// 3 times, 4 skip), the data of its configuration, and how often it has struck.
+func (r *Registry) State(name string) bson.D {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	state := State{Mode: int32(p.mode), Data: p.effect.data, Entered: p.count}
-	if len(state.Data) == 0 {
-		state.Data = bson.Raw{5, 0, 0, 0, 0}
+	data := p.effect.data
+	if len(data) == 0 {
+		data = bson.Raw{5, 0, 0, 0, 0}
 	}
-	return state
+	return bson.D{{Key: "mode", Value: int32(p.mode)}, {Key: "data", Value: data}, {Key: "timesEntered", Value: p.count}}
 }

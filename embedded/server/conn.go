@@ -75,7 +75,6 @@ func (k *conn) hangUp() {
 type message struct {
 	wire.Header
 	body []byte
-	http bool // it is not a message, but a request of HTTP
 }
 
 // run answers messages until the client leaves or has to.
@@ -92,10 +91,6 @@ func (k *conn) run() {
 	messages := make(chan message)
 	k.server.cluster.work.Go(func() { k.read(messages) })
 	for m := range messages {
-		if m.http {
-			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
-			return
-		}
 		if err := k.message(m.Header, m.body); err != nil || k.server.retired.Load() || k.ctx.Err() != nil {
 			return
 		}
@@ -114,18 +109,16 @@ func (k *conn) read(messages chan<- message) {
 	in := bufio.NewReader(k.socket)
 	for {
 		h, body, err := wire.ReadMessage(in)
-		m := message{h, body, errors.Is(err, wire.ErrHTTP)}
-		if err == nil || m.http {
-			k.waiting.Add(1)
-			select {
-			case messages <- m:
-			case <-k.ctx.Done():
-				return
-			}
-		}
 		switch {
 		case err == nil:
-			continue
+			k.waiting.Add(1)
+			select {
+			case messages <- message{h, body}:
+				continue
+			case <-k.ctx.Done():
+			}
+		case errors.Is(err, wire.ErrHTTP):
+			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
 		case k.hung.Load():
 		case errors.Is(err, io.EOF):
 			time.AfterFunc(grace, k.leaves)

@@ -85,9 +85,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	if x.has(overload) {
 		reply, connections = s.ingress.add(reply, connections)
 	}
-	return append(reply,
-		bson.E{Key: "ok", Value: 1.0},
-		bson.E{Key: "connections", Value: connections}), nil
+	return append(reply, bson.E{Key: "connections", Value: connections}), nil
 }
 
 // pid of the process that the server plays.

@@ -196,16 +196,6 @@ func (c *Cluster) at(address string) *Server {
 	return nil
 }
 
-// At is the server with an address.
-func (c *Cluster) At(address string) (*Server, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.at(address); s != nil {
-		return s, nil
-	}
-	return nil, fmt.Errorf("there is no server at %s", address)
-}
-
 // Kill ends a server as a crash would: its connections break, its port refuses new
 // ones, and if it was the primary of a replica set, another one is elected. A port of
 // ours goes to no other process before the server is restarted or the cluster closed.

@@ -16,10 +16,10 @@ import (
 // parameter is a row of the table of server parameters. Values keep the type of the
 // first one, and numbers are bounded.
 type parameter struct {
-	name    string
-	initial any
-	least   float64 // of numbers
-	since   int     // the wire version that brought it
+	name  string
+	value any
+	least float64 // of numbers
+	since int     // the wire version that brought it
 }
 
 // The names of the parameters that code asks for.
@@ -45,45 +45,40 @@ const (
 // of the errors that overloaded servers give, are those of Client Backpressure, "Terms".
 func parameterTable(p Profile) []parameter {
 	return []parameter{
-		{name: "authenticationMechanisms", initial: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
-		{name: "cursorTimeoutMillis", initial: int64(600000)},
-		{name: testCommands, initial: true},
-		{name: baseBackoff, initial: int64(0), since: limiterLabels.since},
-		{name: acceptAPI2, initial: false, since: stableAPI.since},
-		{name: requireAPI, initial: false, since: stableAPI.since},
-		{name: failpoint.FailCommandSequence, initial: true}, // suites that need the fail point require it
-		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
-		{name: connectionLimit, initial: false, since: overload.since},
-		{name: connectionQueue, initial: int32(0), since: overload.since},
-		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, since: overload.since},
-		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
-		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
-		{name: requestLimit, initial: p.has(limiterLabels), since: overload.since},
-		{name: requestQueue, initial: int64(0), since: limiterLabels.since},
-		{name: requestRate, initial: int32(math.MaxInt32), least: 1, since: overload.since},
-		{name: requestRetries, initial: true, since: limiterLabels.since},
-		{name: transactionLifetime, initial: int32(60), least: 1},
+		{name: "authenticationMechanisms", value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		{name: "cursorTimeoutMillis", value: int64(600000)},
+		{name: testCommands, value: true},
+		{name: baseBackoff, value: int64(0), since: limiterLabels.since},
+		{name: acceptAPI2, value: false, since: stableAPI.since},
+		{name: requireAPI, value: false, since: stableAPI.since},
+		{name: failpoint.FailCommandSequence, value: true}, // suites that need the fail point require it
+		{name: connectionBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: connectionLimit, value: false, since: overload.since},
+		{name: connectionQueue, value: int32(0), since: overload.since},
+		{name: connectionRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestAppExemptions, value: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
+		{name: requestBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: requestLimit, value: p.has(limiterLabels), since: overload.since},
+		{name: requestQueue, value: int64(0), since: limiterLabels.since},
+		{name: requestRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestRetries, value: true, since: limiterLabels.since},
+		{name: transactionLifetime, value: int32(60), least: 1},
 	}
 }
 
 // parameters are what getParameter returns and setParameter changes.
 type parameters struct {
-	mu     sync.Mutex
-	table  []parameter
-	values map[string]any
+	mu    sync.Mutex
+	table []parameter // the values are guarded by mu
 }
 
 // newParameters are those of a version, changed as a server was started.
 func newParameters(profile Profile, start Process) (*parameters, error) {
-	p := &parameters{table: parameterTable(profile), values: map[string]any{}}
+	p := &parameters{table: parameterTable(profile)}
 	p.table = slices.DeleteFunc(p.table, func(row parameter) bool { return row.since > profile.Wire })
-	for _, row := range p.table {
-		p.values[row.name] = row.initial
-	}
 	for _, e := range start.Parameters {
-		if _, known := p.values[e.Key]; !known && start.AnyParameter {
-			p.table = append(p.table, parameter{name: e.Key, initial: e.Value})
-			p.values[e.Key] = e.Value
+		if start.AnyParameter && p.value(e.Key) == nil {
+			p.table = append(p.table, parameter{name: e.Key, value: e.Value})
 			continue
 		}
 		kind, data, err := bson.MarshalValue(e.Value)
@@ -109,24 +104,24 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := p.values[name]
-	p.values[name] = typed
+	old := p.table[i].value
+	p.table[i].value = typed
 	return old, nil
 }
 
 // typed gives the value the type that the parameter has: a switch that is set to 1 is true.
 func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	if _, isSwitch := row.initial.(bool); isNumber && !isSwitch && number < row.least {
+	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.least {
 		return nil, command.Errorf(command.CodeBadValue,
 			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.least)
 	}
-	switch row.initial.(type) {
+	switch row.value.(type) {
 	case bool:
 		if b, ok := v.BooleanOK(); ok || isNumber {
 			return b || isNumber && number != 0, nil
 		}
-	case bson.D:
+	case bson.D, bson.Raw:
 		if doc, ok := v.DocumentOK(); ok {
 			return slices.Clone(doc), nil
 		}
@@ -150,7 +145,12 @@ func (row parameter) typed(v bson.RawValue) (any, error) {
 func (p *parameters) value(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.values[name]
+	for _, row := range p.table {
+		if row.name == name {
+			return row.value
+		}
+	}
+	return nil
 }
 
 // number is the value of a parameter that is one, 0 if the version lacks it.
@@ -183,14 +183,18 @@ func (x *exchange) getParameter() (bson.D, error) {
 		return all || err == nil
 	}
 	reply := bson.D{}
-	for _, row := range p.table {
-		if asked(row.name) {
-			reply = append(reply, bson.E{Key: row.name, Value: p.value(row.name)})
+	for i := range p.table {
+		if name := p.table[i].name; asked(name) {
+			reply = append(reply, bson.E{Key: name, Value: p.value(name)})
 		}
 	}
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; asked(shown) {
-			reply = append(reply, bson.E{Key: shown, Value: x.failPoint(name)})
+			state := x.conn.server.registry(name).State(name)
+			if !x.has(timesEntered) {
+				state = state[:2]
+			}
+			reply = append(reply, bson.E{Key: shown, Value: state})
 		}
 	}
 	if len(reply) > 0 {
@@ -202,17 +206,6 @@ func (x *exchange) getParameter() (bson.D, error) {
 		failure.Code = command.CodeInvalidOptions
 	}
 	return nil, failure
-}
-
-// failPoint is a fail point as a server with test commands returns it among its
-// parameters.
-func (x *exchange) failPoint(name string) bson.D {
-	state := x.conn.server.registry(name).State(name)
-	out := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
-	if x.has(timesEntered) {
-		out = append(out, bson.E{Key: "timesEntered", Value: state.Entered})
-	}
-	return out
 }
 
 // notParameters are arguments that every command takes.

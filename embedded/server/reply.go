@@ -101,14 +101,12 @@ func (k *conn) labelFields(labels []string) bson.D {
 func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
 
 func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
-	reply := make(bson.D, 0, len(fields)+5)
-	reply = append(reply, fields...)
-	hasOk := slices.ContainsFunc(fields, func(e bson.E) bool { return e.Key == "ok" })
+	reply := append(make(bson.D, 0, len(fields)+5), fields...)
 	ok := bson.E{Key: "ok", Value: 1.0}
 	// mongod adds the write concern error after it has closed the reply
 	// of the command with ok, mongos before.
 	first := v.Role != command.Mongos || x.fromShard
-	if !hasOk && first {
+	if first {
 		reply = append(reply, ok)
 	}
 	if x.writeConcernError != nil {
@@ -118,7 +116,7 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
 		}
 		reply = append(reply, k.whoIsPrimary(v, x.concern)...)
 	}
-	if !hasOk && !first {
+	if !first {
 		reply = append(reply, ok)
 	}
 	return reply
