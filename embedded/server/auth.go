@@ -34,23 +34,22 @@ func (u *Users) find(database, name string) *User {
 	return found
 }
 
-// mechanisms are the ones served, in the order in which hello lists them.
-var mechanisms = []struct {
-	name   string
+// mechanisms are the ones served.
+var mechanisms = map[string]struct {
 	hash   scram.HashGeneratorFcn
 	rounds int
 	salt   int // bytes
 	digest bool
 }{
-	{name: "SCRAM-SHA-1", hash: scram.SHA1, rounds: 10000, salt: 16, digest: true},
-	{name: "SCRAM-SHA-256", hash: scram.SHA256, rounds: 15000, salt: 28},
+	"SCRAM-SHA-1":   {hash: scram.SHA1, rounds: 10000, salt: 16, digest: true},
+	"SCRAM-SHA-256": {hash: scram.SHA256, rounds: 15000, salt: 28},
 }
 
 // Add makes a user of a database, or gives one another password. Users may do
 // everything. The password is kept only as SCRAM keeps it.
 func (u *Users) Add(database, name, password string) error {
 	user := &User{Name: name, Database: database, credentials: map[string]scram.StoredCredentials{}}
-	for _, m := range mechanisms {
+	for mechanism, m := range mechanisms {
 		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
 			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
@@ -64,7 +63,7 @@ func (u *Users) Add(database, name, password string) error {
 		if err != nil {
 			return err
 		}
-		user.credentials[m.name] = stored
+		user.credentials[mechanism] = stored
 	}
 	u.users.Store(database+"."+name, user)
 	u.some.Store(true)
@@ -102,11 +101,7 @@ func (x *exchange) supportedMechanisms() []string {
 	if !ok || x.conn.server.cluster.Users.find(database, name) == nil {
 		return nil
 	}
-	names := make([]string, len(mechanisms))
-	for i, m := range mechanisms {
-		names[i] = m.name
-	}
-	return names
+	return []string{"SCRAM-SHA-1", "SCRAM-SHA-256"}
 }
 
 // speculative carries out the first step of an authentication that a hello
@@ -124,10 +119,7 @@ func (x *exchange) speculative() (bson.D, error) {
 		return nil, nil
 	}
 	db, _ := doc.Lookup("db").StringValueOK()
-	reply, err := x.conn.saslStart(doc, db)
-	if err != nil {
-		return nil, nil
-	}
+	reply, _ := x.conn.saslStart(doc, db)
 	return reply, nil
 }
 
@@ -138,34 +130,30 @@ func (x *exchange) saslStart() (bson.D, error) {
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
 	name, _ := body.Lookup("mechanism").StringValueOK()
-	for _, m := range mechanisms {
-		if m.name != name {
-			continue
-		}
-		c := &conversation{}
-		lookup := func(who string) (scram.StoredCredentials, error) {
-			if c.user = k.server.cluster.Users.find(db, who); c.user == nil {
-				return scram.StoredCredentials{}, errAuthentication
-			}
-			return c.user.credentials[m.name], nil
-		}
-		server, err := m.hash.NewServer(lookup)
-		if err != nil {
-			return nil, err
-		}
-		c.scram = server.NewConversation()
-		options, _ := body.Lookup("options").DocumentOK()
-		c.skipEmpty, _ = options.Lookup("skipEmptyExchange").BooleanOK()
-		first := payload(body)
-		_, nonce, _ := strings.Cut(first, ",r=")
-		answer, err := c.scram.Step(first)
-		if err != nil || strings.HasPrefix(answer, "e=") || len(nonce) < leastNonce {
-			return nil, errAuthentication
-		}
-		k.sasl = c
-		return saslReply(answer, false), nil
+	m, known := mechanisms[name]
+	if !known {
+		return nil, k.server.cluster.noMechanism(name)
 	}
-	return nil, k.server.cluster.noMechanism(name)
+	c := &conversation{}
+	server, err := m.hash.NewServer(func(who string) (scram.StoredCredentials, error) {
+		if c.user = k.server.cluster.Users.find(db, who); c.user == nil {
+			return scram.StoredCredentials{}, errAuthentication
+		}
+		return c.user.credentials[name], nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.scram = server.NewConversation()
+	c.skipEmpty, _ = body.Lookup("options", "skipEmptyExchange").BooleanOK()
+	first := payload(body)
+	_, nonce, _ := strings.Cut(first, ",r=")
+	answer, err := c.scram.Step(first)
+	if err != nil || strings.HasPrefix(answer, "e=") || len(nonce) < leastNonce {
+		return nil, errAuthentication
+	}
+	k.sasl = c
+	return saslReply(answer, false), nil
 }
 
 // noMechanism refuses a mechanism; 5.0 gave it a code of its own.
@@ -184,24 +172,22 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	if c == nil {
 		return nil, command.Errorf(command.CodeProtocolError, "No SASL session state found")
 	}
+	k.sasl = nil // unless it goes on
 	if id != conversationID {
-		k.sasl = nil
 		return nil, command.Errorf(command.CodeProtocolError, "sasl: Mismatched conversation id")
 	}
-	if c.proved {
-		k.sasl, k.user = nil, c.user
-		return saslReply("", true), nil
+	answer := ""
+	if !c.proved {
+		var err error
+		if answer, err = c.scram.Step(payload(x.request.Body)); err != nil || !c.scram.Valid() {
+			return nil, errAuthentication
+		}
+		if c.proved = true; !c.skipEmpty {
+			k.sasl = c
+			return saslReply(answer, false), nil
+		}
 	}
-	answer, err := c.scram.Step(payload(x.request.Body))
-	if err != nil || !c.scram.Valid() {
-		k.sasl = nil
-		return nil, errAuthentication
-	}
-	if !c.skipEmpty {
-		c.proved = true
-		return saslReply(answer, false), nil
-	}
-	k.sasl, k.user = nil, c.user
+	k.user = c.user
 	return saslReply(answer, true), nil
 }
 

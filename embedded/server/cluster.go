@@ -62,8 +62,7 @@ type Config struct {
 	Users   *Users  // who may authenticate; nil: nobody yet
 	Backend Backend // required
 
-	// Initiate serves replSetInitiate on an uninitiated server. Nil refuses the
-	// command.
+	// Initiate serves replSetInitiate on an uninitiated server, which requires it.
 	Initiate func(ctx context.Context, config bson.Raw) error
 }
 

@@ -11,28 +11,33 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// writeConcern is what a command asks for after its writes. Here every write is on
-// all members at once.
-type writeConcern struct {
-	none    bool // w: 0
-	code    int32
-	failure bson.D // the writeConcernError of the reply with that code, nil if there is none
-}
-
-// failConcern makes the write concern fail. mongod reports the details in a
-// document, and mongos in words, since it takes them from its shard's error.
+// failConcern makes the write concern fail, which here asks for what can never be: every write is on
+// all members at once. mongod reports the details in a document, and mongos in words, since it takes
+// them from its shard's error.
 func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
-	x.concern.code = code
-	details := bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
+	var details bson.D
 	if x.view.Role == command.Mongos {
 		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
-		details = nil
+	} else {
+		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
 	}
-	x.concern.failure = append(bson.D{
+	x.extras.concern = code
+	x.extras.writeConcernError = append(bson.D{
 		{Key: "code", Value: code},
 		{Key: "codeName", Value: command.CodeNameIn(code, x.view.Wire)},
 		{Key: "errmsg", Value: message},
 	}, details...)
+}
+
+// unknownField finds a field of a concern that is not one of those known, "" if there is none.
+func unknownField(concern bson.Raw, known []string) string {
+	elements, _ := concern.Elements() // nothing in a validated document is out of place
+	for _, e := range elements {
+		if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, e.Key()) }) {
+			return e.Key()
+		}
+	}
+	return ""
 }
 
 // maxW is the greatest number of members in a replica set.
@@ -55,14 +60,8 @@ func (x *exchange) readWriteConcern() error {
 	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
 		return command.Errorf(command.CodeInvalidOptions, "Command does not support writeConcern")
 	}
-	elements, err := concern.Elements()
-	if err != nil {
-		return err
-	}
-	for _, e := range elements {
-		if !slices.Contains(writeConcernFields, strings.ToLower(e.Key())) {
-			return command.Errorf(command.CodeFailedToParse, "unrecognized write concern field: %s", e.Key())
-		}
+	if name := unknownField(concern, writeConcernFields); name != "" {
+		return command.Errorf(command.CodeFailedToParse, "unrecognized write concern field: %s", name)
 	}
 	w, err := concern.LookupErr("w")
 	if err != nil {
@@ -86,12 +85,15 @@ func (x *exchange) readWriteConcern() error {
 	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
-	x.concern.none = n == 0
+	x.unacknowledged = n == 0
 	return nil
 }
 
-// writeConcernFields are those of a writeConcern, in lower case.
-var writeConcernFields = []string{"w", "j", "wtimeout", "fsync", "provenance", "getlasterror", "welectionid", "woptime"}
+var (
+	writeConcernFields = []string{"w", "j", "wtimeout", "fsync", "provenance", "getLastError", "wElectionId", "wOpTime"}
+	readConcernFields  = []string{"level", "afterOpTime", "afterClusterTime", "atClusterTime", "provenance",
+		"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
+)
 
 // readConcern checks the level; the rest is the data side's.
 func (x *exchange) readConcern() error {
@@ -99,14 +101,8 @@ func (x *exchange) readConcern() error {
 	if !ok {
 		return nil
 	}
-	elements, err := concern.Elements()
-	if err != nil {
-		return err
-	}
-	for _, e := range elements {
-		if !slices.Contains(concernFields, e.Key()) {
-			return command.Errorf(command.CodeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
-		}
+	if name := unknownField(concern, readConcernFields); name != "" {
+		return command.Errorf(command.CodeInvalidOptions, "Unrecognized option in readConcern: %s", name)
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
@@ -119,30 +115,18 @@ func (x *exchange) readConcern() error {
 		return command.Errorf(command.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
-	after, err := concern.LookupErr("afterClusterTime")
-	if err == nil && x.row.Untimed {
+	after := concern.Lookup("afterClusterTime")
+	if x.row.Untimed && !after.IsZero() {
 		return command.Errorf(command.CodeInvalidOptions, "afterClusterTime is not allowed for this command")
 	}
-	return x.notAhead(after)
-}
-
-// notAhead refuses to wait for a time that the server has not heard of.
-func (x *exchange) notAhead(after bson.RawValue) error {
 	t, i, ok := after.TimestampOK()
-	if !ok || x.view.Role == command.Standalone {
-		return nil
-	}
 	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
-	if wanted.After(now) {
+	if ok && x.view.Role != command.Standalone && wanted.After(now) { // nobody waits for a time that the server has not heard of
 		return command.Errorf(command.CodeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
 	}
 	return nil
 }
-
-// concernFields are those of a readConcern.
-var concernFields = []string{"level", "afterOpTime", "afterClusterTime", "atClusterTime", "provenance",
-	"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
 
 // readLevels are the levels of readConcern that the command takes: in a
 // transaction those of the transaction, but for what makes something, elsewhere its

@@ -24,8 +24,9 @@ type exchange struct {
 	row     *entry
 	extras  extras
 	start   time.Time
-	concern writeConcern
-	parsed  func() (bson.D, error) // what answers, of a row with Parse
+	// unacknowledged: the write concern has w: 0.
+	unacknowledged bool
+	parsed         func() (bson.D, error) // what answers, of a row with Parse
 	// readsSecondary: by its read preference a secondary may serve it.
 	readsSecondary bool
 	step           failpoint.Failure // of failCommandSequence
@@ -429,11 +430,8 @@ func (x *exchange) deadline() error {
 // error, from failCommand or from a write concern that cannot be satisfied.
 func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
-	if x.concern.none && x.row.OnlyOK {
+	if x.unacknowledged && x.row.OnlyOK {
 		return nil
-	}
-	if x.concern.failure != nil {
-		x.extras.writeConcernError, x.extras.concern = x.concern.failure, x.concern.code
 	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.step.WriteConcernError != nil {

@@ -141,8 +141,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return command.Errorf(command.CodeClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
-		application, _ := client.Lookup("application").DocumentOK()
-		k.appName, _ = application.Lookup("name").StringValueOK()
+		k.appName, _ = client.Lookup("application", "name").StringValueOK()
 		if len(k.appName) > maxAppName {
 			return command.Errorf(command.CodeClientMetadataAppNameTooLarge,
 				"The 'client.application.name' field must be less then or equal to %d "+
@@ -160,12 +159,8 @@ func (k *conn) handshake(body bson.Raw) error {
 func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	v := &x.view
 	reply := bson.D{}
-	add := func(key string, value any) { reply = append(reply, bson.E{Key: key, Value: value}) }
-	when := func(condition bool, key string, value any) {
-		if condition {
-			add(key, value)
-		}
-	}
+	when := func(condition bool, key string, value any) { addIf(&reply, condition, key, value) }
+	add := func(key string, value any) { addIf(&reply, true, key, value) }
 	writable := "ismaster"
 	if x.row.Name == "hello" {
 		writable = "isWritablePrimary"
@@ -221,6 +216,13 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	}
 	when(speculative != nil, "speculativeAuthenticate", speculative)
 	return reply, nil
+}
+
+// addIf appends a field on a condition.
+func addIf(doc *bson.D, condition bool, key string, value any) {
+	if condition {
+		*doc = append(*doc, bson.E{Key: key, Value: value})
+	}
 }
 
 // lastWrite is what staleness is reckoned from.

@@ -148,8 +148,6 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 		return nil, command.Errorf(command.CodeNoReplicationEnabled, "This node was not started with replication enabled.")
 	case x.view.Role != command.Uninitiated:
 		return nil, command.Errorf(command.CodeAlreadyInitialized, "already initialized")
-	case c.Initiate == nil:
-		return nil, command.Errorf(command.CodeIllegalOperation, "this server can not be initiated")
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
 	if !ok || len(config) <= 5 {

@@ -90,16 +90,11 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 // helloFields is what hello says about a member that is not like most.
 func (m Member) helloFields() bson.D {
 	var out bson.D
-	when := func(condition bool, key string, value any) {
-		if condition {
-			out = append(out, bson.E{Key: key, Value: value})
-		}
-	}
-	when(m.ArbiterOnly, "arbiterOnly", true)
-	when(m.Priority == 0 && !m.ArbiterOnly, "passive", true)
-	when(m.Hidden, "hidden", true)
-	when(!m.BuildIndexes, "buildIndexes", false)
-	when(m.Tags != nil, "tags", m.Tags)
+	addIf(&out, m.ArbiterOnly, "arbiterOnly", true)
+	addIf(&out, m.Priority == 0 && !m.ArbiterOnly, "passive", true)
+	addIf(&out, m.Hidden, "hidden", true)
+	addIf(&out, !m.BuildIndexes, "buildIndexes", false)
+	addIf(&out, m.Tags != nil, "tags", m.Tags)
 	return out
 }
 
