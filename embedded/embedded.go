@@ -275,26 +275,27 @@ func (d *Deployment) ClientTLS() *tls.Config {
 
 // URI is the connection string with all seeds. It holds the password of the
 // first user: do not print it.
-func (d *Deployment) URI() string {
-	switch d.options.Topology {
-	case ReplicaSet:
-		return d.uri(d.Hosts(), url.Values{"replicaSet": {d.options.SetName}})
-	case LoadBalanced:
-		return d.uri([]string{d.balancers[0].Addr().String()}, url.Values{"loadBalanced": {"true"}})
-	}
-	return d.uri(d.Hosts(), nil)
-}
+func (d *Deployment) URI() string { return d.through(d.Hosts(), 0) }
 
 // SingleURI is the connection string of one mongos of a sharded cluster, or of
 // the load balancer in front of one. Elsewhere it equals URI.
 func (d *Deployment) SingleURI() string {
-	switch d.options.Topology {
-	case Sharded:
-		return d.uri(d.Hosts()[:1], nil)
-	case LoadBalanced:
-		return d.uri([]string{d.balancers[1].Addr().String()}, url.Values{"loadBalanced": {"true"}})
+	hosts := d.Hosts()
+	if d.options.Topology == Sharded {
+		hosts = hosts[:1]
 	}
-	return d.URI()
+	return d.through(hosts, 1)
+}
+
+// through is the connection string of hosts, or of the balancer in front of them.
+func (d *Deployment) through(hosts []string, balancer int) string {
+	switch d.options.Topology {
+	case ReplicaSet:
+		return d.uri(hosts, url.Values{"replicaSet": {d.options.SetName}})
+	case LoadBalanced:
+		return d.uri([]string{d.balancers[balancer].Addr().String()}, url.Values{"loadBalanced": {"true"}})
+	}
+	return d.uri(hosts, url.Values{})
 }
 
 // DirectURI is the connection string of one host alone, by its address.
@@ -303,9 +304,6 @@ func (d *Deployment) DirectURI(address string) string {
 }
 
 func (d *Deployment) uri(hosts []string, query url.Values) string {
-	if query == nil {
-		query = url.Values{}
-	}
 	u := url.URL{Scheme: "mongodb", Host: strings.Join(hosts, ","), Path: "/"}
 	if len(d.options.Users) > 0 {
 		user := d.options.Users[0]

@@ -105,7 +105,7 @@ func (k kind) read(data bson.Raw) effect {
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
-	if code, ok := integer(data.Lookup(k.codeField)); ok {
+	if code, ok := data.Lookup(k.codeField).AsInt64OK(); ok {
 		f.HasCode, f.Code = true, int32(code)
 	} else if k.code != 0 {
 		f.HasCode, f.Code = true, k.code
@@ -114,7 +114,7 @@ func (k kind) read(data bson.Raw) effect {
 	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
 	var err error
 	if isTrue(data, "blockConnection") {
-		ms, ok := integer(data.Lookup("blockTimeMS"))
+		ms, ok := data.Lookup("blockTimeMS").AsInt64OK()
 		switch {
 		case !ok:
 			err = command.Errorf(command.CodeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")

@@ -114,7 +114,7 @@ func parseMode(request bson.Raw) (point, error) {
 		return point{mode: skip, left: n}, err
 	}
 	if v, err := doc.LookupErr("activationProbability"); err == nil {
-		p, ok := number(v)
+		p, ok := v.AsFloat64OK()
 		switch {
 		case !ok:
 			err = command.Errorf(command.CodeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", command.TypeName(v))
@@ -128,7 +128,7 @@ func parseMode(request bson.Raw) (point, error) {
 }
 
 func count(name string, v bson.RawValue) (int64, error) {
-	n, ok := integer(v)
+	n, ok := v.AsInt64OK()
 	switch {
 	case !ok:
 		return 0, command.Errorf(command.CodeTypeMismatch, "Expected field %q to have numeric type, but found %s", name, command.TypeName(v))
@@ -138,23 +138,6 @@ func count(name string, v bson.RawValue) (int64, error) {
 		return 0, command.Errorf(command.CodeBadValue, "'%s' option to 'mode' is too large", name)
 	}
 	return n, nil
-}
-
-// integer takes a number as an integer.
-func integer(v bson.RawValue) (int64, bool) {
-	if n, ok := v.Int64OK(); ok {
-		return n, true
-	}
-	n, ok := number(v)
-	if math.IsNaN(n) {
-		n = 0
-	}
-	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), ok
-}
-
-func number(v bson.RawValue) (float64, bool) {
-	n, ok := value.FromRaw(v)
-	return value.Float(n), ok && value.IsNumber(n)
 }
 
 // strike asks whether the named fail point strikes. A fail point that is on, and
