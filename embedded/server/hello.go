@@ -36,25 +36,17 @@ func (x *exchange) hello() (bson.D, error) {
 	}
 	if await.asked {
 		await.until(x)
-		if x.request.ExhaustAllowed {
-			x.stream(await)
+		if x.request.ExhaustAllowed { // each further reply waits for a change, from the state that the one before it had
+			x.request.Stream = func() (bson.D, error) {
+				await.until(x)
+				if k.server.retired.Load() {
+					x.request.Stream = nil
+				}
+				return x.description(nil)
+			}
 		}
 	}
 	return x.description(speculative)
-}
-
-// stream makes the reply the first of many: each waits for a change anew, from
-// the state that the one before it had.
-func (x *exchange) stream(a await) {
-	x.request.Stream = func() (bson.D, error) {
-		a.until(x)
-		if x.conn.server.retired.Load() {
-			x.request.Stream = nil
-		} else {
-			x.stream(a)
-		}
-		return x.description(nil)
-	}
 }
 
 // await is a client's wish to hear of a change.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,41 +24,32 @@ type LogLine struct {
 // logLines is how many lines a deployment remembers.
 const logLines = 2048
 
-// A serverLog keeps the last lines of all servers of a deployment. Their texts are
-// written when somebody reads them.
+// A serverLog keeps the last lines of all servers of a deployment.
 type serverLog struct {
 	mu     sync.Mutex
-	ring   []logEntry
-	logged int // entries so far
+	ring   []LogLine
+	logged int // lines so far
 }
 
-// logEntry is a line before it is written.
-type logEntry struct {
-	at     time.Time
-	server *Server
-	text   func() string
-}
-
-func (l *serverLog) add(s *Server, text func() string) {
+func (l *serverLog) add(server, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := logEntry{time.Now(), s, text}
+	line := LogLine{time.Now(), server, text}
 	if len(l.ring) < logLines {
-		l.ring = append(l.ring, e)
+		l.ring = append(l.ring, line)
 	} else {
-		l.ring[l.logged%logLines] = e
+		l.ring[l.logged%logLines] = line
 	}
 	l.logged++
 }
 
 // between gives the lines of a window of time, oldest first.
-func (l *serverLog) between(from, to time.Time) []LogLine {
+func (l *serverLog) between(from, to time.Time) (lines []LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var lines []LogLine
 	for i := max(0, l.logged-logLines); i < l.logged; i++ {
-		if e := l.ring[i%logLines]; !e.at.Before(from) && !e.at.After(to) {
-			lines = append(lines, LogLine{e.at, e.server.address, e.text()})
+		if line := l.ring[i%logLines]; !line.Time.Before(from) && !line.Time.After(to) {
+			lines = append(lines, line)
 		}
 	}
 	return lines
@@ -90,7 +82,7 @@ func oneLine(s string) string {
 
 // logf logs an event of the server.
 func (s *Server) logf(format string, args ...any) {
-	s.cluster.log.add(s, func() string { return fmt.Sprintf(format, args...) })
+	s.cluster.log.add(s.address, fmt.Sprintf(format, args...))
 }
 
 // logEvent logs an event of the connection.
@@ -109,32 +101,25 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	if helloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
 	}
-	// Not the command itself: it may be large.
-	conn, title, secret := x.conn.id, titleOf(x.request.Body), credentials[x.request.Name]
-	wire, took := x.view.Wire, time.Since(x.start).Round(10*time.Microsecond)
-	labels, concern, failed := x.extras.labels, x.extras.concern, x.extras.writeConcernError != nil
-	x.conn.server.cluster.log.add(x.conn.server, func() string {
-		how, message := "ok", ""
-		switch {
-		case closed:
-			how = "gets no reply: the connection is closed"
-		case failure != nil:
-			name := failure.Name
-			if name == "" {
-				name = command.CodeNameIn(failure.Code, wire)
-			}
-			how = fmt.Sprintf("error %d %s", failure.Code, name)
-			if !secret {
-				message = ": " + oneLine(failure.Message)
-			}
-		case failed:
-			how = fmt.Sprintf("ok, with a write concern error %d %s", concern, command.CodeNameIn(concern, wire))
+	how, message := "ok", ""
+	switch {
+	case closed:
+		how = "gets no reply: the connection is closed"
+	case failure != nil:
+		name := cmp.Or(failure.Name, command.CodeNameIn(failure.Code, x.view.Wire))
+		how = fmt.Sprintf("error %d %s", failure.Code, name)
+		if !credentials[x.request.Name] {
+			message = ": " + oneLine(failure.Message)
 		}
-		if len(labels) > 0 {
-			how += " {" + strings.Join(labels, ", ") + "}"
-		}
-		return fmt.Sprintf("conn %d: %s %s (%s)%s", conn, title, how, took, message)
-	})
+	case x.extras.writeConcernError != nil:
+		code := x.extras.concern
+		how = fmt.Sprintf("ok, with a write concern error %d %s", code, command.CodeNameIn(code, x.view.Wire))
+	}
+	if len(x.extras.labels) > 0 {
+		how += " {" + strings.Join(x.extras.labels, ", ") + "}"
+	}
+	took := time.Since(x.start).Round(10 * time.Microsecond)
+	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
 }
 
 // logHit logs what a fail point does to a command.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -132,10 +133,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) 
 	reply = append(reply, fields...)
 	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
 	if failure.Code != 0 {
-		name := failure.Name
-		if name == "" {
-			name = command.CodeNameIn(failure.Code, p.Wire)
-		}
+		name := cmp.Or(failure.Name, command.CodeNameIn(failure.Code, p.Wire))
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
 	}
 	if x.fromShard && v.Role == command.Mongos {
