@@ -104,16 +104,20 @@ func parseMode(request bson.Raw) (point, error) {
 	if !ok {
 		return point{}, command.Errorf(command.CodeTypeMismatch, "'mode' must be a string or JSON object")
 	}
-	if v, err := doc.LookupErr("times"); err == nil {
-		n, err := count("times", v)
+	first, err := doc.IndexErr(0)
+	name, v := "", bson.RawValue{}
+	if err == nil {
+		name, v = first.Key(), first.Value()
+	}
+	switch name {
+	case "times":
+		n, err := count(name, v)
 		// One strike is the least: {times: 0} fails the next command.
 		return point{mode: times, left: max(n, 1)}, err
-	}
-	if v, err := doc.LookupErr("skip"); err == nil {
-		n, err := count("skip", v)
+	case "skip":
+		n, err := count(name, v)
 		return point{mode: skip, left: n}, err
-	}
-	if v, err := doc.LookupErr("activationProbability"); err == nil {
+	case "activationProbability":
 		p, ok := v.AsFloat64OK()
 		switch {
 		case !ok:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -55,22 +56,12 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		{Key: "host", Value: x.view.Address},
 		{Key: "version", Value: s.cluster.Profile.Text()},
 		{Key: "process", Value: x.view.process()},
-		{Key: "pid", Value: s.pid()},
+		{Key: "pid", Value: int64(cmp.Or(s.process.PID, os.Getpid()))},
 		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
 		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
 	}
 	if x.view.isMember() {
-		repl := bson.D{
-			{Key: "topologyVersion", Value: x.view.topologyVersion()},
-			{Key: "hosts", Value: x.view.layout.hosts},
-			{Key: "setName", Value: x.view.setName},
-			{Key: "setVersion", Value: x.view.layout.version},
-			{Key: "isWritablePrimary", Value: x.view.Role == command.Primary},
-			{Key: "secondary", Value: x.view.Role == command.Secondary && !x.view.member.ArbiterOnly},
-			{Key: "primary", Value: x.view.primary},
-			{Key: "me", Value: x.view.Address},
-		}
-		repl = append(repl, x.view.member.helloFields()...)
+		repl := append(bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}, x.inSet("isWritablePrimary")...)
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
 	if x.view.Role != command.Mongos {
@@ -86,14 +77,6 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		reply, connections = s.ingress.add(reply, connections)
 	}
 	return append(reply, bson.E{Key: "connections", Value: connections}), nil
-}
-
-// pid of the process that the server plays.
-func (s *Server) pid() int64 {
-	if s.process.PID != 0 {
-		return int64(s.process.PID)
-	}
-	return int64(os.Getpid())
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {

@@ -161,18 +161,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	when(streams && (v.isMember() || v.Role == command.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
 	case v.isMember():
-		add("hosts", v.layout.hosts)
-		when(len(v.layout.passives) > 0, "passives", v.layout.passives)
-		when(len(v.layout.arbiters) > 0, "arbiters", v.layout.arbiters)
-		add("setName", v.setName)
-		add("setVersion", v.layout.version)
-		add(writable, v.Role == command.Primary)
-		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
-		when(v.primary != "", "primary", v.primary)
-		reply = append(reply, v.member.helloFields()...)
-		add("me", v.Address)
-		when(v.Role == command.Primary, "electionId", v.ElectionID)
-		add("lastWrite", x.lastWrite())
+		reply = append(reply, x.inSet(writable)...)
 	case v.Role == command.Uninitiated:
 		add(writable, false)
 		add("secondary", false)
@@ -215,6 +204,28 @@ func addIf(doc *bson.D, condition bool, key string, value any) {
 	if condition {
 		*doc = append(*doc, bson.E{Key: key, Value: value})
 	}
+}
+
+// inSet is what a member says of its set and itself.
+func (x *exchange) inSet(writable string) bson.D {
+	v := &x.view
+	out := bson.D{{Key: "hosts", Value: v.layout.hosts}}
+	addIf(&out, len(v.layout.passives) > 0, "passives", v.layout.passives)
+	addIf(&out, len(v.layout.arbiters) > 0, "arbiters", v.layout.arbiters)
+	addIf(&out, true, "setName", v.setName)
+	addIf(&out, true, "setVersion", v.layout.version)
+	addIf(&out, true, writable, v.Role == command.Primary)
+	addIf(&out, true, "secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
+	addIf(&out, v.primary != "", "primary", v.primary)
+	addIf(&out, v.member.ArbiterOnly, "arbiterOnly", true)
+	addIf(&out, v.member.Priority == 0 && !v.member.ArbiterOnly, "passive", true)
+	addIf(&out, v.member.Hidden, "hidden", true)
+	addIf(&out, !v.member.BuildIndexes, "buildIndexes", false)
+	addIf(&out, v.member.Tags != nil, "tags", v.member.Tags)
+	addIf(&out, true, "me", v.Address)
+	addIf(&out, v.Role == command.Primary, "electionId", v.ElectionID)
+	addIf(&out, true, "lastWrite", x.lastWrite())
+	return out
 }
 
 // lastWrite is what staleness is reckoned from.

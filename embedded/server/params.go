@@ -173,14 +173,10 @@ func (p *parameters) isTrue(name string) bool {
 
 func (x *exchange) getParameter() (bson.D, error) {
 	p := x.conn.server.params
-	first := x.request.Body.Index(0).Value()
-	text, _ := first.StringValueOK()
-	options, _ := first.DocumentOK()
-	all, _ := options.Lookup("allParameters").BooleanOK()
-	all = all || text == "*"
+	first, _ := x.request.Body.Index(0).Value().StringValueOK()
 	asked := func(name string) bool {
 		_, err := x.request.Body.LookupErr(name)
-		return all || err == nil
+		return first == "*" || err == nil
 	}
 	reply := bson.D{}
 	for i := range p.table {

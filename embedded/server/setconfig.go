@@ -87,17 +87,6 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	return c, nil
 }
 
-// helloFields is what hello says about a member that is not like most.
-func (m Member) helloFields() bson.D {
-	var out bson.D
-	addIf(&out, m.ArbiterOnly, "arbiterOnly", true)
-	addIf(&out, m.Priority == 0 && !m.ArbiterOnly, "passive", true)
-	addIf(&out, m.Hidden, "hidden", true)
-	addIf(&out, !m.BuildIndexes, "buildIndexes", false)
-	addIf(&out, m.Tags != nil, "tags", m.Tags)
-	return out
-}
-
 // layout is what hello says about a set's members. Nobody writes to it.
 type layout struct {
 	hosts, passives, arbiters []string // of the members that are not hidden
