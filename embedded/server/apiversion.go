@@ -13,39 +13,31 @@ func (x *exchange) apiVersion() error {
 		return nil
 	}
 	body := x.request.Body
-	_, noStrict := body.LookupErr("apiStrict")
-	_, noDeprecation := body.LookupErr("apiDeprecationErrors")
-	value, err := body.LookupErr("apiVersion")
-	if err != nil {
-		if noStrict == nil || noDeprecation == nil {
-			return command.Errorf(command.CodeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
-		}
-		if x.conn.server.params.isTrue(requireAPI) {
-			return command.Errorf(command.CodeAPIVersionRequired,
-				"The apiVersion parameter is required, please configure your MongoClient's API version")
-		}
+	version, isText := body.Lookup("apiVersion").StringValueOK()
+	strict, hasStrict := body.Lookup("apiStrict").BooleanOK()
+	errs, hasErrs := body.Lookup("apiDeprecationErrors").BooleanOK()
+	value, missing := body.LookupErr("apiVersion")
+	switch {
+	case missing != nil && (hasStrict || hasErrs):
+		return command.Errorf(command.CodeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+	case missing != nil && x.conn.server.params.isTrue(requireAPI):
+		return command.Errorf(command.CodeAPIVersionRequired,
+			"The apiVersion parameter is required, please configure your MongoClient's API version")
+	case missing != nil:
 		return nil
-	}
-	version, ok := value.StringValueOK()
-	if !ok {
+	case !isText:
 		return wrongType("APIVersion.apiVersion", value, "string")
-	}
-	if version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)) {
+	case version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)):
 		return command.Errorf(command.CodeAPIVersionError, "Cannot accept API version %s", version)
-	}
-	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && x.row.Deprecated == version {
+	case errs && x.row.Deprecated == version:
 		return command.Errorf(command.CodeAPIDeprecationError,
 			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
 			x.row.Name, version)
-	}
-	strict, _ := body.Lookup("apiStrict").BooleanOK()
-	// count joined API version 1 late, but 4.9 did not refuse it either.
-	if strict && !strings.Contains(x.row.API, version) {
+	case strict && !strings.Contains(x.row.API, version): // count joined API version 1 late, but 4.9 did not refuse it either
 		return command.Errorf(command.CodeAPIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
-	}
-	if strict {
+	case strict:
 		return x.strictPipeline(version)
 	}
 	return nil

@@ -187,14 +187,14 @@ func (x *exchange) lookUp() error {
 	if name == "configureFailPoint" && !x.conn.server.params.isTrue(testCommands) {
 		x.row = nil
 	}
-	if x.row == nil && x.view.Role == command.Mongos && !x.has(mongosWords) {
+	switch {
+	case x.row != nil:
+		x.request.Row = &x.row.Row
+		return nil
+	case x.view.Role == command.Mongos && !x.has(mongosWords):
 		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
 	}
-	if x.row == nil {
-		return command.Errorf(command.CodeCommandNotFound, "no such command: '%s'", name)
-	}
-	x.request.Row = &x.row.Row
-	return nil
+	return command.Errorf(command.CodeCommandNotFound, "no such command: '%s'", name)
 }
 
 // gossip takes note of the time that a client has heard of, unless that is more

@@ -15,16 +15,11 @@ func wrongType(field string, value bson.RawValue, expected string) error {
 		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, command.TypeName(value), expected)
 }
 
-// marshal is for documents of our own making, which always marshal.
+// marshal is for documents of our own making, which always marshal: a panic would end the connection.
 func marshal(doc bson.D) bson.Raw {
 	raw, err := bson.Marshal(doc)
 	if err != nil {
-		raw, _ = bson.Marshal(bson.D{
-			{Key: "ok", Value: 0.0},
-			{Key: "errmsg", Value: "a reply that cannot be written as BSON: " + err.Error()},
-			{Key: "code", Value: command.CodeInternalError},
-			{Key: "codeName", Value: "InternalError"},
-		})
+		panic(err)
 	}
 	return raw
 }

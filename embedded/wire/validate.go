@@ -70,47 +70,48 @@ func (v *validator) document(doc []byte) error {
 }
 
 // read takes the value at the front of b, checks it, and gives what follows.
-func (v *validator) read(b []byte, kind bsoncore.Type) (bsoncore.Value, []byte, error) {
+func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, after []byte, err error) {
 	element, after, ok := bsoncore.ReadValue(b, kind)
 	if !ok {
 		return element, nil, v.fault("Incorrect BSON length")
 	}
-	return element, after, v.value(kind, element.Data)
-}
-
-// value checks a value of the right length.
-func (v *validator) value(kind bsoncore.Type, data []byte) error {
+	data := element.Data
 	switch kind {
 	case bsoncore.TypeBoolean:
 		if data[0] > 1 {
-			return v.fault("BSON bool is neither false nor true")
+			err = v.fault("BSON bool is neither false nor true")
 		}
 	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
-		return v.text(data)
+		err = v.text(data)
 	case bsoncore.TypeDBPointer:
-		return v.text(data[:len(data)-12])
+		err = v.text(data[:len(data)-12])
 	case bsoncore.TypeBinary:
 		// Subtype 2 holds its length a second time. The server does not look; those
 		// who read the value later would stumble.
 		if inner, _, ok := bsoncore.ReadLength(data[5:]); data[4] == bson.TypeBinaryBinaryOld && (!ok || int(inner) != len(data)-9) {
-			return v.fault("Incorrect BSON length")
-		}
-	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
-		return v.nested(data)
-	case bsoncore.TypeCodeWithScope:
-		if len(data) < 4 {
-			return v.fault("Incorrect BSON length")
-		}
-		_, after, err := v.read(data[4:], bsoncore.TypeString)
-		if err == nil {
-			_, after, err = v.read(after, bsoncore.TypeEmbeddedDocument)
-		}
-		if err == nil && len(after) > 0 {
 			err = v.fault("Incorrect BSON length")
 		}
-		return err
+	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
+		err = v.nested(data)
+	case bsoncore.TypeCodeWithScope:
+		err = v.scoped(data)
 	}
-	return nil
+	return element, after, err
+}
+
+// scoped checks a script and the document behind it.
+func (v *validator) scoped(data []byte) error {
+	if len(data) < 4 {
+		return v.fault("Incorrect BSON length")
+	}
+	_, after, err := v.read(data[4:], bsoncore.TypeString)
+	if err == nil {
+		_, after, err = v.read(after, bsoncore.TypeEmbeddedDocument)
+	}
+	if err == nil && len(after) > 0 {
+		err = v.fault("Incorrect BSON length")
+	}
+	return err
 }
 
 // text checks a string with its length.
