@@ -72,42 +72,29 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 
 // cluster is a running deployment of any source.
 type cluster struct {
-	servers
 	uri         uri // of hosts
 	all, single uri // as tests get them
 	description Description
 	owned       bool
-	lock        *lock.Lock // nil if there is none
-	resources   []resource // the last one is closed first
+	lock        *lock.Lock                         // nil if there is none
+	dead        func() error                       // nil if the ends of its servers are not known
+	log         func(from, to time.Time) []LogLine // nil if their logs are not known
+	right       func(context.Context) error        // puts it right after a test that broke it; nil if nobody can
+	cleanUp     cleanUps
 }
 
-// servers are the servers of a cluster; the methods are those of Deployment.
-type servers interface {
-	Dead() error
-	Log(from, to time.Time) []LogLine
+// cleanUps remove what a run has made outside itself, such as a lock, processes, a
+// folder, a cluster of a service; the last one is called first. What cannot be removed
+// stays in the ledger. Each may be called more than once.
+type cleanUps []func(context.Context) error
+
+func (all cleanUps) run(ctx context.Context) error {
+	var errs []error
+	for _, end := range slices.Backward(all) {
+		errs = append(errs, end(ctx))
+	}
+	return errors.Join(errs...)
 }
-
-// strangers are servers of which neither ends nor logs are known.
-type strangers struct{}
-
-func (strangers) Dead() error                        { return nil }
-func (strangers) Log(time.Time, time.Time) []LogLine { return nil }
-
-// logged are servers of which only the logs are known.
-type logged func(from, to time.Time) []LogLine
-
-func (logged) Dead() error                        { return nil }
-func (l logged) Log(from, to time.Time) []LogLine { return l(from, to) }
-
-// resource is something outside the run that it has to clean up: a lock,
-// processes, a folder, a cluster of a service. What cannot be closed stays in the
-// ledger. It may be closed more than once.
-type resource interface{ Close(context.Context) error }
-
-// closer makes a function a resource.
-type closer func() error
-
-func (c closer) Close(context.Context) error { return c() }
 
 // reach says by which connection strings tests reach the cluster.
 func (c *cluster) reach(all, single string, options []URIOption) (err error) {
@@ -123,6 +110,20 @@ func (c *cluster) Description() Description { return c.description }
 func (c *cluster) URI() string              { return c.all.String() }
 func (c *cluster) SingleURI() string        { return c.single.String() }
 func (c *cluster) Owned() bool              { return c.owned }
+
+func (c *cluster) Dead() error {
+	if c.dead == nil {
+		return nil
+	}
+	return c.dead()
+}
+
+func (c *cluster) Log(from, to time.Time) []LogLine {
+	if c.log == nil {
+		return nil
+	}
+	return c.log(from, to)
+}
 
 // DirectURI aims at one host. A load balancer cannot be passed by: its own
 // connection string is the most direct one.
@@ -143,27 +144,22 @@ func (c *cluster) lent(ctx context.Context) {
 // errDoubtful is why a cluster is given up of which all servers run.
 var errDoubtful = errors.New("a test left it in a state that is not known")
 
-// mend leaves those of others as they are, and gives up ours: a new one costs
-// little, and is known to be right.
-func (c *cluster) mend(context.Context) error {
-	if !c.owned {
-		return nil
+// mend puts a cluster right, if somebody can. It leaves those of others as they are,
+// and gives up ours: a new one costs little, and is known to be right.
+func (c *cluster) mend(ctx context.Context) error {
+	switch {
+	case c.right != nil:
+		return c.right(ctx)
+	case c.owned:
+		return cmp.Or(c.Dead(), errDoubtful)
 	}
-	return cmp.Or(c.Dead(), errDoubtful)
-}
-
-func (c *cluster) close(ctx context.Context) error {
-	var errs []error
-	for _, r := range slices.Backward(c.resources) {
-		errs = append(errs, r.Close(ctx))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // openCluster looks at a deployment, in the order that leaves other runs alone:
 // nothing is changed before the lock is held.
 func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
-	c := &cluster{servers: strangers{}}
+	c := new(cluster)
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
@@ -210,7 +206,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
 		}
 	}()
 	c.remember(o)
@@ -256,14 +252,14 @@ func (c *cluster) remember(o ClusterOptions) {
 		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		forget = func() error { return nil }
 	}
-	c.resources = append(c.resources, closer(func() error {
+	c.cleanUp = append(c.cleanUp, func(context.Context) error {
 		if c.lock != nil {
 			if err := c.lock.Release(); err != nil {
 				return err
 			}
 		}
 		return forget()
-	}))
+	})
 }
 
 // hold takes the lock. A user who may not write the lock document runs without

@@ -91,7 +91,7 @@ func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 			if about.Auth {
 				start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}
 			}
-			p.add(about, slots(embeddedRoom, about.Name, func(ctx context.Context) (pooled, error) {
+			p.add(about, slots(embeddedRoom, about.Name, func(ctx context.Context) (*cluster, error) {
 				return startEmbedded(ctx, about, start, o)
 			})...)
 		}
@@ -110,7 +110,7 @@ func modelOf(ctx context.Context, version string) (Description, error) {
 	return about, errors.Join(err, d.Close())
 }
 
-func startEmbedded(ctx context.Context, about Description, start embedded.Options, o EmbeddedOptions) (_ pooled, err error) {
+func startEmbedded(ctx context.Context, about Description, start embedded.Options, o EmbeddedOptions) (_ *cluster, err error) {
 	d, err := embedded.Start(ctx, start)
 	if err != nil {
 		return nil, fmt.Errorf("start a %s: %w", about.Name, err)
@@ -122,10 +122,11 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		}
 		return lines
 	}
-	c := &cluster{servers: logged(log), description: about, owned: true, resources: []resource{closer(d.Close)}}
+	c := &cluster{log: log, description: about, owned: true}
+	c.cleanUp = cleanUps{func(context.Context) error { return d.Close() }}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
 		}
 	}()
 	var trusted []URIOption
@@ -134,7 +135,7 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		if err != nil {
 			return nil, err
 		}
-		c.resources = append(c.resources, folder)
+		c.cleanUp = append(c.cleanUp, folder.Close)
 		file := filepath.Join(folder.Path, "ca.pem")
 		if err := os.WriteFile(file, pem, 0o600); err != nil {
 			return nil, err

@@ -37,8 +37,8 @@ type LocalOptions struct {
 	Note func(string)
 }
 
-// LocalSource is a source of clusters of local binaries.
-type LocalSource struct {
+// localSource is a source of clusters of local binaries.
+type localSource struct {
 	*pool
 	options LocalOptions
 	release local.Release
@@ -51,8 +51,9 @@ type LocalSource struct {
 
 // OpenLocal gives a source that starts clusters when they are wanted, and keeps
 // idle ones for the next worker. It starts nothing yet unless
-// LocalOptions.Parameters is set.
-func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
+// LocalOptions.Parameters is set. Its method KeepLogs has the logs of all servers
+// outlive it.
+func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	release, err := local.Find(ctx, o.Where)
 	if err != nil {
 		return nil, err
@@ -63,15 +64,15 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	if why := release.Can(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
-	s := &LocalSource{pool: newPool(o.Note), options: o, release: release}
+	s := &localSource{pool: newPool(o.Note), options: o, release: release}
 	s.patience = 0 // a start is broken off at once, and leaves nothing
-	s.cleanUp = append(s.cleanUp, closer(s.finish))
+	s.cleanUp = cleanUps{s.finish}
 	offers, err := localOffers(release, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, offer := range offers {
-		offer.slots = slots(max(1, o.Jobs), "cluster "+offer.about.Name, func(ctx context.Context) (pooled, error) { return s.start(ctx, offer) })
+		offer.slots = slots(max(1, o.Jobs), "cluster "+offer.about.Name, func(ctx context.Context) (*cluster, error) { return s.start(ctx, offer) })
 	}
 	if o.Parameters {
 		if err := s.learn(ctx, offers); err != nil {
@@ -113,39 +114,35 @@ func localOffers(r local.Release, o LocalOptions) (offers []*localOffer, err err
 
 // learn asks a mongod and a mongos for their parameters: the first of the
 // offers that clients reach through each. They are kept for the first tests.
-func (s *LocalSource) learn(ctx context.Context, offers []*localOffer) error {
+func (s *localSource) learn(ctx context.Context, offers []*localOffer) error {
 	var first []*poolSlot
-	var groups [][]*localOffer
 	for _, routed := range []bool{false, true} {
-		alike := slices.DeleteFunc(slices.Clone(offers), func(o *localOffer) bool { return o.about.ReplicaSetShards != routed })
-		if len(alike) == 0 {
-			continue
+		through := func(o *localOffer) bool { return o.about.ReplicaSetShards == routed }
+		if i := slices.IndexFunc(offers, through); i >= 0 {
+			first = append(first, offers[i].slots[0])
 		}
-		first = append(first, alike[0].slots[0])
-		groups = append(groups, alike)
 	}
 	if err := s.fill(ctx, first); err != nil {
 		return err
 	}
-	for i, alike := range groups {
-		c := first[i].cluster.(*cluster)
-		found, err := probe(ctx, c.URI())
+	for _, slot := range first {
+		about := &slot.cluster.description
+		found, err := probe(ctx, slot.cluster.URI())
 		if err != nil {
 			return err
 		}
-		learned := []*Description{&c.description}
-		for _, o := range alike {
-			learned = append(learned, &o.about)
-		}
-		for _, about := range learned {
-			about.Parameters, about.AuthMechanisms = found.Parameters, found.AuthMechanisms
+		about.Parameters, about.AuthMechanisms = found.Parameters, found.AuthMechanisms
+		for _, o := range offers {
+			if o.about.ReplicaSetShards == about.ReplicaSetShards {
+				o.about.Parameters, o.about.AuthMechanisms = found.Parameters, found.AuthMechanisms
+			}
 		}
 	}
 	return nil
 }
 
 // start starts a cluster.
-func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) {
+func (s *localSource) start(ctx context.Context, o *localOffer) (*cluster, error) {
 	l, err := local.Start(ctx, local.Options{
 		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports,
 	})
@@ -158,15 +155,15 @@ func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) 
 	if password := l.Password(); password != "" && s.options.Secret != nil {
 		s.options.Secret(password)
 	}
-	c := &cluster{servers: l, description: o.about, owned: true}
+	c := &cluster{dead: l.Dead, log: l.Log, description: o.about, owned: true}
 	c.description.Hosts = l.Hosts()
 	// Only at the end of the source it is known whether somebody needs the logs.
-	c.resources = []resource{closer(func() error { s.kept(l.Folder()); return l.Close() })}
+	c.cleanUp = cleanUps{func(context.Context) error { s.kept(l.Folder()); return l.Close() }}
 	return c, c.reach(l.URI(), l.SingleURI(), s.options.URIOptions)
 }
 
 // kept remembers a folder that has logs and nothing else.
-func (s *LocalSource) kept(folder string) {
+func (s *localSource) kept(folder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.logs, folder) {
@@ -176,7 +173,7 @@ func (s *LocalSource) kept(folder string) {
 
 // KeepLogs has the logs of all servers outlive the source, which tells where
 // they are: for a run in which something failed.
-func (s *LocalSource) KeepLogs() {
+func (s *localSource) KeepLogs() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep = true
@@ -184,7 +181,7 @@ func (s *LocalSource) KeepLogs() {
 
 // finish ends the keeping of logs, once all clusters are closed: they are
 // removed if nobody needs them, and reported otherwise.
-func (s *LocalSource) finish() error {
+func (s *localSource) finish(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -195,5 +192,6 @@ func (s *LocalSource) finish() error {
 			errs = append(errs, os.RemoveAll(folder))
 		}
 	}
+	s.logs = nil
 	return errors.Join(errs...)
 }

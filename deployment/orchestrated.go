@@ -110,7 +110,7 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	}
 	p := newPool(o.Note)
 	p.mends = true
-	p.cleanUp = append(p.cleanUp, closer(func() error { client.Close(); return nil }))
+	p.cleanUp = cleanUps{func(context.Context) error { client.Close(); return nil }}
 	s := &orchestrated{OrchestrationOptions: o, client: client, pool: p, owner: self.Owner()}
 	defer func() {
 		if err == nil {
@@ -156,7 +156,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.pool.cleanUp = append(s.pool.cleanUp, folder)
+	s.pool.cleanUp = append(s.pool.cleanUp, folder.Close)
 	below := filepath.Join(folder.Path, filepath.FromSlash(certificateFolder))
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		return err
@@ -190,14 +190,15 @@ func (s *orchestrated) open(ctx context.Context) error {
 	var groups [][]*poolSlot
 	var first []*poolSlot
 	for _, c := range s.Clusters {
-		group := slots(each, "cluster "+c.String(), func(ctx context.Context) (pooled, error) { return s.create(ctx, c.Configuration, made == 1) })
+		name := "cluster " + c.String()
+		group := slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, made == 1) })
 		if c.ID != "" {
 			found, err := s.client.Find(ctx, c.ID)
 			if err != nil {
 				return err
 			}
-			existing := func(ctx context.Context) (pooled, error) { return s.existing(ctx, c, found) }
-			group = []*poolSlot{{name: "cluster " + c.String(), make: existing, unique: true}}
+			existing := func(ctx context.Context) (*cluster, error) { return s.existing(ctx, c, found) }
+			group = []*poolSlot{{name: name, make: existing, unique: true}}
 		}
 		groups, first = append(groups, group), append(first, group[0])
 	}
@@ -232,37 +233,53 @@ func distinct(about Description, others []Description, parameters []string) Desc
 }
 
 // existing opens a cluster that is there already, and stays.
-func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, found orchestration.Cluster) (pooled, error) {
-	uri, err := s.connectionString(found, false, "")
+func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, found orchestration.Cluster) (*cluster, error) {
+	direct, err := s.connectionString(found, false, "")
 	if err != nil {
 		return nil, err
 	}
-	existing, err := openCluster(ctx, ClusterOptions{URI: uri, ServerAPI: s.ServerAPI, Lock: s.Lock, Ledger: s.Ledger, Note: s.Note})
+	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Lock: s.Lock, Ledger: s.Ledger, Note: s.Note}
+	existing, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
 	}
-	return &served{cluster: existing, service: s, direct: uri}, nil
+	existing.right = func(ctx context.Context) error {
+		if err := s.right(ctx, existing, direct); err != nil {
+			return fmt.Errorf("it is not touched any more: %w", err)
+		}
+		return nil
+	}
+	return existing, nil
 }
 
 // create makes a cluster and waits until it serves. What was made is taken down
 // after an error.
-func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (_ pooled, err error) {
+func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (_ *cluster, err error) {
 	hidden := secret.NewKeeper()
 	for _, word := range c.Secrets {
 		s.Secret(word)
 		hidden.Learn(word)
 	}
 	id := c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})
-	made := &madeCluster{client: s.client, kind: c.Kind, id: id}
 	entry := ledger.Entry{Kind: ledger.Cluster, URL: s.client.URL(), Resource: string(c.Kind), ID: id, Making: true}
-	if made.forget, err = s.Ledger.Add(entry); err != nil {
+	forget, err := s.Ledger.Add(entry)
+	if err != nil {
 		return nil, err
 	}
-	resources := []resource{made}
+	unanswered := false // the service may be making it still
+	cleanUp := cleanUps{func(ctx context.Context) error {
+		if _, err := s.client.Remove(ctx, c.Kind, id); err != nil {
+			return fmt.Errorf("cluster %s could not be taken down, utr clean tries again: %w", id, err)
+		}
+		if unanswered {
+			return fmt.Errorf("the service was still making cluster %s: utr clean takes down what comes of it", id)
+		}
+		return forget()
+	}}
 	defer func() {
 		if err != nil {
 			// Whatever ended the wait: what was made has to go.
-			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), (&cluster{resources: resources}).close(s.pool.ending))
+			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), cleanUp.run(s.pool.ending))
 		}
 	}()
 	body := c.Body(id, alone)
@@ -272,15 +289,15 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	answer, err := s.client.Create(ctx, c.Kind, id, body)
 	var failed *orchestration.Error
-	made.unanswered = errors.As(err, &failed) && failed.Unanswered
+	unanswered = errors.As(err, &failed) && failed.Unanswered
 	if err != nil {
 		return nil, err
 	}
 	entry.Making = false
 	remembered, err := s.Ledger.Add(entry)
 	if err == nil {
-		err = made.forget()
-		made.forget = remembered
+		err = forget()
+		forget = remembered
 	}
 	if err != nil {
 		return nil, err
@@ -296,73 +313,86 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	if err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: direct, ServerAPI: s.ServerAPI, Note: s.Note}
+	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Note: s.Note}
 	if len(balanced) > 0 {
-		var balancers resource
-		if balancers, o.URI, o.SingleURI, err = balance(direct, balanced); err != nil {
+		balancers, through, err := balance(direct, balanced)
+		if err != nil {
 			return nil, err
 		}
-		resources = append(resources, balancers)
+		cleanUp = append(cleanUp, func(context.Context) error { balancers.Close(); return nil })
+		o.URI, o.SingleURI = through.at(balancers.All).String(), through.at(balancers.First).String()
 	}
 	opened, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	opened.owned, opened.resources = true, resources
+	opened.owned, opened.cleanUp = true, cleanUp
 	if s.client.Local(ctx) { // its files are those of this machine
-		opened.servers = logged(func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) })
+		opened.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
 	}
-	return &served{opened, s, direct, slices.Sorted(maps.Keys(logs))}, nil
+	// One of which a server has stopped is left to be made anew: to start it again, the
+	// service would repair its data first, which takes minutes.
+	opened.right = func(ctx context.Context) error {
+		for _, host := range slices.Concat(slices.Sorted(maps.Keys(logs)), opened.description.Hosts) {
+			if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {
+				return err
+			}
+		}
+		return s.right(ctx, opened, direct)
+	}
+	return opened, nil
 }
 
-// balance puts load balancers in front of the routers of a cluster.
-func balance(uri string, ports []int) (_ resource, all, single string, err error) {
-	u, err := parseURI(uri)
-	if err != nil {
-		return nil, "", "", err
-	}
+// balance puts load balancers in front of the routers of a cluster, and gives the
+// connection string for their addresses.
+func balance(u uri, ports []int) (b *local.Balancers, through uri, err error) {
 	if len(ports) < len(u.hosts) {
-		return nil, "", "", fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
+		return nil, u, fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
 	}
 	var targets []string
 	for i, host := range u.hosts {
 		name, _, err := net.SplitHostPort(host)
 		if err != nil {
-			return nil, "", "", err
+			return nil, u, err
 		}
 		targets = append(targets, net.JoinHostPort(name, strconv.Itoa(ports[i])))
 	}
-	b, err := local.NewBalancers(targets)
-	if err != nil {
-		return nil, "", "", err
-	}
-	u = u.with("loadBalanced", "true")
-	balancers := closer(func() error { b.Close(); return nil })
-	return balancers, u.at(b.All.Address()).String(), u.at(b.First.Address()).String(), nil
+	b, err = local.NewBalancers(targets)
+	return b, u.with("loadBalanced", "true"), err
 }
 
 // await waits until a cluster serves.
-func (s *orchestrated) await(ctx context.Context, text string) error {
-	u, err := parseURI(text)
-	if err != nil {
-		return err
-	}
-	u.api = s.ServerAPI
+func (s *orchestrated) await(ctx context.Context, u uri) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it does not serve after %s", s.Serve))
 	defer cancel()
-	err = awaitServing(ctx, u)
+	err := awaitServing(ctx, u)
 	if err != nil && !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {
 		err = fmt.Errorf("%w (the service calls its servers localhost: start it with --bind, and MO_HOST set, for other machines)", err)
 	}
 	return u.redact(err)
 }
 
+// right sees to it that a cluster serves, at a connection string that passes load
+// balancers by, and that no fail point is on.
+func (s *orchestrated) right(ctx context.Context, c *cluster, direct uri) error {
+	if err := s.await(ctx, direct); err != nil {
+		return err
+	}
+	if _, unasked := clearFailPoints(ctx, c.uri, c.description, nil); len(unasked) > 0 {
+		return errors.Join(unasked...)
+	}
+	return c.uri.look(ctx, mendLimit, func(ctx context.Context, run runs) error {
+		_, err := run.ask(ctx, "ping", 1)
+		return err
+	})
+}
+
 // connectionString puts together what the service says and what it does not
 // say: it neither escapes passwords nor reports TLS.
-func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFile string) (string, error) {
+func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFile string) (uri, error) {
 	u, err := parseURI(c.URI)
 	if err != nil {
-		return "", fmt.Errorf("mongodb_uri of cluster %s: %w", c.ID, err)
+		return u, fmt.Errorf("mongodb_uri of cluster %s: %w", c.ID, err)
 	}
 	if user, password, found := credentials(c.AuthURI, u.hosts); found {
 		s.Secret(password)
@@ -386,7 +416,8 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 		}
 	}
 	u = u.withAll(s.URIOptions)
-	return u.String(), CheckURI(u.String())
+	u.api = s.ServerAPI
+	return u, CheckURI(u.String())
 }
 
 // credentials finds user and password in a connection string that has them as
@@ -399,63 +430,4 @@ func credentials(uri string, hosts []string) (user, password string, found bool)
 	}
 	user, password, _ = strings.Cut(rest[:end], ":")
 	return user, password, true
-}
-
-// served is a cluster of the service.
-type served struct {
-	*cluster
-	service *orchestrated
-	direct  string   // connection string that passes load balancers by
-	hosts   []string // of all its servers, if we made it
-}
-
-// mend puts a cluster right after a test that broke it: it serves, and no fail point
-// is on. One that we made, and of which a server has stopped, is left to be made anew:
-// to start it again, the service would repair its data first, which takes minutes.
-func (s *served) mend(ctx context.Context) error {
-	if !s.owned {
-		if err := s.right(ctx); err != nil {
-			return fmt.Errorf("it is not touched any more: %w", err)
-		}
-		return nil
-	}
-	for _, host := range slices.Concat(s.hosts, s.description.Hosts) {
-		if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {
-			return err
-		}
-	}
-	return s.right(ctx)
-}
-
-func (s *served) right(ctx context.Context) error {
-	if err := s.service.await(ctx, s.direct); err != nil {
-		return err
-	}
-	if _, unasked := clearFailPoints(ctx, s.uri, s.description, nil); len(unasked) > 0 {
-		return errors.Join(unasked...)
-	}
-	return s.uri.look(ctx, mendLimit, func(ctx context.Context, run runs) error {
-		_, err := run.ask(ctx, "ping", 1)
-		return err
-	})
-}
-
-// madeCluster is a cluster on the service. It stays in the ledger if it cannot be
-// taken down.
-type madeCluster struct {
-	client     *orchestration.Client
-	kind       orchestration.Kind
-	id         string
-	unanswered bool // the service may be making it still
-	forget     func() error
-}
-
-func (m *madeCluster) Close(ctx context.Context) error {
-	if _, err := m.client.Remove(ctx, m.kind, m.id); err != nil {
-		return fmt.Errorf("cluster %s could not be taken down, utr clean tries again: %w", m.id, err)
-	}
-	if m.unanswered {
-		return fmt.Errorf("the service was still making cluster %s: utr clean takes down what comes of it", m.id)
-	}
-	return m.forget()
 }

@@ -184,20 +184,19 @@ func TestOrchestratedPool(t *testing.T) {
 
 // A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
-	balancers, all, one, err := balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
+	routers := parsed(t, "mongodb://127.0.0.1:1,127.0.0.1:2/?w=1")
+	balancers, through, err := balance(routers, []int{3, 4})
 	testkit.Check(t, err)
-	const options = "/?w=1&loadBalanced=true"
-	for _, text := range []string{all, one} {
-		hosts := parsed(t, text).hosts
-		conn, err := net.Dial("tcp", hosts[0])
+	for _, at := range []string{balancers.All, balancers.First} {
+		conn, err := net.Dial("tcp", at)
 		testkit.Check(t, err)
-		testkit.Equal(t, "through a load balancer", text, "mongodb://"+hosts[0]+options)
+		testkit.Equal(t, "through a load balancer", through.at(at).String(), "mongodb://"+at+"/?w=1&loadBalanced=true")
 		testkit.Check(t, conn.Close())
 	}
-	_, _, _, err = balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
+	_, _, err = balance(routers, []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	testkit.Check(t, balancers.Close(t.Context()))
-	_, err = net.Dial("tcp", parsed(t, all).hosts[0])
+	balancers.Close()
+	_, err = net.Dial("tcp", balancers.All)
 	testkit.Fails(t, err)
 }
 

@@ -11,28 +11,17 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 )
 
-// pooled is a cluster of a pool.
-type pooled interface {
-	Deployment
-	// mend puts it right after a test that broke it. An error means that it
-	// cannot be used any more.
-	mend(ctx context.Context) error
-	// close gives up what of it is ours. It can be tried again.
-	close(ctx context.Context) error
-	// lent is called when a worker gets it.
-	lent(ctx context.Context)
-}
-
 // poolSlot is a place for one cluster. Its state is guarded by the pool.
 type poolSlot struct {
 	name string // for people
-	make func(ctx context.Context) (pooled, error)
+	make func(ctx context.Context) (*cluster, error)
 	// unique: a cluster that was lost is not made again.
 	unique  bool
 	offer   *poolOffer // nil until it is added
 	state   slotState
-	cluster pooled // unless absent or dead
-	tries   int    // to make one in a row that failed
+	cluster *cluster // unless absent or dead
+	tries   int      // to make one in a row that failed
+	fault   error    // of the last try
 }
 
 type slotState uint8
@@ -46,7 +35,7 @@ const (
 )
 
 // slots gives places for so many equal clusters.
-func slots(n int, what string, make func(ctx context.Context) (pooled, error)) (all []*poolSlot) {
+func slots(n int, what string, make func(ctx context.Context) (*cluster, error)) (all []*poolSlot) {
 	for i := range n {
 		all = append(all, &poolSlot{name: fmt.Sprintf("%s number %d", what, i+1), make: make})
 	}
@@ -71,22 +60,20 @@ type pool struct {
 	patience time.Duration // bounds the wait for what is being made at the end
 	mends    bool          // clusters of others, too
 	about    []Description
-	cleanUp  []resource // after all clusters are gone
+	cleanUp  cleanUps // after all clusters are gone
 
-	making  context.Context // ends when nobody waits for what is being made
-	cancel  context.CancelFunc
-	mending context.Context // ends with the first Close: what is broken goes then
-	enough  context.CancelFunc
-	ending  context.Context // bounds all that takes clusters down, from Close on
-	end     context.CancelCauseFunc
-	work    sync.WaitGroup // goroutines that make and mend
+	making context.Context // ends when nobody waits for what is being made
+	cancel context.CancelFunc
+	open   context.Context // ends with the first Close: what is broken is not mended then
+	close  context.CancelFunc
+	ending context.Context // bounds all that takes clusters down, from Close on
+	end    context.CancelCauseFunc
+	work   sync.WaitGroup // goroutines that make and mend
 
 	mu      sync.Mutex
 	slots   []*poolSlot // all of them, also those that no offer has yet
 	offers  []*poolOffer
-	lent    map[Deployment]*poolSlot
 	changed chan struct{} // closed at each change, and made anew
-	closed  bool
 }
 
 // Mends reports whether a source deals with deployments that broke itself, also
@@ -111,9 +98,9 @@ func newPool(note func(string)) *pool {
 	if note == nil {
 		note = func(string) {}
 	}
-	p := &pool{note: note, patience: makingPatience, changed: make(chan struct{}), lent: make(map[Deployment]*poolSlot)}
+	p := &pool{note: note, patience: makingPatience, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
-	p.mending, p.enough = context.WithCancel(context.Background())
+	p.open, p.close = context.WithCancel(context.Background())
 	p.ending, p.end = context.WithCancelCause(context.Background())
 	return p
 }
@@ -149,17 +136,17 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 	o.waiting++
 	defer func() { o.waiting-- }()
 	for {
-		if p.closed {
+		if p.open.Err() != nil {
 			return nil, errors.New("the source of deployments is closed")
 		}
 		left := false
 		for _, s := range o.slots {
 			if s.state == slotIdle && s.cluster.Dead() != nil {
-				p.mend(s)
+				p.occupy(s)
 			}
 			if s.state == slotIdle {
 				c := s.cluster
-				s.state, p.lent[c] = slotLent, s
+				s.state = slotLent
 				p.mu.Unlock()
 				defer p.mu.Lock()
 				c.lent(ctx)
@@ -207,30 +194,53 @@ func (p *pool) grow(o *poolOffer) {
 	for _, s := range o.slots {
 		if s.state == slotAbsent && wanted > 0 {
 			wanted--
-			p.start(s, func(err error) {
-				if s.tries++; s.tries >= mostTries {
-					p.bury(s, err)
-				}
-			})
+			p.occupy(s)
 		}
 	}
 }
 
-// start makes the cluster of a slot. What fails is reported with the lock held.
-func (p *pool) start(s *poolSlot, failed func(error)) {
+// occupy makes the cluster of a slot, or puts the one that it has right. One that
+// stays broken is taken down: then it is made anew when somebody waits, if it can be.
+func (p *pool) occupy(s *poolSlot) {
 	s.state = slotBusy
+	c := s.cluster
 	p.work.Go(func() {
-		made, err := s.make(p.making)
+		var err, down error
+		if c == nil {
+			c, err = s.make(p.making)
+		} else if err = p.mend(c); err != nil {
+			down = c.cleanUp.run(p.ending)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		defer p.change()
-		if err == nil {
-			s.state, s.cluster, s.tries = slotIdle, made, 0
-			return
+		switch {
+		case err == nil:
+			s.state, s.cluster, s.tries = slotIdle, c, 0
+		case down != nil: // what cannot be taken down is tried once more at the end
+			p.bury(s, errors.Join(err, down))
+			s.cluster = c
+		case s.cluster == nil: // it was not made
+			s.state, s.fault = slotAbsent, err
+			if s.tries++; s.tries >= mostTries {
+				p.bury(s, err)
+			}
+		case s.unique:
+			p.bury(s, err)
+		default:
+			s.state, s.cluster = slotAbsent, nil
+			if p.open.Err() == nil {
+				p.note(fmt.Sprintf("%s is made anew: %s", s.name, err))
+			}
 		}
-		s.state = slotAbsent
-		failed(err)
 	})
+}
+
+// mend puts a cluster right while the pool is open.
+func (p *pool) mend(c *cluster) error {
+	ctx, cancel := context.WithTimeoutCause(p.open, mendLimit, fmt.Errorf("it was not right again within %s", mendLimit))
+	defer cancel()
+	return c.mend(ctx)
 }
 
 // bury gives a slot up. Who waits for the last one gets the reason; who has
@@ -238,7 +248,7 @@ func (p *pool) start(s *poolSlot, failed func(error)) {
 func (p *pool) bury(s *poolSlot, err error) {
 	o := s.offer
 	s.state, s.cluster, o.fault = slotDead, nil, err
-	if p.closed {
+	if p.open.Err() != nil {
 		return
 	}
 	others := 0
@@ -255,49 +265,15 @@ func (p *pool) bury(s *poolSlot, err error) {
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.lent[d]
-	delete(p.lent, d)
+	i := slices.IndexFunc(p.slots, func(s *poolSlot) bool { return s.state == slotLent && Deployment(s.cluster) == d })
 	switch {
-	case s == nil || s.state != slotLent: // it was taken down
-	case p.closed || !broken && d.Dead() == nil:
-		s.state = slotIdle
+	case i < 0: // it was taken down
+	case p.open.Err() != nil || !broken && d.Dead() == nil:
+		p.slots[i].state = slotIdle
 		p.change()
 	default:
-		p.mend(s)
+		p.occupy(p.slots[i])
 	}
-}
-
-// mend puts the cluster of a slot right, or gives it up: then it is made anew
-// when somebody waits, if it can.
-func (p *pool) mend(s *poolSlot) {
-	s.state = slotBusy
-	cluster := s.cluster
-	p.work.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(p.mending, mendLimit, fmt.Errorf("it was not right again within %s", mendLimit))
-		defer cancel()
-		var down error
-		err := cluster.mend(ctx)
-		if err != nil {
-			down = cluster.close(p.ending)
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		defer p.change()
-		switch {
-		case err == nil:
-			s.state = slotIdle
-		case down != nil: // what cannot be taken down is tried once more at the end
-			p.bury(s, errors.Join(err, down))
-			s.cluster = cluster
-		case s.unique:
-			p.bury(s, err)
-		default:
-			s.state, s.cluster = slotAbsent, nil
-			if !p.closed {
-				p.note(fmt.Sprintf("%s is made anew: %s", s.name, err))
-			}
-		}
-	})
 }
 
 // fill makes the clusters of some slots, at once, and waits for all. What was
@@ -306,14 +282,17 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slots = append(p.slots, slots...)
-	errs := make([]error, len(slots))
-	for i, s := range slots {
-		p.start(s, func(err error) { errs[i] = err })
+	for _, s := range slots {
+		p.occupy(s)
 	}
 	for slices.ContainsFunc(slots, isBusy) {
 		if err := p.wait(ctx); err != nil {
 			return err
 		}
+	}
+	var errs []error
+	for _, s := range slots {
+		errs = append(errs, s.fault)
 	}
 	return errors.Join(errs...)
 }
@@ -325,10 +304,9 @@ func isBusy(s *poolSlot) bool { return s.state == slotBusy }
 func (p *pool) Close() error {
 	p.mu.Lock()
 	busy := slices.ContainsFunc(p.slots, isBusy)
-	p.closed = true
+	p.close()
 	p.change()
 	p.mu.Unlock()
-	p.enough()
 	if busy && p.patience > 0 {
 		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.patience))
 	}
@@ -343,14 +321,7 @@ func (p *pool) Close() error {
 	p.cancel()
 	p.takeDown(&closing, errs)
 	closing.Wait()
-	p.mu.Lock()
-	cleanUp := p.cleanUp
-	p.cleanUp = nil
-	p.mu.Unlock()
-	for _, r := range cleanUp {
-		errs = append(errs, r.Close(p.ending))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.cleanUp.run(p.ending))...)
 }
 
 // takeDown begins to take down each cluster that is neither being made nor mended.
@@ -360,7 +331,7 @@ func (p *pool) takeDown(closing *sync.WaitGroup, errs []error) {
 	for i, s := range p.slots {
 		if c := s.cluster; c != nil && s.state != slotBusy {
 			s.state, s.cluster = slotDead, nil
-			closing.Go(func() { errs[i] = c.close(p.ending) })
+			closing.Go(func() { errs[i] = c.cleanUp.run(p.ending) })
 		}
 	}
 }

@@ -140,15 +140,7 @@ type puppets struct {
 	slow                 time.Duration // what taking down takes
 }
 
-type puppet struct {
-	cluster
-	*puppets
-	used atomic.Bool
-}
-
-func (p *puppet) Dead() error { return nil }
-
-func (p *puppet) mend(ctx context.Context) error {
+func (p *puppets) mend(ctx context.Context) error {
 	p.mended.Add(1)
 	if p.hang {
 		<-ctx.Done()
@@ -157,7 +149,7 @@ func (p *puppet) mend(ctx context.Context) error {
 	return p.hurt
 }
 
-func (p *puppet) close(ctx context.Context) error {
+func (p *puppets) close(ctx context.Context) error {
 	p.closed.Add(1)
 	select {
 	case <-time.After(p.slow):
@@ -167,7 +159,7 @@ func (p *puppet) close(ctx context.Context) error {
 	}
 }
 
-func (p *puppets) make(ctx context.Context) (pooled, error) {
+func (p *puppets) make(ctx context.Context) (*cluster, error) {
 	n := p.made.Add(1)
 	if p.hold != nil {
 		select {
@@ -179,7 +171,7 @@ func (p *puppets) make(ctx context.Context) (pooled, error) {
 	if p.fails {
 		return nil, fmt.Errorf("making %d failed", n)
 	}
-	return &puppet{puppets: p}, nil
+	return &cluster{right: p.mend, cleanUp: cleanUps{p.close}}, nil
 }
 
 // tale begins one of a pool of so many slots.
@@ -223,16 +215,17 @@ func TestPool(t *testing.T) {
 func TestPoolLendsEachToOne(t *testing.T) {
 	p := &puppets{}
 	pool := p.tale(t, 3)
+	var lent sync.Map
 	var workers sync.WaitGroup
 	for range 8 {
 		workers.Go(func() {
 			for range 100 {
 				d, err := pool.Acquire(testkit.Context(t), 0)
-				if err != nil || !d.(*puppet).used.CompareAndSwap(false, true) {
+				if _, twice := lent.LoadOrStore(d, true); err != nil || twice {
 					t.Error("one cluster was lent to two, or none:", err)
 					return
 				}
-				d.(*puppet).used.Store(false)
+				lent.Delete(d)
 				pool.Release(d, false)
 			}
 		})

@@ -87,7 +87,7 @@ func TestURIOptions(t *testing.T) {
 func TestMending(t *testing.T) {
 	p := newPool(nil)
 	p.mends = true
-	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(newPool(nil)), Mends(&LocalSource{pool: p})}, []bool{true, false, false})
+	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(newPool(nil)), Mends(&localSource{pool: p})}, []bool{true, false, false})
 	testkit.Check(t, p.Close())
 }
 

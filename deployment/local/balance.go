@@ -6,79 +6,70 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Balancer hands connections to mongoses in turn, as a TCP load balancer does:
-// each connection begins with a header of the PROXY protocol, version 1, that
-// says who it comes from. A mongos takes that as the sign that it is load
-// balanced.
-type Balancer struct {
-	listener net.Listener
-	targets  []string
-	next     atomic.Uint64
-	all      sync.WaitGroup
-	open     context.Context // until it is closed
-	close    context.CancelFunc
+// Balancers hand connections to mongoses in turn, as TCP load balancers do: each
+// connection begins with a header of the PROXY protocol, version 1, that says who it
+// comes from. A mongos takes that as the sign that it is load balanced.
+type Balancers struct {
+	// All is the address, as host:port, of the balancer in front of all mongoses, and
+	// First that of the one in front of the first alone.
+	All, First string
+
+	work  sync.WaitGroup
+	open  context.Context // until they are closed
+	close context.CancelFunc
 }
 
-// NewBalancer listens on a free port of the loopback interface. Targets are the
+// NewBalancers listens on free ports of the loopback interface. Targets are the
 // mongoses' ports for load balancers, as host:port.
-func NewBalancer(targets []string) (*Balancer, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+func NewBalancers(targets []string) (*Balancers, error) {
+	b := new(Balancers)
+	b.open, b.close = context.WithCancel(context.Background())
+	var err error
+	if b.All, err = b.listen(targets); err == nil {
+		b.First, err = b.listen(targets[:1])
+	}
 	if err != nil {
+		b.Close()
 		return nil, fmt.Errorf("the load balancer: %w", err)
 	}
-	b := &Balancer{listener: l, targets: targets}
-	b.open, b.close = context.WithCancel(context.Background())
-	b.all.Go(func() {
-		relay.Accept(l, func(client net.Conn) { b.all.Go(func() { b.serve(client) }) })
-	})
 	return b, nil
 }
 
-// Balancers are those of a cluster: one in front of all its mongoses, and one in
-// front of the first alone.
-type Balancers struct{ All, First *Balancer }
-
-// NewBalancers starts the balancers in front of some mongoses.
-func NewBalancers(targets []string) (*Balancers, error) {
-	all, err := NewBalancer(targets)
+// listen starts a balancer, and gives its address.
+func (b *Balancers) listen(targets []string) (at string, err error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	first, err := NewBalancer(targets[:1])
-	if err != nil {
-		all.Close()
-		return nil, err
-	}
-	return &Balancers{all, first}, nil
+	b.own(l)
+	b.work.Go(func() {
+		turn := 0
+		relay.Accept(l, func(client net.Conn) {
+			first := turn % len(targets)
+			turn++
+			b.work.Go(func() { b.serve(client, targets, first) })
+		})
+	})
+	return l.Addr().String(), nil
 }
 
-// Close closes both.
-func (b *Balancers) Close() {
-	b.All.Close()
-	b.First.Close()
-}
-
-// Address is where it listens, as host:port.
-func (b *Balancer) Address() string { return b.listener.Addr().String() }
-
-// own has a connection closed when the balancer is, or when the caller does so.
-func (b *Balancer) own(c net.Conn) (closing func()) {
+// own has a listener or a connection closed when the balancers are, or when the
+// caller does so.
+func (b *Balancers) own(c io.Closer) (closing func()) {
 	stop := context.AfterFunc(b.open, func() { _ = c.Close() })
 	return func() { stop(); _ = c.Close() }
 }
 
 // serve connects a client with the mongos whose turn it is, or with the next
 // one that takes it.
-func (b *Balancer) serve(client net.Conn) {
+func (b *Balancers) serve(client net.Conn, targets []string, first int) {
 	defer b.own(client)()
-	turn := b.next.Add(1) - 1
-	for i := range uint64(len(b.targets)) {
-		server, err := net.DialTimeout("tcp", b.targets[(turn+i)%uint64(len(b.targets))], commandLimit)
+	for i := range targets {
+		server, err := net.DialTimeout("tcp", targets[(first+i)%len(targets)], commandLimit)
 		if err != nil {
 			continue
 		}
@@ -101,8 +92,7 @@ func proxyHeader(from, to net.Addr) string {
 }
 
 // Close breaks all connections and waits until nothing is left.
-func (b *Balancer) Close() {
-	_ = b.listener.Close()
+func (b *Balancers) Close() {
 	b.close()
-	b.all.Wait()
+	b.work.Wait()
 }

@@ -40,9 +40,9 @@ func backend(t *testing.T, name string) string {
 const dead = "127.0.0.1:1" // nobody listens there
 
 // connected connects, and gives the line that the backend says.
-func connected(t *testing.T, b *Balancer) (net.Conn, string) {
+func connected(t *testing.T, b *Balancers) (net.Conn, string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.Address())
+	conn, err := net.Dial("tcp", b.All)
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	testkit.Check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
@@ -53,7 +53,7 @@ func connected(t *testing.T, b *Balancer) (net.Conn, string) {
 // Connections go to servers in turn, with a header; what is sent comes through both
 // ways, until the balancer is closed. How connections end is up to package relay.
 func TestBalancer(t *testing.T) {
-	b, err := NewBalancer([]string{backend(t, "one"), dead, backend(t, "two")})
+	b, err := NewBalancers([]string{backend(t, "one"), dead, backend(t, "two")})
 	testkit.Check(t, err)
 	var conn net.Conn
 	// The second connection is for the one that is dead: the next one takes it.
@@ -72,10 +72,10 @@ func TestBalancer(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection outlives the balancer")
 	}
-	if late, err := net.Dial("tcp", b.Address()); err == nil {
+	if late, err := net.Dial("tcp", b.All); err == nil {
 		t.Error("a closed balancer takes connections", late.Close())
 	}
-	none, err := NewBalancer([]string{dead})
+	none, err := NewBalancers([]string{dead})
 	testkit.Check(t, err)
 	defer none.Close()
 	_, line := connected(t, none)

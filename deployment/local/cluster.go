@@ -391,7 +391,7 @@ func (c *Cluster) Log(from, to time.Time) []Line {
 // order; of a load balanced cluster, that of the balancer.
 func (c *Cluster) Hosts() []string {
 	if c.options.Shape.Topology == LoadBalanced {
-		return []string{c.balancers.All.Address()}
+		return []string{c.balancers.All}
 	}
 	return addresses(c.entries())
 }
@@ -415,7 +415,7 @@ func (c *Cluster) SingleURI() string {
 	case Sharded:
 		return c.uri(c.Hosts()[:1])
 	case LoadBalanced:
-		return c.uri([]string{c.balancers.First.Address()})
+		return c.uri([]string{c.balancers.First})
 	}
 	return c.URI()
 }

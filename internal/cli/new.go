@@ -36,11 +36,7 @@ func open(ctx context.Context, options any) (deployment.Source, error) {
 	case deployment.OrchestrationOptions:
 		return deployment.OpenOrchestration(ctx, o)
 	case deployment.LocalOptions:
-		s, err := deployment.OpenLocal(ctx, o)
-		if err != nil {
-			return nil, err // not a nil *LocalSource in a source that is not nil
-		}
-		return s, nil
+		return deployment.OpenLocal(ctx, o)
 	default:
 		return deployment.OpenEmbedded(ctx, options.(deployment.EmbeddedOptions))
 	}
