@@ -26,9 +26,6 @@ type LocalOptions struct {
 	// mechanisms, for which a mongod and a mongos must be started and asked. They
 	// are kept for the first tests.
 	Parameters bool
-	// Folder is where the folders of clusters are made; "" is that of the system
-	// for temporary files.
-	Folder string
 	// Secret gets the password of each cluster before it can be printed. It
 	// may be called concurrently. Nil drops it.
 	Secret func(string)
@@ -61,7 +58,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	if why := release.Can(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
+	if _, why := release.Plan(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
 	s := &localSource{pool: newPool(o.Note), options: o, release: release}
@@ -102,7 +99,7 @@ func localOffers(r local.Release, o LocalOptions) (offers []*localOffer, err err
 			Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
 		return local.Shape{Topology: kinds[t], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
 	}
-	can := func(t Topology) error { return r.Can(shape(t)) }
+	can := func(t Topology) error { _, err := r.Plan(shape(t)); return err }
 	all, err := Description{Version: r.Version}.offers(o.Topologies, len(o.Topologies) > 0, o.Auth, can)
 	for _, about := range all {
 		offer := &localOffer{about: about, shape: shape(about.Topology)}
@@ -144,7 +141,7 @@ func (s *localSource) learn(ctx context.Context, offers []*localOffer) error {
 // start starts a cluster.
 func (s *localSource) start(ctx context.Context, o *localOffer) (*cluster, error) {
 	l, err := local.Start(ctx, local.Options{
-		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports,
+		Release: s.release, Shape: o.shape, Book: s.options.Ledger, Ports: &s.ports,
 	})
 	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
 		s.kept(failed.Logs)
@@ -159,7 +156,8 @@ func (s *localSource) start(ctx context.Context, o *localOffer) (*cluster, error
 	c.description.Hosts = l.Hosts()
 	// Only at the end of the source it is known whether somebody needs the logs.
 	c.cleanUp = cleanUps{func(context.Context) error { s.kept(l.Folder()); return l.Close() }}
-	return c, c.reach(l.URI(), l.SingleURI(), s.options.URIOptions)
+	all, single := l.URIs()
+	return c, c.reach(all, single, s.options.URIOptions)
 }
 
 // kept remembers a folder that has logs and nothing else.

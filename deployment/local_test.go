@@ -64,7 +64,9 @@ func TestLocalSource(t *testing.T) {
 		what, more, _ := strings.Cut(words, ", ")
 		s := newTale(t)
 		dir, where := release(t, does[what])
-		o := LocalOptions{Where: dir, Folder: t.TempDir(), Note: s.heard.add}
+		folder := t.TempDir()
+		t.Setenv("TMPDIR", folder)
+		o := LocalOptions{Where: dir, Note: s.heard.add}
 		o.Topologies, o.Auth = []Topology{Single}, new(bool)
 		switch more {
 		case "2 jobs":
@@ -89,11 +91,11 @@ func TestLocalSource(t *testing.T) {
 				testkit.Equal(t, "deaths", strings.Count(s.heard.String(), "mongod ended: signal: killed"), n)
 			},
 			"told": func(n string) {
-				testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+o.Folder), n)
+				testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+folder), n)
 			},
 			"left": func(n string) { // folders with a log and nothing else
 				for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
-					testkit.Equal(t, pattern, len(files(t, o.Folder, pattern)), n)
+					testkit.Equal(t, pattern, len(files(t, folder, pattern)), n)
 				}
 			},
 			"kill": func(name string) {

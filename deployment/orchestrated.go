@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/internal/certificate"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
@@ -161,7 +162,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		return err
 	}
-	if _, err := local.WriteCertificates(below); err != nil {
+	if _, err := certificate.Write(below, "127.0.0.1"); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
 	s.Clusters = slices.Clone(s.Clusters)

@@ -74,19 +74,13 @@ var telling = []string{"--dbpath", "--configdb"}
 // tell, such as a mongod that requires authentication, is trusted.
 func (s *server) ours(ctx context.Context) error {
 	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
-	if wire.CodeOf(err) != 0 {
+	var told struct{ Argv []string }
+	switch {
+	case wire.CodeOf(err) != 0:
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	var told struct {
-		Argv []string `bson:"argv"`
-	}
-	if err := bson.Unmarshal(reply, &told); err != nil {
-		return nil
-	}
-	if differs(told.Argv, s.args) {
+	case bson.Unmarshal(reply, &told) == nil && differs(told.Argv, s.args):
 		return errStranger
 	}
 	return nil
@@ -228,27 +222,13 @@ func lacks(said []wire.Hello) (missing error, elected bool) {
 	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", primaries, secondaries, others), primaries > 0
 }
 
-// permanent is an error that does not go away by waiting.
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
-// lasting marks the errors that no further attempt mends. Others can be those
-// of a machine that is slow: a member that is not reached yet, for example.
-func lasting(err error) error {
-	if slices.Contains(hopeless, wire.CodeOf(err)) {
-		return permanent{err}
-	}
-	return err
-}
-
 // addShard adds a replica set as a shard, by a user if there is one. The mongos
 // may not know its primary yet, and refuses for a moment: with many codes, so
 // that none is taken for permanent.
-func (s *server) addShard(ctx context.Context, user *User, set Set, hosts []string) error {
+func (s *server) addShard(ctx context.Context, user User, set Set, hosts []string) error {
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
 	return await(ctx, set.Name+" to be added as a shard", func(ctx context.Context) error {
-		if user != nil {
+		if user.Name != "" {
 			return s.runAs(ctx, options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"}, command)
 		}
 		_, err := s.run(ctx, command)
@@ -279,4 +259,54 @@ func (s *server) createUser(ctx context.Context, user User, members any) error {
 		}
 		return lasting(err)
 	})
+}
+
+// The pauses of a wait: short at first, since much is there at once, and
+// longer as it goes on, so that a busy machine is left in peace.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+)
+
+// await asks again and again until there is no error, one that is permanent, or
+// the context ends. The error says what was waited for, and why it was not there
+// the last time.
+func await(ctx context.Context, what string, ask func(context.Context) error) error {
+	begun := time.Now()
+	deadline, bounded := ctx.Deadline()
+	var last error
+	for pause := firstPause; ; pause = min(lastPause, pause*3/2) {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		// An error of the end says nothing. It can come before the context has noticed the end.
+		late := ctx.Err() != nil || bounded && !time.Now().Before(deadline)
+		if last == nil || !late {
+			last = err
+		}
+		if p := (permanent{}); errors.As(err, &p) {
+			return fmt.Errorf("%s: %w", what, p.error)
+		}
+		if ctx.Err() == nil {
+			select {
+			case <-time.After(pause):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		return fmt.Errorf("waited %s for %s: %w (seen last: %s)", time.Since(begun).Round(time.Millisecond), what, context.Cause(ctx), last)
+	}
+}
+
+// permanent is an error that does not go away by waiting.
+type permanent struct{ error }
+
+// lasting marks the errors that no further attempt mends. Others can be those
+// of a machine that is slow: a member that is not reached yet, for example.
+func lasting(err error) error {
+	if slices.Contains(hopeless, wire.CodeOf(err)) {
+		return permanent{err}
+	}
+	return err
 }

@@ -1,3 +1,13 @@
+// Package local runs clusters of mongod and mongos processes on this machine:
+// standalone, replica set, sharded, and load balanced. It knows nothing of
+// tests. What is to be started, with which arguments and in which order, is
+// decided apart from the doing (Plan, Argv), and depends on nothing but the
+// shape of the cluster and the version of the programs.
+//
+// All servers listen on the loopback interface alone and have test commands
+// on. Everything they write is in one temporary folder of a cluster, which goes
+// when it is closed: data is thrown away, so that processes are killed and not
+// asked to shut down, for which a mongod may take 15 seconds.
 package local
 
 import (
@@ -11,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +29,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/unified-test-runner/utr/internal/certificate"
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
@@ -25,9 +37,6 @@ import (
 type Options struct {
 	Release Release
 	Shape   Shape
-	// Folder is where the temporary folder of the cluster is made; "" is that
-	// of the system.
-	Folder string
 	// Book remembers processes and folders until they are gone. Nil: nobody
 	// does.
 	Book *ledger.Ledger
@@ -51,7 +60,7 @@ type Cluster struct {
 	place   Place       // what is the same for all servers
 	secure  *tls.Config // nil: no TLS
 	key     string      // the servers' password among themselves, "" without access control
-	user    *User
+	user    User        // the name is "" without access control
 
 	mu        sync.Mutex // guards what follows
 	servers   []*server  // in the order of their start
@@ -84,7 +93,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	plan, err := o.Release.plan(o.Shape)
+	plan, err := o.Release.Plan(o.Shape)
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
@@ -92,7 +101,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	defer cancel()
 	for conflict := 1; ; conflict++ {
 		c := &Cluster{options: o, plan: plan}
-		if c.folder, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
+		if c.folder, err = o.Book.MakeFolder("", "local"); err != nil {
 			return nil, &StartError{What: what, Err: err}
 		}
 		err := c.start(limited)
@@ -195,23 +204,13 @@ func (c *Cluster) startServer(p Process) (_ *server, err error) {
 }
 
 // members gives the servers of a set.
-func (c *Cluster) members(set string) (members []*server) {
-	for _, s := range c.servers {
-		if s.Set == set {
-			members = append(members, s)
-		}
-	}
-	return members
+func (c *Cluster) members(set string) []*server {
+	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Set != set })
 }
 
 // entries gives the servers that clients see.
-func (c *Cluster) entries() (entries []*server) {
-	for _, s := range c.servers {
-		if s.Role&(RoleStandalone|RoleMember|RoleMongos) != 0 {
-			entries = append(entries, s)
-		}
-	}
-	return entries
+func (c *Cluster) entries() []*server {
+	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Role&(RoleConfig|RoleShard) != 0 })
 }
 
 func addresses(servers []*server) (all []string) {
@@ -257,8 +256,8 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 	if !c.options.Shape.TLS {
 		return nil
 	}
-	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), caFile), filepath.Join(c.Folder(), serverFile)
-	c.secure, err = WriteCertificates(c.Folder())
+	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), certificate.CAFile), filepath.Join(c.Folder(), certificate.ServerFile)
+	c.secure, err = certificate.Write(c.Folder(), address)
 	return err
 }
 
@@ -279,7 +278,7 @@ func (c *Cluster) addUser(ctx context.Context) error {
 			return err
 		}
 		if now.Writable {
-			c.user = &user
+			c.user = user
 			return s.createUser(ctx, user, known)
 		}
 	}
@@ -302,7 +301,8 @@ func (c *Cluster) balance(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, uri := range []string{c.URI(), c.SingleURI()} {
+	all, single := c.URIs()
+	for _, uri := range []string{all, single} {
 		if err := behindBalancer(ctx, uri); err != nil {
 			return err
 		}
@@ -397,32 +397,26 @@ func (c *Cluster) Hosts() []string {
 }
 
 // Password is that of the user in the connection strings, "" if there is none.
-func (c *Cluster) Password() string {
-	if c.user == nil {
-		return ""
-	}
-	return c.user.Password
-}
+func (c *Cluster) Password() string { return c.user.Password }
 
-// URI is the connection string with all seeds. It holds the password, if there
-// is one.
-func (c *Cluster) URI() string { return c.uri(c.Hosts()) }
-
-// SingleURI is that of one mongos, or of the load balancer in front of one.
-// Elsewhere it equals URI.
-func (c *Cluster) SingleURI() string {
+// URIs are the connection string with all seeds, and that of one mongos, or of the
+// load balancer in front of one; elsewhere both are equal. They hold the password, if
+// there is one.
+func (c *Cluster) URIs() (all, single string) {
+	hosts := c.Hosts()
+	all = c.uri(hosts...)
 	switch c.options.Shape.Topology {
 	case Sharded:
-		return c.uri(c.Hosts()[:1])
+		return all, c.uri(hosts[0])
 	case LoadBalanced:
-		return c.uri([]string{c.balancers.First})
+		return all, c.uri(c.balancers.First)
 	}
-	return c.URI()
+	return all, all
 }
 
-func (c *Cluster) uri(hosts []string) string {
+func (c *Cluster) uri(hosts ...string) string {
 	u := url.URL{Scheme: "mongodb", Host: strings.Join(hosts, ","), Path: "/"}
-	if c.user != nil {
+	if c.user.Name != "" {
 		u.User = url.UserPassword(c.user.Name, c.user.Password)
 	}
 	query := url.Values{}

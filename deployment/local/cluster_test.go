@@ -47,11 +47,11 @@ func TestTopologies(t *testing.T) {
 			testkit.Equal(t, "processes, hosts and entries", []int{len(c.servers), len(hosts), b.entries()}, []int{r.processes, r.hosts, r.processes + 1})
 			testkit.Equal(t, "a password", c.Password() != "", r.shape.Auth)
 			want := strings.NewReplacer("PASSWORD", c.Password(), "HOSTS", strings.Join(hosts, ",")).Replace(r.uri)
-			if c.URI() != want && (!r.shape.TLS || !strings.HasPrefix(c.URI(), want)) {
-				t.Errorf("its connection string is %s, want %s", c.URI(), want)
+			all, single := c.URIs()
+			if all != want && (!r.shape.TLS || !strings.HasPrefix(all, want)) {
+				t.Errorf("its connection string is %s, want %s", all, want)
 			}
-			uris := []string{c.URI(), c.SingleURI()}
-			for _, uri := range uris {
+			for _, uri := range []string{all, single} {
 				client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
 				testkit.Check(t, err)
 				testkit.Check(t, errors.Join(client.Ping(testkit.Context(t), readpref.Nearest()), client.Disconnect(t.Context())))
@@ -114,7 +114,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		"a sharded cluster cannot be had: there is no ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
 		"has no load balancing, which came with ":       func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
 		"there is no topology 9":                        func(o *Options) { o.Shape.Topology = 9 },
-		"a temporary folder":                            func(o *Options) { o.Folder = nowhere },
+		"a temporary folder":                            func(*Options) { t.Setenv("TMPDIR", nowhere) },
 	} {
 		b := newBench(t, "whole")
 		change(&b.options)

@@ -90,6 +90,7 @@ type bench struct {
 	t       *testing.T
 	options Options
 	state   string // of the ledger
+	folder  string // of those of clusters
 }
 
 // newBench gives a bench whose mongod is the test binary with a flaw.
@@ -100,11 +101,12 @@ func newBench(t *testing.T, flaw string) *bench {
 	t.Setenv(envFake, flaw)
 	mongos := filepath.Join(t.TempDir(), "mongos")
 	testkit.Check(t, os.Symlink(self, mongos))
-	b := &bench{t: t, state: t.TempDir()}
+	b := &bench{t: t, state: t.TempDir(), folder: t.TempDir()}
+	t.Setenv("TMPDIR", b.folder)
 	book, err := ledger.Open(b.state)
 	testkit.Check(t, err)
 	release := Release{Mongod: self, Mongos: mongos, Version: Version{8, 0, 0}}
-	b.options = Options{Release: release, Folder: t.TempDir(), Book: book, Ports: new(Ports), Timeout: testkit.Patience}
+	b.options = Options{Release: release, Book: book, Ports: new(Ports), Timeout: testkit.Patience}
 	return b
 }
 
@@ -117,7 +119,7 @@ func (b *bench) start() *Cluster {
 
 // files lists what is left of clusters, but for their folders.
 func (b *bench) files() []string {
-	files, _ := filepath.Glob(filepath.Join(b.options.Folder, "*", "*"))
+	files, _ := filepath.Glob(filepath.Join(b.folder, "*", "*"))
 	return files
 }
 
@@ -142,6 +144,6 @@ func (b *bench) close(c *Cluster) {
 
 func (b *bench) empty() {
 	b.t.Helper()
-	folders, _ := filepath.Glob(filepath.Join(b.options.Folder, "*"))
+	folders, _ := filepath.Glob(filepath.Join(b.folder, "*"))
 	testkit.Equal(b.t, "folders and entries left", []any{folders, b.entries()}, []any{[]string{}, 0})
 }

@@ -105,7 +105,7 @@ func findMongod(where string) (string, error) {
 const versionLimit = 30 * time.Second
 
 // askVersion runs a program with --version.
-func askVersion(ctx context.Context, path string) (Version, error) {
+func askVersion(ctx context.Context, path string) (v Version, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("no answer within %s", versionLimit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
@@ -114,15 +114,14 @@ func askVersion(ctx context.Context, path string) (Version, error) {
 	processgroup.Isolate(cmd)
 	cmd.Cancel = func() error { return processgroup.Kill(cmd.Process) }
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return Version{}, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	v, err := parseVersion(string(out))
+	if err == nil {
+		v, err = parseVersion(string(out))
+	}
 	if err != nil {
-		return Version{}, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
+		return v, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
 	}
 	return v, nil
 }
@@ -146,25 +145,14 @@ func parseVersion(out string) (v Version, err error) {
 
 // environment is what children get: ours without what may hold secrets.
 func environment() []string {
-	var out []string
-	for _, pair := range os.Environ() {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		switch name {
-		case "UTR_URI", "UTR_SINGLE_URI", "UTR_PASSWORD":
-		default:
-			out = append(out, pair)
-		}
-	}
-	return out
+		return slices.Contains([]string{"UTR_URI", "UTR_SINGLE_URI", "UTR_PASSWORD"}, name)
+	})
 }
 
-// Can says why a cluster cannot be made of the release.
-func (r Release) Can(s Shape) error {
-	_, err := r.plan(s)
-	return err
-}
-
-func (r Release) plan(s Shape) (Plan, error) {
+// Plan plans a cluster; the error says why it cannot be made of the release.
+func (r Release) Plan(s Shape) (Plan, error) {
 	p, err := NewPlan(s, r.Version)
 	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
 		err = fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))

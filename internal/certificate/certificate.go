@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -65,6 +67,24 @@ func New(host string) (p Pair, err error) {
 	}
 	text := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	return Pair{CA: text("CERTIFICATE", ca), Server: append(text("CERTIFICATE", server), text("PRIVATE KEY", secret)...)}, nil
+}
+
+// The files of Write, in PEM form.
+const (
+	CAFile     = "ca.pem"
+	ServerFile = "server.pem" // certificate and key
+)
+
+// Write writes a pair for a host into a folder, and gives what a client needs to trust
+// it.
+func Write(folder, host string) (*tls.Config, error) {
+	made, err := New(host)
+	if err != nil {
+		return nil, err
+	}
+	return Trust(made.CA), errors.Join(
+		os.WriteFile(filepath.Join(folder, CAFile), made.CA, 0o600),
+		os.WriteFile(filepath.Join(folder, ServerFile), made.Server, 0o600))
 }
 
 // Trust gives the configuration of a client that trusts an authority alone.
