@@ -78,7 +78,7 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 	for _, host := range u.hosts {
 		run := u.bare(host)
 		found, err := failPointsOn(ctx, run, host, []string{"failCommand"})
-		if err != nil || len(found) == 0 || !failsHandshake(found[0].data) {
+		if err != nil || len(found) == 0 || !failsHandshake(found[0].Data) {
 			continue
 		}
 		store := &lock.Document{Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {

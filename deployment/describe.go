@@ -129,12 +129,6 @@ func text(doc bson.Raw, key string) string {
 }
 
 func texts(doc bson.Raw, key string) (out []string) {
-	array, _ := doc.Lookup(key).ArrayOK()
-	values, _ := array.Values()
-	for _, v := range values {
-		if s, ok := v.StringValueOK(); ok {
-			out = append(out, s)
-		}
-	}
+	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of texts
 	return out
 }

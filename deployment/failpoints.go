@@ -21,21 +21,25 @@ var suiteFailPoints = []string{
 	"maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
 }
 
-// leftFailPoint is a fail point that was on at a member before anything ran.
+// leftFailPoint is a fail point that was on at a member before anything ran, as the
+// server tells.
 type leftFailPoint struct {
 	member, name string
-	mode         string   // how it was set, such as alwaysOn
-	entered      int64    // how often it had struck, -1 if the server does not tell
-	data         bson.Raw // what it was set with
+	Mode         int      // as servers count modes
+	TimesEntered *int64   `bson:"timesEntered"` // how often it had struck, nil if the server does not tell
+	Data         bson.Raw // what it was set with
 }
 
 // String describes the fail point.
 func (l leftFailPoint) String() string {
-	struck := ""
-	if l.entered >= 0 {
-		struck = fmt.Sprintf(", struck %d times", l.entered)
+	mode := fmt.Sprint("mode ", l.Mode)
+	if l.Mode > 0 && l.Mode < len(modes) {
+		mode = modes[l.Mode]
 	}
-	return fmt.Sprintf("%s was on at %s (%s%s): %s", l.name, l.member, l.mode, struck, l.data)
+	if l.TimesEntered != nil {
+		mode += fmt.Sprintf(", struck %d times", *l.TimesEntered)
+	}
+	return fmt.Sprintf("%s was on at %s (%s): %s", l.name, l.member, mode, l.Data)
 }
 
 // sweepLimit bounds the questions to one member: one that is down holds up a run
@@ -145,23 +149,13 @@ func failPointsOn(ctx context.Context, run runs, member string, names []string) 
 	elements, err := reply.Elements()
 	for _, e := range elements {
 		name, known := strings.CutPrefix(e.Key(), failPointPrefix)
-		state, ok := e.Value().DocumentOK()
-		if !known || !ok {
-			continue
+		l := leftFailPoint{member: member, name: name}
+		if known {
+			_ = e.Value().Unmarshal(&l) // one that tells little is on all the same
 		}
-		n, ok := state.Lookup("mode").AsInt64OK()
-		if !ok || n == 0 {
-			continue
+		if l.Mode != 0 {
+			found = append(found, l)
 		}
-		l := leftFailPoint{member: member, name: name, mode: fmt.Sprint("mode ", n), entered: -1}
-		if n > 0 && n < int64(len(modes)) {
-			l.mode = modes[n]
-		}
-		if entered, ok := state.Lookup("timesEntered").AsInt64OK(); ok {
-			l.entered = entered
-		}
-		l.data, _ = state.Lookup("data").DocumentOK()
-		found = append(found, l)
 	}
 	return found, err
 }

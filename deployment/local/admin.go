@@ -146,7 +146,7 @@ func initiation(set Set, hosts []string) bson.D {
 		members = append(members, member)
 	}
 	config := bson.D{{Key: "_id", Value: set.Name}, {Key: "members", Value: members}}
-	if set.Config {
+	if set.Role == RoleConfig {
 		config = append(config, bson.E{Key: "configsvr", Value: true})
 	}
 	return config

@@ -210,7 +210,7 @@ func (c *Cluster) members(set string) []*server {
 
 // entries gives the servers that clients see.
 func (c *Cluster) entries() []*server {
-	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Role&(RoleConfig|RoleShard) != 0 })
+	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Role == RoleConfig || s.Role == RoleShard })
 }
 
 func addresses(servers []*server) (all []string) {
@@ -228,7 +228,7 @@ func (c *Cluster) initiate(ctx context.Context) error {
 // addShards adds all shards through the first mongos.
 func (c *Cluster) addShards(ctx context.Context) error {
 	for _, set := range c.plan.Sets {
-		if !set.Shard {
+		if set.Role != RoleShard {
 			continue
 		}
 		if err := c.entries()[0].addShard(ctx, c.user, set, addresses(c.members(set.Name))); err != nil {

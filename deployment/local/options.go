@@ -1,7 +1,7 @@
 package local
 
 import (
-	"os"
+	"fmt"
 	"runtime"
 	"strconv"
 )
@@ -27,82 +27,45 @@ var (
 	balancedAlways = Version{6, 1, 0}
 )
 
-// option is an argument, or a few, of the processes that it is for, from one
-// version on and until before another one.
-type option struct {
-	roles       Role
-	from, until Version // zero: always
-	// args have values of Argv in the place of $NAME. If one of these has no
-	// value, the option is left out; needs is one that stands in no argument.
-	args   []string
-	needs  string
-	reason string
-}
-
-// optionTable is the table, in the order of the arguments. Left out on purpose:
+// Argv gives the arguments of a process, without the program's name. Left out on purpose:
 // --nojournal, which replica sets refuse and which 6.1 dropped, and which would
 // make a standalone refuse a write concern with j; --logpath, since what a
 // server says before it has opened its log would be elsewhere; short election
 // time-outs, since a busy machine would elect all the time.
-func optionTable() []option {
-	const inSets = RoleMember | RoleConfig | RoleShard
-	parameter := func(text string) []string { return []string{"--setParameter", text} }
-	return []option{
-		{roles: anyRole, args: []string{"--port", "$PORT"}, reason: "chosen by us"},
-		{roles: anyRole, args: []string{"--bind_ip", address}, reason: "nobody else has a business here"},
-		{roles: anyRole, args: []string{"--nounixsocket"}, needs: "$UNIX",
-			reason: "a killed server would leave its socket in the folder for temporary files"},
-		{roles: anyRole, args: parameter("enableTestCommands=1"), reason: "fail points"},
-		{roles: anyRole, args: parameter("diagnosticDataCollectionEnabled=false"), reason: "nobody reads what is collected each second"},
-		{roles: mongods, args: []string{"--dbpath", "$DATA"}, reason: "in our folder"},
-		{roles: mongods, args: []string{"--wiredTigerCacheSizeGB", "0.25"}, reason: "the least; by default each takes half of the memory"},
-		{roles: inSets, args: []string{"--replSet", "$SET"}, reason: "transactions and retryable writes need a replica set"},
-		{roles: inSets, args: []string{"--oplogSize", "128"}, reason: "in MB; by default 5 % of the disk"},
-		{roles: RoleMember | RoleShard, args: parameter("maxTransactionLockRequestTimeoutMillis=25"),
-			reason: "a transaction gives up a lock after 5 ms by default, which is little where a collection was made just now"},
-		{roles: RoleConfig, args: []string{"--configsvr"}, reason: "its role"},
-		{roles: RoleShard, args: []string{"--shardsvr"}, reason: "its role"},
-		{roles: RoleConfig | RoleShard, args: parameter("periodicNoopIntervalSecs=1"),
-			reason: "a change stream waits for a write on every shard: by default 10 s if nothing is written"},
-		{roles: RoleMongos, args: []string{"--configdb", "$CONFIGDB"}, reason: "where the cluster is"},
-		{roles: RoleMongos, from: balancedFrom, until: balancedAlways, args: parameter("featureFlagLoadBalancer=true"), needs: "$BALANCER",
-			reason: "a load balancer"},
-		{roles: RoleMongos, from: balancedFrom, args: parameter("loadBalancerPort=$BALANCER"), reason: "connections there begin with a PROXY header"},
-		{roles: anyRole, args: []string{"--keyFile", "$KEYFILE"}, reason: "access control, and the members' password among themselves"},
-		{roles: anyRole, args: []string{"--tlsMode", "requireTLS", "--tlsCertificateKeyFile", "$CERTIFICATE", "--tlsCAFile", "$CA",
-			"--tlsAllowConnectionsWithoutCertificates"}, reason: "clients show no certificate"},
-	}
-}
-
-// Argv gives the arguments of a process, without the program's name.
 func Argv(p Process, v Version, at Place) (args []string) {
-	values := map[string]string{"PORT": strconv.Itoa(at.Port), "SET": p.Set, "DATA": at.Data, "CONFIGDB": at.ConfigDB,
-		"KEYFILE": at.KeyFile, "CERTIFICATE": at.Certificate, "CA": at.CA}
-	if p.Balanced {
-		values["BALANCER"] = strconv.Itoa(at.BalancerPort)
-	}
-	if runtime.GOOS != "windows" {
-		values["UNIX"] = runtime.GOOS
-	}
-	for _, o := range optionTable() {
-		given := o.roles&p.Role != 0 && o.holds(v)
-		fill := func(name string) string {
-			given = given && values[name] != ""
-			return values[name]
-		}
-		os.Expand(o.needs, fill)
-		var filled []string
-		for _, arg := range o.args {
-			filled = append(filled, os.Expand(arg, fill))
-		}
+	add := func(given bool, more ...string) {
 		if given {
-			args = append(args, filled...)
+			args = append(args, more...)
 		}
 	}
-	return args
-}
+	set := func(given bool, parameter string) { add(given, "--setParameter", parameter) }
+	isMongod := p.Role != RoleMongos
+	isSharded := p.Role == RoleConfig || p.Role == RoleShard
+	inSet := p.Role == RoleMember || isSharded
+	isBalanced := p.Balanced && v.atLeast(balancedFrom)
 
-// holds reports whether a version has the option.
-func (o option) holds(v Version) bool {
-	return v.atLeast(o.from) && (o.until == Version{} || !v.atLeast(o.until))
+	add(true, "--port", strconv.Itoa(at.Port))
+	add(true, "--bind_ip", address) // nobody else has a business here
+	// A killed server would leave its socket in the folder for temporary files.
+	add(runtime.GOOS != "windows", "--nounixsocket")
+	set(true, "enableTestCommands=1")                  // fail points
+	set(true, "diagnosticDataCollectionEnabled=false") // nobody reads what is collected each second
+	add(isMongod, "--dbpath", at.Data)
+	add(isMongod, "--wiredTigerCacheSizeGB", "0.25") // the least; by default each takes half of the memory
+	add(inSet, "--replSet", p.Set)                   // transactions and retryable writes require a replica set
+	add(inSet, "--oplogSize", "128")                 // in MB; by default 5 % of the disk
+	// A transaction gives up a lock after 5 ms by default, which is little where a
+	// collection was made just now.
+	set(p.Role == RoleMember || p.Role == RoleShard, "maxTransactionLockRequestTimeoutMillis=25")
+	add(p.Role == RoleConfig, "--configsvr")
+	add(p.Role == RoleShard, "--shardsvr")
+	// A change stream waits for a write on every shard: by default 10 s if nothing is written.
+	set(isSharded, "periodicNoopIntervalSecs=1")
+	add(p.Role == RoleMongos, "--configdb", at.ConfigDB)
+	set(isBalanced && !v.atLeast(balancedAlways), "featureFlagLoadBalancer=true")
+	set(isBalanced, fmt.Sprint("loadBalancerPort=", at.BalancerPort)) // connections there begin with a PROXY header
+	add(at.KeyFile != "", "--keyFile", at.KeyFile)                    // access control, and the members' password among themselves
+	add(at.CA != "", "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", at.Certificate, "--tlsCAFile", at.CA,
+		"--tlsAllowConnectionsWithoutCertificates") // clients show none
+	return args
 }

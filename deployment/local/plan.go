@@ -48,20 +48,16 @@ const (
 	maxVoters  = 7
 )
 
-// Role is what a process is in its cluster. Roles are bits, so that an option
-// can be for several.
+// Role is what a process is in its cluster.
 type Role uint8
 
 // The roles.
 const (
-	RoleStandalone Role = 1 << iota
+	RoleStandalone Role = iota
 	RoleMember          // of a replica set that is no shard
 	RoleConfig          // of the config servers
 	RoleShard           // member of a shard
 	RoleMongos
-
-	mongods = RoleStandalone | RoleMember | RoleConfig | RoleShard
-	anyRole = mongods | RoleMongos
 )
 
 // Process is one process to be started.
@@ -75,9 +71,8 @@ type Process struct {
 
 // Set is a replica set to be initiated.
 type Set struct {
-	Name   string
-	Config bool // it is that of the config servers
-	Shard  bool // it is to be added as a shard
+	Name string
+	Role Role // of its members
 }
 
 // The names of replica sets.
@@ -107,11 +102,11 @@ func NewPlan(s Shape, v Version) (p Plan, err error) {
 	case Standalone:
 		p.Mongods = []Process{{Name: "mongod", Role: RoleStandalone}}
 	case ReplicaSet:
-		p.add(Set{Name: memberSet}, RoleMember, s.Members)
+		p.add(memberSet, RoleMember, s.Members)
 	case Sharded, LoadBalanced:
-		p.add(Set{Name: configSet, Config: true}, RoleConfig, 1)
+		p.add(configSet, RoleConfig, 1)
 		for i := range s.Shards {
-			p.add(Set{Name: fmt.Sprintf("shard%d", i), Shard: true}, RoleShard, 1)
+			p.add(fmt.Sprintf("shard%d", i), RoleShard, 1)
 		}
 		for i := range s.Mongoses {
 			p.Mongoses = append(p.Mongoses, Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
@@ -123,9 +118,9 @@ func NewPlan(s Shape, v Version) (p Plan, err error) {
 }
 
 // add plans a replica set.
-func (p *Plan) add(set Set, role Role, members int) {
-	p.Sets = append(p.Sets, set)
+func (p *Plan) add(set string, role Role, members int) {
+	p.Sets = append(p.Sets, Set{set, role})
 	for i := range members {
-		p.Mongods = append(p.Mongods, Process{Name: fmt.Sprintf("%s-%d", set.Name, i), Role: role, Set: set.Name})
+		p.Mongods = append(p.Mongods, Process{Name: fmt.Sprintf("%s-%d", set, i), Role: role, Set: set})
 	}
 }

@@ -42,8 +42,7 @@ func drawn(t *testing.T, p Plan) string {
 		}
 	}
 	for _, s := range p.Sets {
-		kind := map[[2]bool]string{{true, false}: " config", {false, true}: " shard"}[[2]bool{s.Config, s.Shard}]
-		lines = append(lines, "set "+s.Name+kind)
+		lines = append(lines, "set "+s.Name+map[Role]string{RoleConfig: " config", RoleShard: " shard"}[s.Role])
 	}
 	return strings.Join(lines, "\n")
 }
@@ -52,9 +51,12 @@ func drawn(t *testing.T, p Plan) string {
 func processOf(words string) (p Process) {
 	for _, word := range strings.Fields(words) {
 		role, is := map[string]Role{"standalone": RoleStandalone, "member": RoleMember, "config": RoleConfig, "shard": RoleShard, "mongos": RoleMongos}[word]
-		if p.Role |= role; word == "balanced" {
+		switch {
+		case is:
+			p.Role = role
+		case word == "balanced":
 			p.Balanced = true
-		} else if !is {
+		default:
 			p.Set = word
 		}
 	}
@@ -80,7 +82,8 @@ var commands = testkit.Commands{
 	},
 	"initiate": func(_ *testing.T, a []string) (string, error) { // a set, and its hosts
 		name, kind, _ := strings.Cut(a[0], " ")
-		text, err := bson.MarshalExtJSON(initiation(Set{Name: name, Config: kind == "of config servers"}, strings.Fields(a[1])), false, false)
+		role := map[string]Role{"": RoleMember, "of config servers": RoleConfig}[kind]
+		text, err := bson.MarshalExtJSON(initiation(Set{name, role}, strings.Fields(a[1])), false, false)
 		return string(text), err
 	},
 	"set": func(t *testing.T, a []string) (string, error) { // the states of its members

@@ -51,8 +51,13 @@ func Open(o *options.ClientOptions) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	onPrimary := options.RunCmd().SetReadPreference(readpref.Primary())
 	return &Document{client: client, Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-		return onPrimary(ctx, client, database, command)
+		reply, err := client.Database(database).RunCommand(ctx, command, onPrimary).Raw()
+		if late := new(mongo.WriteException); errors.As(err, late) && late.WriteConcernError != nil {
+			return nil, minority{*late}
+		}
+		return reply, err
 	}}, nil
 }
 
@@ -87,15 +92,6 @@ type minority struct{ cause mongo.WriteException }
 
 func (m minority) Error() string { return "no majority has it: " + m.cause.WriteConcernError.Message }
 func (m minority) Unwrap() error { return m.cause }
-
-// onPrimary runs a command for the lock.
-func onPrimary(ctx context.Context, client *mongo.Client, database string, command bson.D) (bson.Raw, error) {
-	reply, err := client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
-	if late := new(mongo.WriteException); errors.As(err, late) && late.WriteConcernError != nil {
-		return nil, minority{*late}
-	}
-	return reply, err
-}
 
 // majority is the write concern of everything about a lock. A standalone takes
 // it, too.

@@ -126,6 +126,11 @@ type Cluster struct {
 	// them, "" without access control. The service does not escape passwords.
 	URI     string `json:"mongodb_uri"`
 	AuthURI string `json:"mongodb_auth_uri"`
+	Process struct {
+		Parameters struct {
+			Log string `json:"logpath"` // of a server, on the machine of the service
+		} `json:"params"`
+	} `json:"procInfo"`
 }
 
 // Check asks the service what it is.
@@ -256,19 +261,12 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 		if s.Kind != Server {
 			continue
 		}
-		var about struct {
-			URI     string `json:"mongodb_uri"`
-			Process struct {
-				Params struct {
-					Log string `json:"logpath"`
-				} `json:"params"`
-			} `json:"procInfo"`
-		}
+		var about Cluster
 		if err := c.do(ctx, c.limits.Ask, http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
 			return nil, err
 		}
 		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" {
-			logs[host] = about.Process.Params.Log
+			logs[host] = about.Process.Parameters.Log
 		}
 	}
 	return logs, nil

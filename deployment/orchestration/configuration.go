@@ -155,14 +155,10 @@ func (c *Configuration) read(doc map[string]any) (err error) {
 	}
 	ssl, _ := doc["sslParams"].(map[string]any)
 	c.TLS, c.CAFile = len(ssl) > 0, firstText(ssl, "tlsCAFile", "sslCAFile")
-	c.Secrets, c.Parameters = nil, nil
-	for _, s := range []string{firstText(doc, "password"), firstText(doc, "auth_key"),
+	c.Parameters = nil
+	c.Secrets = slices.DeleteFunc([]string{firstText(doc, "password"), firstText(doc, "auth_key"),
 		firstText(ssl, "sslPEMKeyPassword"), firstText(ssl, "tlsCertificateKeyFilePassword"),
-		firstText(ssl, "sslClusterPassword"), firstText(ssl, "tlsClusterPassword")} {
-		if s != "" {
-			c.Secrets = append(c.Secrets, s)
-		}
-	}
+		firstText(ssl, "sslClusterPassword"), firstText(ssl, "tlsClusterPassword")}, func(s string) bool { return s == "" })
 	for _, n := range nodes(c.Kind, doc) {
 		if n.options["keyFile"] != nil {
 			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
