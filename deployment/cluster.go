@@ -134,16 +134,6 @@ func (c *cluster) DirectURI(address string) string {
 	return c.uri.direct(address).String()
 }
 
-// lent renews the lock between tests, where no fail point is on.
-func (c *cluster) lent(ctx context.Context) {
-	if c.lock != nil {
-		c.lock.Renew(ctx, lock.RenewEvery)
-	}
-}
-
-// errDoubtful is why a cluster is given up of which all servers run.
-var errDoubtful = errors.New("a test left it in a state that is not known")
-
 // mend puts a cluster right, if somebody can. It leaves those of others as they are,
 // and gives up ours: a new one costs little, and is known to be right.
 func (c *cluster) mend(ctx context.Context) error {
@@ -151,7 +141,7 @@ func (c *cluster) mend(ctx context.Context) error {
 	case c.right != nil:
 		return c.right(ctx)
 	case c.owned:
-		return cmp.Or(c.Dead(), errDoubtful)
+		return cmp.Or(c.Dead(), errors.New("a test left it in a state that is not known"))
 	}
 	return nil
 }
@@ -266,9 +256,7 @@ func (c *cluster) remember(o ClusterOptions) {
 // it.
 func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error) {
 	lo := *o.Lock
-	if lo.Note == nil {
-		lo.Note = o.Note
-	}
+	lo.Note = o.Note
 	store, err := lock.Open(u.client("utr lock"))
 	if err == nil {
 		c.lock, err = lock.Acquire(ctx, store, u.hosts, lo)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 )
 
@@ -33,6 +34,16 @@ const (
 	slotLent
 	slotDead // nothing comes of it any more
 )
+
+// count says how many slots are in a state.
+func count(slots []*poolSlot, state slotState) (n int) {
+	for _, s := range slots {
+		if s.state == state {
+			n++
+		}
+	}
+	return n
+}
 
 // slots gives places for so many equal clusters.
 func slots(n int, what string, make func(ctx context.Context) (*cluster, error)) (all []*poolSlot) {
@@ -139,7 +150,6 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		if p.open.Err() != nil {
 			return nil, errors.New("the source of deployments is closed")
 		}
-		left := false
 		for _, s := range o.slots {
 			if s.state == slotIdle && s.cluster.Dead() != nil {
 				p.occupy(s)
@@ -149,12 +159,13 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 				s.state = slotLent
 				p.mu.Unlock()
 				defer p.mu.Lock()
-				c.lent(ctx)
+				if c.lock != nil { // no fail point is on between tests
+					c.lock.Renew(ctx, lock.RenewEvery)
+				}
 				return c, nil
 			}
-			left = left || s.state != slotDead
 		}
-		if !left {
+		if count(o.slots, slotDead) == len(o.slots) {
 			return nil, fmt.Errorf("no cluster is left: %w", o.fault)
 		}
 		p.grow(o)
@@ -185,12 +196,7 @@ func (p *pool) change() {
 
 // grow begins to make as many clusters as callers wait for.
 func (p *pool) grow(o *poolOffer) {
-	wanted := o.waiting
-	for _, s := range o.slots {
-		if s.state == slotBusy {
-			wanted--
-		}
-	}
+	wanted := o.waiting - count(o.slots, slotBusy)
 	for _, s := range o.slots {
 		if s.state == slotAbsent && wanted > 0 {
 			wanted--
@@ -251,13 +257,8 @@ func (p *pool) bury(s *poolSlot, err error) {
 	if p.open.Err() != nil {
 		return
 	}
-	others := 0
-	for _, s := range o.slots {
-		if s.state != slotDead {
-			others++
-		}
-	}
-	p.note(fmt.Sprintf("%s is out, %d of its kind are left: %s", s.name, others, err))
+	left := len(o.slots) - count(o.slots, slotDead)
+	p.note(fmt.Sprintf("%s is out, %d of its kind are left: %s", s.name, left, err))
 }
 
 // Release takes a cluster back. One with a server that died is not lent again,
@@ -285,7 +286,7 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	for _, s := range slots {
 		p.occupy(s)
 	}
-	for slices.ContainsFunc(slots, isBusy) {
+	for count(slots, slotBusy) > 0 {
 		if err := p.wait(ctx); err != nil {
 			return err
 		}
@@ -297,13 +298,11 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	return errors.Join(errs...)
 }
 
-func isBusy(s *poolSlot) bool { return s.state == slotBusy }
-
 // Close takes down all clusters that are ours, within CloseLimit. It waits for
 // those that are being made, so that they can be.
 func (p *pool) Close() error {
 	p.mu.Lock()
-	busy := slices.ContainsFunc(p.slots, isBusy)
+	busy := count(p.slots, slotBusy) > 0
 	p.close()
 	p.change()
 	p.mu.Unlock()

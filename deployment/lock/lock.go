@@ -61,7 +61,7 @@ type Lock struct {
 	me    Holder
 
 	stop    context.CancelFunc
-	stopped chan struct{}
+	beating sync.WaitGroup
 
 	mu      sync.Mutex // one renewal at a time
 	renewed time.Time  // when the last renewal that succeeded was sent; monotonic
@@ -92,9 +92,8 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 		l.withdraw(ctx, err)
 		return nil, err
 	}
-	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop, l.stopped = stop, make(chan struct{})
-	go l.beat(beating)
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.beating.Go(func() { l.beat(ctx) })
 	return l, nil
 }
 
@@ -226,7 +225,6 @@ func (l *Lock) lose(err *LostError) {
 
 // beat renews the lease while a test takes so long that nobody calls Renew.
 func (l *Lock) beat(ctx context.Context) {
-	defer close(l.stopped)
 	ticker := time.NewTicker(l.o.Lease / 30)
 	defer ticker.Stop()
 	for {
@@ -257,7 +255,7 @@ func (l *Lock) age() time.Duration {
 // others have to wait for the end of the lease.
 func (l *Lock) Release() error {
 	l.stop()
-	<-l.stopped
+	l.beating.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.store == nil {
