@@ -68,55 +68,46 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, offer := range offers {
-		offer.slots = slots(max(1, o.Jobs), "cluster "+offer.about.Name, func(ctx context.Context) (*cluster, error) { return s.start(ctx, offer) })
+	places := make([][]*poolSlot, len(offers))
+	for i, about := range offers {
+		// What the offer tells may be learned later.
+		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, offers[i]) }
+		places[i] = slots(max(1, o.Jobs), "cluster "+about.Name, make)
 	}
 	if o.Parameters {
-		if err := s.learn(ctx, offers); err != nil {
+		if err := s.learn(ctx, offers, places); err != nil {
 			if ctx.Err() == nil { // else nobody needs them
 				s.KeepLogs()
 			}
 			return nil, errors.Join(err, s.Close())
 		}
 	}
-	for _, offer := range offers {
-		s.add(offer.about, offer.slots...)
+	for i, about := range offers {
+		s.add(about, places[i]...)
 	}
 	return s, nil
 }
 
-// localOffer is an offer and what is started for it.
-type localOffer struct {
-	about Description
-	shape local.Shape
-	slots []*poolSlot
+// localOffers gives the offers of a release.
+func localOffers(r local.Release, o LocalOptions) ([]Description, error) {
+	can := func(t Topology) error { _, err := r.Plan(o.shape(Description{Topology: t})); return err }
+	return Description{Version: r.Version}.offers(o.Topologies, len(o.Topologies) > 0, o.Auth, can)
 }
 
-// localOffers gives the offers of a release.
-func localOffers(r local.Release, o LocalOptions) (offers []*localOffer, err error) {
-	shape := func(t Topology) local.Shape {
-		kinds := map[Topology]local.Topology{
-			Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
-		return local.Shape{Topology: kinds[t], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
-	}
-	can := func(t Topology) error { _, err := r.Plan(shape(t)); return err }
-	all, err := Description{Version: r.Version}.offers(o.Topologies, len(o.Topologies) > 0, o.Auth, can)
-	for _, about := range all {
-		offer := &localOffer{about: about, shape: shape(about.Topology)}
-		offer.shape.Auth = about.Auth
-		offers = append(offers, offer)
-	}
-	return offers, err
+// shape is what is started for an offer.
+func (o LocalOptions) shape(about Description) local.Shape {
+	kinds := map[Topology]local.Topology{
+		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
+	return local.Shape{Topology: kinds[about.Topology], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS, Auth: about.Auth}
 }
 
 // learn asks a mongod and a mongos for their parameters: the first of the
 // offers that clients reach through each. They are kept for the first tests.
-func (s *localSource) learn(ctx context.Context, offers []*localOffer) error {
+func (s *localSource) learn(ctx context.Context, offers []Description, places [][]*poolSlot) error {
 	var first []*poolSlot
 	for _, routed := range []bool{false, true} {
-		through := func(o *localOffer) bool { return o.about.ReplicaSetShards == routed }
-		if i := slices.IndexFunc(offers, through); i >= 0 {
-			first = append(first, offers[i].slots[0])
+		if i := slices.IndexFunc(offers, func(o Description) bool { return o.ReplicaSetShards == routed }); i >= 0 {
+			first = append(first, places[i][0])
 		}
 	}
 	if err := s.fill(ctx, first); err != nil {
@@ -129,9 +120,9 @@ func (s *localSource) learn(ctx context.Context, offers []*localOffer) error {
 			return err
 		}
 		about.Parameters, about.AuthMechanisms = found.Parameters, found.AuthMechanisms
-		for _, o := range offers {
-			if o.about.ReplicaSetShards == about.ReplicaSetShards {
-				o.about.Parameters, o.about.AuthMechanisms = found.Parameters, found.AuthMechanisms
+		for i := range offers {
+			if o := &offers[i]; o.ReplicaSetShards == about.ReplicaSetShards {
+				o.Parameters, o.AuthMechanisms = found.Parameters, found.AuthMechanisms
 			}
 		}
 	}
@@ -139,10 +130,9 @@ func (s *localSource) learn(ctx context.Context, offers []*localOffer) error {
 }
 
 // start starts a cluster.
-func (s *localSource) start(ctx context.Context, o *localOffer) (*cluster, error) {
-	l, err := local.Start(ctx, local.Options{
-		Release: s.release, Shape: o.shape, Book: s.options.Ledger, Ports: &s.ports,
-	})
+func (s *localSource) start(ctx context.Context, about Description) (*cluster, error) {
+	o := local.Options{Release: s.release, Shape: s.options.shape(about), Book: s.options.Ledger, Ports: &s.ports}
+	l, err := local.Start(ctx, o)
 	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
 		s.kept(failed.Logs)
 	}
@@ -152,7 +142,7 @@ func (s *localSource) start(ctx context.Context, o *localOffer) (*cluster, error
 	if password := l.Password(); password != "" && s.options.Secret != nil {
 		s.options.Secret(password)
 	}
-	c := &cluster{dead: l.Dead, log: l.Log, description: o.about, owned: true}
+	c := &cluster{dead: l.Dead, log: l.Log, description: about, owned: true}
 	c.description.Hosts = l.Hosts()
 	// Only at the end of the source it is known whether somebody needs the logs.
 	c.cleanUp = cleanUps{func(context.Context) error { s.kept(l.Folder()); return l.Close() }}

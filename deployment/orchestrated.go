@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +103,7 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	if o.Serve <= 0 {
-		o.Serve = time.Minute
-	}
+	o.Serve = cmp.Or(o.Serve, time.Minute)
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err

@@ -220,23 +220,17 @@ func (o URIOption) String() string {
 // GoString shows no secret either.
 func (o URIOption) GoString() string { return o.String() }
 
-// ParseURIOption reads NAME=VALUE.
-func ParseURIOption(text string) (URIOption, error) {
+// ParseURIOption reads NAME=VALUE, and says what is wrong with the option by itself: no
+// driver knows it, or it cannot have that value.
+func ParseURIOption(text string) (o URIOption, err error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || value == "" || strings.ContainsAny(name, "&;?/@ ") {
-		return URIOption{}, errors.New("it must be NAME=VALUE, such as compressors=zlib")
+		return o, errors.New("it must be NAME=VALUE, such as compressors=zlib")
 	}
-	return URIOption{name, value}, nil
-}
-
-// CheckURIOptions says what is wrong with options by themselves: one that no
-// driver knows, or a value that it cannot have.
-func CheckURIOptions(options []URIOption) error {
-	if len(options) == 0 {
-		return nil
+	o = URIOption{name, value}
+	alone := uri{scheme: "mongodb", hosts: []string{"localhost"}}.withAll([]URIOption{o})
+	if err := CheckURI(alone.String()); err != nil {
+		return o, fmt.Errorf("it makes no connection string: %w", err)
 	}
-	if err := CheckURI(uri{scheme: "mongodb", hosts: []string{"localhost"}}.withAll(options).String()); err != nil {
-		return fmt.Errorf("it makes no connection string: %w", err)
-	}
-	return nil
+	return o, nil
 }

@@ -63,20 +63,18 @@ func Preset(name string) (Configuration, error) {
 	}
 	shape, tls := strings.CutSuffix(name, "-tls")
 	shape, auth := strings.CutSuffix(shape, "-auth")
-	doc := make(map[string]any)
+	var doc map[string]any
 	for part, wanted := range map[string]bool{shape: true, "auth": auth, "tls": tls} {
 		if !wanted {
 			continue
 		}
 		text, err := presets.ReadFile("presets/" + part + ".json")
-		if err != nil {
-			return Configuration{}, err
+		if err == nil {
+			err = json.Unmarshal(text, &doc) // beside the keys of other parts
 		}
-		keys, err := decode(text)
 		if err != nil {
 			return Configuration{}, fmt.Errorf("preset %s: %w", part, err)
 		}
-		maps.Copy(doc, keys)
 	}
 	return configuration(name, doc, true)
 }

@@ -136,7 +136,7 @@ func (r *runFlags) declareWhere(f *flags) {
 	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
 	f.toggle(&r.deployment.TLS, "tls", "require TLS on the deployment that utr starts")
 	f.serverAPI(&r.config.ServerAPI, " for clients for which the suite declares none")
-	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib", uriOption)
+	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib", deployment.ParseURIOption)
 	f.group = "On an existing deployment"
 	f.text(&r.uri, "uri", "URI", "run on the deployment at this connection string (or $"+envURI+")")
 	f.text(&r.single, "single-uri", "URI",

@@ -78,14 +78,6 @@ func topologyOf(name string) deployment.Topology {
 	return deployment.Topology(name)
 }
 
-func uriOption(s string) (deployment.URIOption, error) {
-	o, err := deployment.ParseURIOption(s)
-	if err == nil {
-		err = deployment.CheckURIOptions([]deployment.URIOption{o})
-	}
-	return o, err
-}
-
 // checkTarget reports what is wrong with what the flags say to run on, before anything
 // is connected to. It takes connection strings from the environment where flags give
 // none.

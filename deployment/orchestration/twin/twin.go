@@ -56,24 +56,12 @@ func Start(t testing.TB) *Service {
 	s := &Service{clusters: make(map[string]*cluster)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL + "/v1"
-	t.Cleanup(s.Stop)
+	t.Cleanup(func() { s.Vanish(); s.Kill() })
 	return s
 }
 
-// Stop ends the service as a crash does: its clusters go on, and nothing
-// answers any more. At the end of the test it stops the clusters as well.
-func (s *Service) Stop() {
-	s.http.CloseClientConnections()
-	s.http.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.clusters {
-		c.stop()
-	}
-	clear(s.clusters)
-}
-
-// Vanish ends the service and leaves its clusters, until the test ends.
+// Vanish ends the service as a crash does: its clusters go on until the test ends, and
+// nothing answers any more.
 func (s *Service) Vanish() {
 	s.http.CloseClientConnections()
 	s.http.Close()
@@ -212,17 +200,13 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 	}
 	o := embedded.Options{Topology: map[string]embedded.Topology{
 		"servers": embedded.Standalone, "replica_sets": embedded.ReplicaSet, "sharded_clusters": embedded.Sharded}[kind]}
-	if version, _ := body["version"].(string); version != "" {
-		o.Version = version
-	}
+	o.Version, _ = body["version"].(string)
 	if members, ok := body["members"].([]any); ok {
 		o.Members, o.SetName = len(members), id
 	}
-	if routers, ok := body["routers"].([]any); ok {
-		o.Mongoses = len(routers)
-	}
-	if login, _ := body["login"].(string); login != "" {
-		c.login = login
+	routers, _ := body["routers"].([]any)
+	o.Mongoses = len(routers)
+	if c.login, _ = body["login"].(string); c.login != "" {
 		c.password, _ = body["password"].(string)
 		o.Users = []embedded.User{{Name: c.login, Password: c.password}}
 	}
@@ -241,18 +225,13 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 // info is what the service says of a cluster: passwords are not escaped.
 func (c *cluster) info(id string) map[string]any {
 	hosts := strings.Join(c.Hosts(), ",")
-	uri := "mongodb://" + hosts
-	set := ""
+	uri, auth := "mongodb://"+hosts, "mongodb://"+c.login+":"+c.password+"@"+hosts+"/?authSource=admin"
 	if u, err := url.Parse(c.URI()); err == nil && u.Query().Has("replicaSet") {
-		set = "replicaSet=" + u.Query().Get("replicaSet")
-		uri += "/?" + set
+		set := "replicaSet=" + u.Query().Get("replicaSet")
+		uri, auth = uri+"/?"+set, auth+"&"+set
 	}
 	out := map[string]any{"id": id, "mongodb_uri": uri, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
 	if c.login != "" {
-		auth := "mongodb://" + c.login + ":" + c.password + "@" + hosts + "/?authSource=admin"
-		if set != "" {
-			auth += "&" + set
-		}
 		out["mongodb_auth_uri"] = auth
 	}
 	return out
