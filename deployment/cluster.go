@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +29,6 @@ type ClusterOptions struct {
 	// ServerAPI is the version of the Stable API that clients of ours declare,
 	// for servers with requireApiVersion; "" declares none.
 	ServerAPI string
-	// Timeout bounds the look at the deployment; 0 means what the connection
-	// string has as serverSelectionTimeoutMS, and 10 seconds if it has none.
-	Timeout time.Duration
 	// Lock, if not nil, keeps other runs away until the source is closed. Then
 	// fail points that an earlier run left on are turned off, too.
 	Lock *lock.Options
@@ -55,7 +51,8 @@ func CheckURI(s string) error {
 	return u.redact(options.Client().ApplyURI(s).Validate())
 }
 
-// OpenCluster looks at a deployment that somebody else runs, and gives a
+// OpenCluster looks at a deployment that somebody else runs, for as long as
+// serverSelectionTimeoutMS in the connection string says, or 10 seconds, and gives a
 // source with that one offer. Tests run on it one at a time. Errors never hold
 // the connection string's credentials. With ClusterOptions.Lock the error is a
 // *lock.HeldError if another run uses the deployment; ctx alone bounds the wait for
@@ -134,18 +131,6 @@ func (c *cluster) DirectURI(address string) string {
 	return c.uri.direct(address).String()
 }
 
-// mend puts a cluster right, if somebody can. It leaves those of others as they are,
-// and gives up ours: a new one costs little, and is known to be right.
-func (c *cluster) mend(ctx context.Context) error {
-	switch {
-	case c.right != nil:
-		return c.right(ctx)
-	case c.owned:
-		return cmp.Or(c.Dead(), errors.New("a test left it in a state that is not known"))
-	}
-	return nil
-}
-
 // openCluster looks at a deployment, in the order that leaves other runs alone:
 // nothing is changed before the lock is held.
 func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
@@ -168,15 +153,13 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		return nil, failed(err)
 	}
 	u.api = o.ServerAPI
-	if o.Timeout == 0 {
-		o.Timeout = lookTimeout
-		if ms, err := strconv.ParseUint(u.get("serverSelectionTimeoutMS"), 10, 31); err == nil && ms > 0 {
-			o.Timeout = time.Duration(ms) * time.Millisecond
-		}
+	limit := lookTimeout
+	if ms, err := strconv.ParseUint(u.get("serverSelectionTimeoutMS"), 10, 31); err == nil && ms > 0 {
+		limit = time.Duration(ms) * time.Millisecond
 	}
 	d := &c.description
 	meet := func() error {
-		return failed(u.look(ctx, o.Timeout, func(ctx context.Context, run runs) (err error) { *d, err = greet(ctx, run, u); return }))
+		return failed(u.look(ctx, limit, func(ctx context.Context, run runs) (err error) { *d, err = greet(ctx, run, u); return }))
 	}
 	if err := meet(); err != nil {
 		if o.Lock == nil {
@@ -210,7 +193,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			o.Note(err.Error())
 		}
 	}
-	if err := u.look(ctx, o.Timeout, func(ctx context.Context, run runs) error { return describe(ctx, run, u, d) }); err != nil {
+	if err := u.look(ctx, limit, func(ctx context.Context, run runs) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
 	single := o.URI

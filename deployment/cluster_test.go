@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,11 @@ func TestUnreachable(t *testing.T) {
 	stories(t, "unreachable", func(t *testing.T, text, says string) {
 		t.Parallel()
 		for limit := 400 * time.Millisecond; ; limit *= 4 {
-			s, err := OpenCluster(t.Context(), ClusterOptions{URI: names.Replace(text), Timeout: limit, Lock: &lock.Options{}})
+			text := names.Replace(text)
+			if u, err := parseURI(text); err == nil {
+				text = u.with("serverSelectionTimeoutMS", fmt.Sprint(limit.Milliseconds())).String()
+			}
+			s, err := OpenCluster(t.Context(), ClusterOptions{URI: text, Lock: &lock.Options{}})
 			if err == nil {
 				t.Fatal("it can be used", s.Close())
 			}

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,11 +243,19 @@ func (p *pool) occupy(s *poolSlot) {
 	})
 }
 
-// mend puts a cluster right while the pool is open.
+// mend puts a cluster right, if somebody can and while the pool is open. It leaves
+// those of others as they are, and gives up ours: a new one costs little, and is known
+// to be right.
 func (p *pool) mend(c *cluster) error {
 	ctx, cancel := context.WithTimeoutCause(p.open, mendLimit, fmt.Errorf("it was not right again within %s", mendLimit))
 	defer cancel()
-	return c.mend(ctx)
+	switch {
+	case c.right != nil:
+		return c.right(ctx)
+	case c.owned:
+		return cmp.Or(c.Dead(), errors.New("a test left it in a state that is not known"))
+	}
+	return nil
 }
 
 // bury gives a slot up. Who waits for the last one gets the reason; who has

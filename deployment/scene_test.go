@@ -69,8 +69,12 @@ func newScene(t testing.TB, words string) *scene {
 			runOn(t, parsed(t, s.d.DirectURI(s.d.Primary())), database, document[bson.D](t, text))
 		},
 		// What runs do.
-		"uri":      func(uri string) { s.o.URI = uri },
-		"within":   func(limit string) { s.o.Timeout, _ = time.ParseDuration(limit) },
+		"uri": func(uri string) { s.o.URI = uri },
+		"within": func(text string) {
+			limit, err := time.ParseDuration(text)
+			testkit.Check(t, err)
+			s.o.URI = s.named(s.o.URI).with("serverSelectionTimeoutMS", strconv.FormatInt(limit.Milliseconds(), 10)).String()
+		},
 		"lockless": func(string) { s.o.Lock = nil },
 		"open": func(string) {
 			var err error
