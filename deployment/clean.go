@@ -29,13 +29,8 @@ func Clean(ctx context.Context, connectionString, serverAPI string, done func(st
 		return err
 	}
 	u.api = serverAPI
-	turnedOff := func(off []leftFailPoint) {
-		for _, left := range off {
-			done("turned off: " + left.String())
-		}
-	}
 	off, err := u.unblock(ctx)
-	if turnedOff(off); err != nil {
+	if tell(done, "turned off: ", off); err != nil {
 		return err
 	}
 	holder, removed, err := u.clearLock(ctx)
@@ -52,7 +47,7 @@ func Clean(ctx context.Context, connectionString, serverAPI string, done func(st
 		return err
 	}
 	off, unasked := clearFailPoints(ctx, u, d, nil)
-	turnedOff(off)
+	tell(done, "turned off: ", off)
 	return errors.Join(unasked...)
 }
 

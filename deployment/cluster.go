@@ -172,7 +172,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		if len(off) == 0 {
 			return nil, err
 		}
-		tell(o.Note, off)
+		tell(o.Note, leftOver, off)
 		if err := meet(); err != nil {
 			return nil, err
 		}
@@ -188,7 +188,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			return nil, err
 		}
 		off, unasked := clearFailPoints(ctx, u, *d, o.FailPoints)
-		tell(o.Note, off)
+		tell(o.Note, leftOver, off)
 		for _, err := range unasked {
 			o.Note(err.Error())
 		}
@@ -210,10 +210,12 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	return c, err
 }
 
-// tell reports fail points that were on.
-func tell(note func(string), off []leftFailPoint) {
+const leftOver = "left over from an earlier run, and turned off: "
+
+// tell reports fail points that were on, after some words.
+func tell(note func(string), words string, off []leftFailPoint) {
 	for _, left := range off {
-		note("left over from an earlier run, and turned off: " + left.String())
+		note(words + left.String())
 	}
 }
 

@@ -103,7 +103,7 @@ func newScene(t testing.TB, words string) *scene {
 		},
 		"unblock": func(run string) {
 			off, err := s.named(s.o.URI).unblock(testkit.Context(t))
-			if tell(s.heard.add, off); run != "" {
+			if tell(s.heard.add, leftOver, off); run != "" {
 				s.is(run, isHeld(t, err))
 			} else {
 				testkit.Check(t, err)
@@ -117,7 +117,7 @@ func newScene(t testing.TB, words string) *scene {
 			for _, err := range unasked {
 				s.heard.add(err.Error())
 			}
-			tell(s.heard.add, off)
+			tell(s.heard.add, leftOver, off)
 		},
 		// What became of it.
 		"holder": func(run string) { s.is(run, s.holder()) },

@@ -150,24 +150,17 @@ func Open(o *options.ClientOptions) (*Document, error) {
 	}}, nil
 }
 
-// run repeats a command that says nothing of the lock.
+// run repeats a command after an error that says nothing of it: to do twice what is
+// done about a lock is to do it once.
 func (d *Document) run(ctx context.Context, database string, command bson.D) (reply bson.Raw, err error) {
 	for range tries {
-		if reply, err = d.Run(ctx, database, command); !passes(ctx, err) {
+		reply, err = d.Run(ctx, database, command)
+		code := wire.CodeOf(err) // somebody else's killAllSessions interrupts it
+		if passes := wire.Passing(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
 			break
 		}
 	}
 	return reply, err
-}
-
-// passes finds errors that say nothing of the command itself, and after which
-// it can be repeated: to do twice what is done about a lock is to do it once.
-func passes(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	code := wire.CodeOf(err)
-	return wire.Passing(err) || code == codeWriteConflict || code == codeInterrupted // the latter by killAllSessions of others
 }
 
 func (d *Document) Close() {

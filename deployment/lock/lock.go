@@ -233,7 +233,9 @@ func (l *Lock) beat(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		age := l.age()
+		l.mu.Lock()
+		age := time.Since(l.renewed)
+		l.mu.Unlock()
 		if age < l.o.Lease/3 {
 			continue
 		}
@@ -242,12 +244,6 @@ func (l *Lock) beat(ctx context.Context) {
 			l.Renew(ctx, l.o.Lease/3)
 		}
 	}
-}
-
-func (l *Lock) age() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.renewed)
 }
 
 // Release gives the lock up. It may be called more than once, and after the
