@@ -62,10 +62,11 @@ type Cluster struct {
 	key     string      // the servers' password among themselves, "" without access control
 	user    User        // the name is "" without access control
 
-	mu        sync.Mutex // guards what follows
 	servers   []*server  // in the order of their start
 	balancers *Balancers // nil unless it is load balanced
-	closed    bool
+
+	mu     sync.Mutex // guards what follows
+	closed bool
 }
 
 // StartError says that a cluster did not start. Logs is the folder in which
@@ -197,8 +198,6 @@ func (c *Cluster) startServer(p Process) (_ *server, err error) {
 	if err := s.launch(path, c.options.Book); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.servers = append(c.servers, s)
 	return s, nil
 }
@@ -295,10 +294,7 @@ func (c *Cluster) balance(ctx context.Context) (err error) {
 	for _, s := range c.entries() {
 		behind = append(behind, net.JoinHostPort(address, strconv.Itoa(s.place.BalancerPort)))
 	}
-	c.mu.Lock()
-	c.balancers, err = NewBalancers(behind)
-	c.mu.Unlock()
-	if err != nil {
+	if c.balancers, err = NewBalancers(behind); err != nil {
 		return err
 	}
 	all, single := c.URIs()
@@ -378,12 +374,10 @@ func (c *Cluster) Folder() string { return c.folder.Path }
 // Log gives the lines that the servers logged from one time to another, in
 // their order.
 func (c *Cluster) Log(from, to time.Time) []Line {
-	c.mu.Lock()
 	logs := make(map[string]string)
 	for _, s := range c.servers {
 		logs[s.address()] = s.log
 	}
-	c.mu.Unlock()
 	return ReadLogs(logs, from, to)
 }
 
