@@ -54,7 +54,6 @@ type call struct {
 	enginekit.Call[row]
 	ctx   context.Context
 	base  context.Context // without the operation's deadline
-	test  *test
 	trace trace
 
 	client  *client
@@ -73,7 +72,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{test: t, Call: asked, ctx: ctx, base: ctx}
+	c := &call{Call: asked, ctx: ctx, base: ctx}
 	c.resolve()
 	if failed := c.prepare(); failed != nil {
 		return result.Outcome{Err: failed}
@@ -118,7 +117,7 @@ func (c *call) prepare() *result.Error {
 	c.limit = c.scope.timeout
 	switch {
 	case c.Has("session"):
-		named, err := c.test.Entities.Named(c.Given, "session", operations.Session)
+		named, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
 			return argument(err.Error())
 		}

@@ -212,24 +212,6 @@ func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error)
 	}
 }
 
-// keep saves a cursor under the name that the operation asked for; one without
-// a name lives until the test ends.
-func (c *call) keep(k iterator) (any, *result.Error) {
-	err := c.save(operations.Cursor, k)
-	if err != nil {
-		k.close(c.ctx, nil, &c.trace)
-	}
-	return enginekit.Nothing{}, err
-}
-
-// save keeps an entity that the operation has made.
-func (c *call) save(kind operations.Kind, entity any) *result.Error {
-	if err := c.test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
-		return argument(err.Error())
-	}
-	return nil
-}
-
 func cursorRows() []row {
 	iterate := func(wait bool) func(*call) (any, *result.Error) {
 		return func(c *call) (any, *result.Error) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -46,7 +45,7 @@ type messageLog struct {
 	// options are those of connection pools that were given.
 	options bson.D
 
-	mu       sync.Mutex
+	shared   enginekit.Shared
 	messages []result.LogMessage
 	owed     int // messages that the Go driver is about to write, after their events
 }
@@ -88,34 +87,29 @@ func (l *messageLog) add(component, level string, data bson.D, redacted *bool) {
 	if err != nil {
 		return // all values are made here, or passed through logged
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.messages = append(l.messages, result.LogMessage{Sequence: int64(len(l.messages)) + 1, Time: l.now(),
-		Level: level, Component: component, Data: raw, FailureRedacted: redacted})
+	l.shared.Update(func() {
+		l.messages = append(l.messages, result.LogMessage{Sequence: int64(len(l.messages)) + 1, Time: l.now(),
+			Level: level, Component: component, Data: raw, FailureRedacted: redacted})
+	})
 }
 
 // all gives the messages. Whoever has seen an event of the topology may expect
 // the message that follows it at once.
-func (l *messageLog) all() []result.LogMessage {
+func (l *messageLog) all() (messages []result.LogMessage) {
 	if l == nil {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for end := time.Now().Add(noticing); l.owed > 0 && time.Now().Before(end); {
-		l.mu.Unlock()
-		time.Sleep(time.Millisecond)
-		l.mu.Lock()
-	}
-	return slices.Clone(l.messages)
+	l.shared.Await(context.Background(), noticing, func() bool {
+		messages = slices.Clone(l.messages)
+		return l.owed <= 0
+	})
+	return messages
 }
 
 // owe notes that an event of the topology is told, whose message follows.
 func (l *messageLog) owe() {
 	if l.observes(componentTopology, "debug") {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.owed++
+		l.shared.Update(func() { l.owed++ })
 	}
 }
 
@@ -167,9 +161,7 @@ func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 	l.add(componentTopology, name, data, nil)
 	switch text {
 	case "Topology description changed", "Server heartbeat succeeded", "Server heartbeat failed":
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.owed--
+		l.shared.Update(func() { l.owed-- })
 	}
 }
 

@@ -80,7 +80,7 @@ func opens(kind operations.Kind, name, lacks string, prepare func(*call) (*comma
 			if err != nil {
 				return nil, err
 			}
-			return c.keep(k)
+			return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, k)
 		}
 		docs, err := c.documentsOf(cmd, o)
 		if err != nil {

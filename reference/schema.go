@@ -32,7 +32,7 @@ func schemaRows() []row {
 				return err
 			}
 			db := c.Entity.(*database)
-			return c.save(operations.Collection, &collection{db: db, name: c.Text("collection"), options: db.options})
+			return c.Save(c.ctx, operations.Collection, &collection{db: db, name: c.Text("collection"), options: db.options})
 		}),
 		silently(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
 			return c.perform(c.options(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "collection"), namespaceNotFound)

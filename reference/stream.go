@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -39,7 +40,7 @@ func openStream(c *call) (any, *result.Error) {
 	if err := s.open(c.ctx, &c.trace, false); err != nil {
 		return nil, err
 	}
-	return c.keep(s)
+	return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, s)
 }
 
 // stage writes the $changeStream stage, for the start or for a resume.

@@ -30,7 +30,6 @@ func Arguments(kind operations.Kind, name string) ([]string, bool) {
 type call struct {
 	enginekit.Call[row]
 	ctx    context.Context
-	test   *test
 	client *client
 	trace  trace
 }
@@ -41,7 +40,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{Call: asked, test: t, client: asked.Entity.(owned).owner()}
+	c := &call{Call: asked, client: asked.Entity.(owned).owner()}
 	end, err := c.begin(ctx)
 	defer end()
 	var value any
@@ -67,7 +66,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	c.ctx = timedOut
 	end := func() { cancel(); stop() }
 	if c.Has("session") {
-		s, err := c.test.Entities.Named(c.Given, "session", operations.Session)
+		s, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
 			return end, enginekit.Argument("%v", err)
 		}

@@ -88,7 +88,7 @@ func (c *client) close() {
 
 // topology is what the last event said of it.
 func (c *client) topology() result.TopologyState {
-	last, found := c.log.Latest(0, func(e result.Event) bool { return e.Type == result.TopologyDescriptionChanged })
+	last, found := c.log.Latest(result.TopologyDescriptionChanged)
 	if !found {
 		return result.TopologyState{Type: "Unknown"}
 	}

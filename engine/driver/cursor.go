@@ -52,20 +52,10 @@ func (k *entityCursor) close(ctx context.Context) error {
 
 func (k *entityCursor) owner() *client { return k.client }
 
-// keep makes an entity of a cursor; one without a name lives until the test
-// ends.
-func (c *call) keep(k *entityCursor) (any, error) {
-	out, err := c.save(operations.Cursor, k)
-	if err != nil {
-		_ = k.close(c.ctx)
-	}
-	return out, err
-}
-
-// save keeps an entity that an operation has made.
+// save keeps an entity that the operation has made.
 func (c *call) save(kind operations.Kind, entity any) (any, error) {
-	if err := c.test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
-		return nil, enginekit.Argument("%v", err)
+	if err := c.Save(c.ctx, kind, entity); err != nil {
+		return nil, err
 	}
 	return enginekit.Nothing{}, nil
 }

@@ -25,11 +25,11 @@ func (c *call) result(value any, err error) (any, error) {
 	}
 	switch r := value.(type) {
 	case *mongo.ChangeStream:
-		return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+		return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
 	case *mongo.Cursor:
 		known, _ := operations.Lookup(c.Row.kind, c.Row.name)
 		if known.Result == operations.NewCursor {
-			return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+			return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
 		}
 		docs := []bson.Raw{}
 		return docs, r.All(c.ctx, &docs)

@@ -52,24 +52,15 @@ func (t *test) make(_ context.Context, e engine.Entity, parent any) (any, error)
 	case operations.Database:
 		c := parent.(*client)
 		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
-		if err != nil {
-			return nil, err
-		}
-		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, nil
+		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, err
 	case operations.Collection:
 		d := parent.(*database)
 		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
-		if err != nil {
-			return nil, err
-		}
-		return &collection{Collection: d.Collection(text("collectionName"), given(o)), db: d}, nil
+		return &collection{Collection: d.Collection(text("collectionName"), given(o)), db: d}, err
 	default:
 		d := parent.(*database)
 		o, err := section[options.BucketOptions](e.Options, "bucketOptions")
-		if err != nil {
-			return nil, err
-		}
-		return &bucket{GridFSBucket: d.GridFSBucket(given(o)), client: d.client}, nil
+		return &bucket{GridFSBucket: d.GridFSBucket(given(o)), client: d.client}, err
 	}
 }
 

@@ -3,7 +3,6 @@ package enginekit
 import (
 	"context"
 	"net"
-	"sync"
 	"time"
 )
 
@@ -25,8 +24,7 @@ type Sockets struct {
 	// is not called. The cause is nil if the driver has closed it.
 	Cancelled func(address string, cause error)
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with each Update
+	Shared  // guards what follows
 	open    map[*Socket]bool
 	streams map[string]*Socket // by address: those on which a monitor streams hello
 	closed  map[string]bool    // addresses whose pool is closed
@@ -36,44 +34,8 @@ type Sockets struct {
 
 // NewSockets makes a dialer for a client.
 func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) *Sockets {
-	return &Sockets{Dial: dial, Patience: patience, changed: make(chan struct{}), open: map[*Socket]bool{},
+	return &Sockets{Dial: dial, Patience: patience, open: map[*Socket]bool{},
 		streams: map[string]*Socket{}, closed: map[string]bool{}}
-}
-
-// Update changes what Await looks at.
-func (s *Sockets) Update(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// Await waits until a condition holds, which is evaluated after each Update and
-// must not wait for anything. It returns false if the context ends first, or if
-// the limit is over.
-func (s *Sockets) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
-	var over <-chan time.Time
-	for {
-		s.mu.Lock()
-		done, changed := holds(), s.changed
-		s.mu.Unlock()
-		if done {
-			return true
-		}
-		if over == nil {
-			timer := time.NewTimer(limit)
-			defer timer.Stop()
-			over = timer.C
-		}
-		select {
-		case <-changed:
-		case <-over:
-			return false
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // DialContext implements options.ContextDialer.

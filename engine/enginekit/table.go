@@ -1,6 +1,7 @@
 package enginekit
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -72,12 +73,13 @@ type Call[R Row] struct {
 	Row       R
 	Kind      operations.Kind // of the entity
 	Entity    any
+	Test      *Test
 }
 
 // Call finds what an operation asks for. The error is an entity that does not
 // exist, or something that the engine lacks.
 func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error) {
-	c := Call[R]{Arguments: NewArguments(op.Arguments), Operation: op}
+	c := Call[R]{Arguments: NewArguments(op.Arguments), Operation: op, Test: test}
 	var err error
 	if c.Kind, c.Entity, err = test.Entities.Get(op.Object); err != nil {
 		return c, Argument("%v", err)
@@ -93,6 +95,16 @@ func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error)
 		return c, test.Unsupported(fmt.Sprintf("argument %s of %s.%s", other, c.Kind, op.Name))
 	}
 	return c, nil
+}
+
+// Save keeps an entity that the operation has made, under the name that it asks for.
+// One without a name lives until the test ends.
+func (c *Call[R]) Save(ctx context.Context, kind operations.Kind, entity any) *result.Error {
+	if err := c.Test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
+		c.Test.CloseEntity(ctx, entity)
+		return Argument("%v", err)
+	}
+	return nil
 }
 
 // Argument is an error of what an engine is asked for.
