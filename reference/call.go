@@ -97,13 +97,13 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 func (c *call) resolve() {
 	switch e := c.Entity.(type) {
 	case *client:
-		c.client, c.scope, c.db = e, e.scope(), "admin"
+		c.client, c.scope, c.db = e, e.settings.scope, "admin"
 	case *database:
 		c.client, c.scope, c.db = e.client, e.options, e.name
 	case *collection:
 		c.client, c.scope, c.db, c.coll = e.db.client, e.options, e.db.name, e.name
 	case *clientSession:
-		c.client, c.scope, c.db = e.client, e.client.scope(), "admin"
+		c.client, c.scope, c.db = e.client, e.client.settings.scope, "admin"
 		c.scope.timeout = e.timeoutMS()
 	case *bucket:
 		c.client, c.scope, c.db = e.db.client, e.options, e.db.name

@@ -150,8 +150,8 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 		operation: cmd.name, operationID: operation}
 	s := cmd.session
 	if s.inTransaction() || cmd.op.EndsTransaction {
-		if s.options.preference != nil && !cmd.write {
-			w.preference = *s.options.preference
+		if !cmd.write {
+			w.preference = s.options.preference
 		}
 		if s.pinned != "" && cmd.address == "" {
 			w.pinned = s.pinned

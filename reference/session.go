@@ -92,26 +92,11 @@ const (
 	txnAborted    = "aborted"
 )
 
-// transactionOptions of startTransaction, or the session's defaults.
+// transactionOptions of startTransaction, or the session's defaults. What neither says
+// is the client's, except timeoutMS.
 type transactionOptions struct {
-	readConcern, writeConcern bson.D
-	preference                *selection.Preference
-	maxCommitTime             *int64 // milliseconds
-	timeout                   *time.Duration
-}
-
-// over fills what is unset from other options.
-func (o transactionOptions) over(d transactionOptions) transactionOptions {
-	if o.readConcern == nil {
-		o.readConcern = d.readConcern
-	}
-	if o.writeConcern == nil {
-		o.writeConcern = d.writeConcern
-	}
-	o.preference = cmp.Or(o.preference, d.preference)
-	o.maxCommitTime = cmp.Or(o.maxCommitTime, d.maxCommitTime)
-	o.timeout = cmp.Or(o.timeout, d.timeout)
-	return o
+	scope
+	maxCommitTime *int64 // milliseconds
 }
 
 // clientSession is a session entity, or the implicit session of an operation.
@@ -146,7 +131,10 @@ type clientSession struct {
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
-	return &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit)}
+	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit)}
+	s.defaults.scope = c.settings.scope
+	s.defaults.timeout = nil
+	return s
 }
 
 // acquired gives the server session, which an implicit session takes as late
@@ -198,8 +186,8 @@ func (s *clientSession) permits(cmd *command) *result.Error {
 		return nil
 	}
 	p := cmd.preference
-	if !cmd.explicit && s.options.preference != nil {
-		p = *s.options.preference
+	if !cmd.explicit {
+		p = s.options.preference
 	}
 	if p.Mode != "" && p.Mode != selection.Primary {
 		return argument("read preference in a transaction must be primary")
@@ -279,8 +267,6 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 	case s.snapshot:
 		return argument("transactions are not supported in snapshot sessions")
 	}
-	c := s.client.settings
-	o = o.over(s.defaults).over(transactionOptions{readConcern: c.readConcern, writeConcern: c.writeConcern, preference: &c.readPreference})
 	if unacknowledged(o.writeConcern) {
 		return argument("transactions do not support unacknowledged write concerns")
 	}

@@ -43,8 +43,8 @@ type collection struct {
 // scope holds what clients, databases and collections hand down.
 type scope struct {
 	preference                selection.Preference
-	readConcern, writeConcern bson.D
-	timeout                   *time.Duration
+	readConcern, writeConcern bson.D         // nil: the server's defaults
+	timeout                   *time.Duration // timeoutMS, nil if not set
 }
 
 // iterator is a cursor or a change stream.
@@ -75,7 +75,7 @@ func (t *test) make(ctx context.Context, e engine.Entity, parent any) (any, erro
 		return c, nil
 	case operations.Database:
 		c := parent.(*client)
-		o, err := c.scope().with("databaseOptions", e.Options.Lookup("databaseOptions"))
+		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
 	case operations.Collection:
 		d := parent.(*database)
@@ -92,11 +92,6 @@ func (t *test) make(ctx context.Context, e engine.Entity, parent any) (any, erro
 		}
 		return s, err
 	}
-}
-
-func (c *client) scope() scope {
-	return scope{preference: c.settings.readPreference, readConcern: c.settings.readConcern,
-		writeConcern: c.settings.writeConcern, timeout: c.settings.timeout}
 }
 
 // with applies a collectionOrDatabaseOptions document of a name.
@@ -141,8 +136,10 @@ func openSession(c *client, e engine.Entity) (*clientSession, error) {
 			at.T, at.I, ok = v.TimestampOK()
 			return at, ok // the runner has replaced the names of saved values
 		}),
-		"defaultTimeoutMS":          enginekit.Try(&s.timeout, timeoutOf),
-		"defaultTransactionOptions": enginekit.Try(&s.defaults, transactionOptionsOf),
+		"defaultTimeoutMS": enginekit.Try(&s.timeout, timeoutOf),
+		"defaultTransactionOptions": func(v bson.RawValue) error {
+			return s.defaults.fields().Read("transaction options", v, lacking)
+		},
 	}.Read("sessionOptions", given, lacking)
 	if err == nil && causal != nil {
 		s.causal = *causal

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -56,14 +57,13 @@ func sessionRows() []row {
 }
 
 func (c *call) transactionOptions() (transactionOptions, *result.Error) {
-	var o transactionOptions
+	session := c.Entity.(*clientSession)
+	o := session.defaults
 	given := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: c.Given}
 	if err := o.fields().Read("arguments", given, func(string) error { return nil }); err != nil {
 		return o, argument(err.Error())
 	}
-	if e := c.Entity.(*clientSession); o.timeout == nil && e.defaults.timeout == nil {
-		o.timeout = e.timeout
-	}
+	o.timeout = cmp.Or(o.timeout, session.timeout)
 	return o, nil
 }
 

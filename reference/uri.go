@@ -17,11 +17,8 @@ import (
 // settings are the client options that the engine serves itself. Those of the
 // connection (hosts, TLS, authentication, pool, …) are for the topology.
 type settings struct {
+	scope
 	retryReads, retryWrites bool
-	readPreference          selection.Preference
-	readConcern             bson.D // nil: the server's default
-	writeConcern            bson.D // nil: the server's default
-	timeout                 *time.Duration
 	serverSelectionTimeout  time.Duration
 	waitQueueTimeout        time.Duration // 0: none
 	localThreshold          time.Duration
@@ -61,7 +58,6 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	s := settings{
 		retryReads:             given.RetryReads || !given.RetryReadsSet,
 		retryWrites:            given.RetryWrites || !given.RetryWritesSet && !p.RetryWritesOff,
-		readPreference:         selection.Preference{Mode: selection.Mode(given.ReadPreference), TagSets: given.ReadPreferenceTagSets},
 		serverSelectionTimeout: 30 * time.Second,
 		localThreshold:         selection.DefaultLocalThreshold,
 		heartbeat:              given.HeartbeatInterval,
@@ -69,9 +65,10 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		overloadRetargeting:    given.EnableOverloadRetargeting,
 		monitoring:             given.ServerMonitoringMode,
 	}
+	s.preference = selection.Preference{Mode: selection.Mode(given.ReadPreference), TagSets: given.ReadPreferenceTagSets}
 	if given.MaxStalenessSet {
 		seconds := int64(given.MaxStaleness / time.Second)
-		s.readPreference.MaxStalenessSeconds = &seconds
+		s.preference.MaxStalenessSeconds = &seconds
 	}
 	if given.ReadConcernLevel != "" {
 		s.readConcern = bson.D{{Key: "level", Value: given.ReadConcernLevel}}
@@ -113,7 +110,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 			return s, nil, fmt.Errorf("URI option %s is not a number of milliseconds", name)
 		}
 	}
-	if err := s.readPreference.Validate(); err != nil {
+	if err := s.preference.Validate(); err != nil {
 		return s, nil, err
 	}
 	o := options.Client().ApplyURI(u.String())

@@ -96,23 +96,9 @@ func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 	return &d, nil
 }
 
-// transactionOptionsOf reads transaction options.
-func transactionOptionsOf(v bson.RawValue) (transactionOptions, error) {
-	var o transactionOptions
-	err := o.fields().Read("transaction options", v, lacking)
-	return o, err
-}
-
 // fields read what transaction options have.
 func (o *transactionOptions) fields() enginekit.Fields {
-	return enginekit.Fields{
-		"readConcern":  enginekit.Try(&o.readConcern, readConcernOf),
-		"writeConcern": enginekit.Try(&o.writeConcern, writeConcernOf),
-		"readPreference": func(v bson.RawValue) error {
-			o.preference = &selection.Preference{}
-			return enginekit.Try(o.preference, preferenceOf)(v)
-		},
-		"maxCommitTimeMS": enginekit.Point(&o.maxCommitTime, enginekit.Integer),
-		"timeoutMS":       enginekit.Try(&o.timeout, timeoutOf),
-	}
+	fields := o.scope.fields()
+	fields["maxCommitTimeMS"] = enginekit.Point(&o.maxCommitTime, enginekit.Integer)
+	return fields
 }
