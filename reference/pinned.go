@@ -38,8 +38,8 @@ func (c *client) newThread(request bool) pinning.Thread {
 func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
 	preference, s := c.obeyed(cmd), cmd.session
 	see := func(kind pinning.InputKind) pinning.Input {
-		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(), Preference: pinning.Preference{
-			Mode: preference.Mode, TagSets: preference.TagSets, Latency: c.settings.localThreshold}}
+		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(),
+			Preference: pinning.Preference{Preference: preference, Latency: c.settings.localThreshold}}
 	}
 	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
 	in, operation := see(pinning.Read), c.operation.Add(1)

@@ -57,7 +57,7 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 	err := enginekit.Fields{
 		"mode": enginekit.Set(&p.Mode, func(v bson.RawValue) (selection.Mode, bool) {
 			mode, ok := v.StringValueOK()
-			return modeOf(mode), ok
+			return selection.ModeOf(mode), ok
 		}),
 		"maxStalenessSeconds": enginekit.Point(&p.MaxStalenessSeconds, enginekit.Integer),
 		"tagSets":             func(v bson.RawValue) error { return v.Unmarshal(&p.TagSets) },
@@ -76,14 +76,6 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 		return p, err
 	}
 	return p, p.Validate()
-}
-
-// modeOf accepts any case of a mode's first letter, as suites have both.
-func modeOf(s string) selection.Mode {
-	if s != "" && s[0] >= 'A' && s[0] <= 'Z' {
-		s = string(s[0]+'a'-'A') + s[1:]
-	}
-	return selection.Mode(s)
 }
 
 // timeoutOf reads a timeoutMS.

@@ -30,7 +30,7 @@ func Pass(p selection.Preference, mongos bool) (selection.Preference, bool) {
 	switch {
 	case p.Mode == "" || p.Mode == selection.Primary:
 		return selection.Preference{}, false
-	case !mongos, p.Mode == bit.Mode && !tagged(Preference{TagSets: p.TagSets}):
+	case !mongos, p.Mode == bit.Mode && !p.Tagged():
 		return bit, true
 	}
 	return selection.Preference{Mode: p.Mode, TagSets: p.TagSets}, true

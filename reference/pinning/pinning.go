@@ -20,23 +20,12 @@ import (
 // Preference is a read preference with the client's secondaryAcceptableLatencyMS, which
 // belonged to it then.
 type Preference struct {
-	Mode    selection.Mode // "" is primary
-	TagSets []map[string]string
+	selection.Preference
 	Latency time.Duration
 }
 
-func (p Preference) mode() selection.Mode {
-	if p.Mode == "" {
-		return selection.Primary
-	}
-	return p.Mode
-}
-
 // Revision is a dated state of the specification: the numbers of its rules.
-type Revision struct {
-	Name  string
-	Rules []string
-}
+type Revision struct{ Rules []string }
 
 // The revisions. Newest is the specification; First is what "Note On Pinning" says of 2.2.
 const (
@@ -44,27 +33,15 @@ const (
 	First  = "read-preferences@2012-08"
 )
 
-// Revisions lists the revisions, the newest first.
-func Revisions() []Revision {
-	var newest, first []string
-	for _, r := range Rules() {
-		if r.ID != old {
-			newest = append(newest, r.ID)
-		}
-		if r.ID != same && r.ID != unpins {
-			first = append(first, r.ID)
-		}
-	}
-	return []Revision{{Newest, newest}, {First, first}}
-}
-
 // Named gives a revision by its name. An unknown name gives one without rules.
-func Named(name string) Revision {
-	all := Revisions()
-	if i := slices.IndexFunc(all, func(r Revision) bool { return r.Name == name }); i >= 0 {
-		return all[i]
+func Named(name string) (v Revision) {
+	lacks, known := map[string][]string{Newest: {old}, First: {same, unpins}}[name]
+	for _, r := range Rules() {
+		if known && !slices.Contains(lacks, r.ID) {
+			v.Rules = append(v.Rules, r.ID)
+		}
 	}
-	return Revision{}
+	return v
 }
 
 // Thread is the state of an application's thread. It is a value: Next never changes the

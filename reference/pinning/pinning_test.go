@@ -107,7 +107,7 @@ func tags(text string) map[string]string {
 
 // preferred reads a mode, tag sets ("-" is an empty one), latency=MS and random=NUMBER.
 func preferred(words []string) (p Preference, random float64) {
-	p = Preference{Mode: selection.Mode(words[0]), Latency: 15 * time.Millisecond}
+	p = Preference{selection.Preference{Mode: selection.Mode(words[0])}, 15 * time.Millisecond}
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
 		switch name {

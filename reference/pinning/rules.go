@@ -49,7 +49,7 @@ func table() []row {
 		return retry.Rule{ID: id, Statement: statement, Section: "Driver Read Preferences, " + section, Revision: "2014-02-14"}
 	}
 	modes := func(of ...selection.Mode) func(*step) bool {
-		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.mode()) }
+		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.Reads()) }
 	}
 	return []row{
 		{rule("P1", "A thread is in a request from its start to its end.", "Requests"), onStart, always,
@@ -89,14 +89,14 @@ func table() []row {
 
 		// Which members may be read from.
 		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
-			func(s *step) bool { return modes(selection.Primary)(s) && tagged(s.t.Reading.Preference) },
+			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
 			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
 		{rule(unpins, "A read with another mode, other tags or another latency unpins, and a member is chosen anew.", "Requests"), onRead,
 			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Only members that are up are read from, and only primaries and secondaries: no member in another state, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
-				s.left = keep(s.in.Members, func(v selection.Server) bool {
+				s.left = selection.Keep(s.in.Members, func(v selection.Server) bool {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
@@ -137,7 +137,7 @@ func table() []row {
 func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
 	for _, set := range sets {
-		if found := keep(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
+		if found := selection.Keep(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
 			return found
 		}
 	}
@@ -155,8 +155,8 @@ func (s *step) stays() bool {
 		if v.Address != s.t.Pinned || misplaced(v, p) {
 			continue
 		}
-		near := slices.ContainsFunc(selection.InWindow(s.up(), p.Latency), func(o selection.Server) bool { return o.Address == v.Address })
-		return near && (v.Type == selection.RSPrimary && p.mode() != selection.Nearest || len(p.TagSets) == 0 ||
+		near := in(selection.InWindow(s.up(), p.Latency), v.Address)
+		return near && (v.Type == selection.RSPrimary && p.Reads() != selection.Nearest || len(p.TagSets) == 0 ||
 			slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return selection.HasTags(v.Tags, set) }))
 	}
 	return false
@@ -168,7 +168,7 @@ func (s *step) up() []selection.Server {
 
 // misplaced reports whether a member's type is not one that the mode reads from.
 func misplaced(v selection.Server, p Preference) bool {
-	switch p.mode() {
+	switch p.Reads() {
 	case selection.Primary:
 		return v.Type != selection.RSPrimary
 	case selection.Secondary:
@@ -180,11 +180,11 @@ func misplaced(v selection.Server, p Preference) bool {
 // absent is the error if no member matches, in the words of "Errors".
 func absent(p Preference) string {
 	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED", selection.Secondary: "SECONDARY",
-		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.mode()]
+		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.Reads()]
 	switch {
-	case tagged(p):
+	case p.Tagged():
 		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode, spelled(p.TagSets))
-	case p.mode() == selection.Primary, p.mode() == selection.Secondary:
+	case p.Reads() == selection.Primary, p.Reads() == selection.Secondary:
 		return fmt.Sprintf("No replica set %s available for query with ReadPreference %s", strings.ToLower(mode), mode)
 	}
 	return "No replica set members available for query"
@@ -203,12 +203,8 @@ func spelled(sets []map[string]string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-func tagged(p Preference) bool {
-	return slices.ContainsFunc(p.TagSets, func(set map[string]string) bool { return len(set) > 0 })
-}
-
 func equal(a, b Preference) bool {
-	return a.mode() == b.mode() && a.Latency == b.Latency && slices.EqualFunc(a.TagSets, b.TagSets, maps.Equal)
+	return a.Reads() == b.Reads() && a.Latency == b.Latency && slices.EqualFunc(a.TagSets, b.TagSets, maps.Equal)
 }
 
 func primary(members []selection.Server) string {
@@ -223,7 +219,7 @@ func in(members []selection.Server, address string) bool {
 }
 
 func ofType(members []selection.Server, types ...selection.ServerType) []selection.Server {
-	return keep(members, func(v selection.Server) bool { return slices.Contains(types, v.Type) })
+	return selection.Keep(members, selection.OfType(types...))
 }
 
 func first(of ...[]selection.Server) []selection.Server {
@@ -233,8 +229,4 @@ func first(of ...[]selection.Server) []selection.Server {
 		}
 	}
 	return nil
-}
-
-func keep(members []selection.Server, fits func(selection.Server) bool) []selection.Server {
-	return slices.DeleteFunc(slices.Clone(members), func(v selection.Server) bool { return !fits(v) })
 }

@@ -123,13 +123,8 @@ func decode(text []byte, to any) error {
 	return err
 }
 
-// preference spells the mode with a small letter, which the test files do not.
 func (p casePreference) preference() Preference {
-	mode := []byte(p.Mode)
-	if len(mode) > 0 && mode[0] >= 'A' && mode[0] <= 'Z' {
-		mode[0] += 'a' - 'A'
-	}
-	return Preference{Mode: Mode(mode), TagSets: p.TagSets, MaxStalenessSeconds: p.MaxStaleness}
+	return Preference{Mode: ModeOf(p.Mode), TagSets: p.TagSets, MaxStalenessSeconds: p.MaxStaleness}
 }
 
 func (s caseServer) server() (Server, error) {

@@ -9,7 +9,7 @@ func Pass(topology TopologyType, server ServerType, p Preference) (Preference, b
 	switch {
 	case topology == Unknown, topology == Single && server == Standalone:
 		return Preference{}, false
-	case p.mode() != Primary:
+	case p.Reads() != Primary:
 		return p, true
 	case topology == Single && server != Mongos:
 		return Preference{Mode: PrimaryPreferred}, true // so that a secondary answers as well

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,6 +22,15 @@ const (
 	SecondaryPreferred Mode = "secondaryPreferred"
 	Nearest            Mode = "nearest"
 )
+
+// ModeOf gives the mode of a name whose first letter may have any case: suites and
+// test files have both.
+func ModeOf(name string) Mode {
+	if name == "" {
+		return ""
+	}
+	return Mode(strings.ToLower(name[:1]) + name[1:])
+}
 
 // Preference is a read preference. The zero value is the default: primary.
 type Preference struct {
@@ -54,7 +64,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("read preference is not valid: "+format, args...)
 }
 
-func (p Preference) mode() Mode {
+// Reads gives the mode, primary if none is set.
+func (p Preference) Reads() Mode {
 	if p.Mode == "" {
 		return Primary
 	}
@@ -70,15 +81,15 @@ func (p Preference) maxStaleness() (time.Duration, bool) {
 	return time.Duration(max(-most, min(most, *p.MaxStalenessSeconds))) * time.Second, true
 }
 
-// hasTags reports whether there is a tag set that demands anything.
-func (p Preference) hasTags() bool {
+// Tagged reports whether there is a tag set that demands anything.
+func (p Preference) Tagged() bool {
 	return slices.ContainsFunc(p.TagSets, func(t map[string]string) bool { return len(t) > 0 })
 }
 
 // Validate reports what is wrong with the preference on its own, before any
 // topology is known.
 func (p Preference) Validate() error {
-	switch p.mode() {
+	switch p.Reads() {
 	case PrimaryPreferred, Secondary, SecondaryPreferred, Nearest:
 		return nil
 	case Primary:
@@ -87,7 +98,7 @@ func (p Preference) Validate() error {
 	}
 	// "Clients MUST raise an error if a non-empty tag set is given in
 	// tag_sets and the mode field is 'primary'" (Server Selection, "tag_sets").
-	if p.hasTags() {
+	if p.Tagged() {
 		return invalid("mode primary cannot have tag sets")
 	}
 	if d, ok := p.maxStaleness(); ok && d > 0 {
@@ -118,8 +129,8 @@ func (p Preference) validateStaleness(topology TopologyType, heartbeat time.Dura
 // Document gives the preference as $readPreference writes it (Server
 // Selection, "Document structure"). Tags are in the order of their names.
 func (p Preference) Document() bson.D {
-	doc := bson.D{{Key: "mode", Value: string(p.mode())}}
-	if p.mode() == Primary {
+	doc := bson.D{{Key: "mode", Value: string(p.Reads())}}
+	if p.Reads() == Primary {
 		return doc // nothing else may be there
 	}
 	if len(p.TagSets) > 0 {

@@ -49,14 +49,6 @@ func Explain(t Topology, p Preference, deprioritized []string, o Options) ([]Ste
 	return steps, err
 }
 
-// Suitable gives the suitable servers before the latency window is applied
-// (Server Selection, "Multi-threaded or asynchronous server selection", step
-// 3). The preference of a write is ignored. Deprioritized servers are used if no
-// other is suitable.
-func Suitable(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
-	return selector{topology: t, preference: p, options: o}.usable(deprioritized)
-}
-
 // InWindow keeps the servers whose average round trip time is at most
 // threshold above the shortest (Server Selection, "Filtering suitable servers
 // based on the latency window").
@@ -65,7 +57,7 @@ func InWindow(servers []Server, threshold time.Duration) []Server {
 		return nil
 	}
 	shortest := slices.MinFunc(servers, func(a, b Server) int { return cmp.Compare(a.RTT, b.RTT) }).RTT
-	return keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
+	return Keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
 }
 
 // Pick chooses one of the servers in the latency window: two at random, and of
@@ -114,6 +106,10 @@ func (s selector) all(deprioritized []string) ([]Server, error) {
 		s.options.LocalThreshold.Milliseconds()), nil
 }
 
+// usable gives the suitable servers before the latency window is applied
+// (Server Selection, "Multi-threaded or asynchronous server selection", step
+// 3). The preference of a write is ignored. Deprioritized servers are used if no
+// other is suitable.
 func (s selector) usable(deprioritized []string) ([]Server, error) {
 	if s.options.Operation == Write {
 		s.preference = Preference{}
@@ -125,7 +121,7 @@ func (s selector) usable(deprioritized []string) ([]Server, error) {
 		return nil, err
 	}
 	all := s.topology.Servers
-	preferred := keep(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
+	preferred := Keep(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
 	if len(preferred) == len(all) {
 		return s.suitable(all), nil
 	}
@@ -139,11 +135,11 @@ func (s selector) usable(deprioritized []string) ([]Server, error) {
 func (s selector) suitable(servers []Server) []Server {
 	switch s.topology.Type {
 	case Single:
-		return s.leaves(keep(servers, Server.Available), "available, whatever its type")
+		return s.leaves(Keep(servers, Server.Available), "available, whatever its type")
 	case LoadBalanced:
-		return s.leaves(keep(servers, ofType(LoadBalancer)), "the load balancer")
+		return s.leaves(Keep(servers, OfType(LoadBalancer)), "the load balancer")
 	case Sharded:
-		return s.leaves(keep(servers, ofType(Mongos)), "mongoses")
+		return s.leaves(Keep(servers, OfType(Mongos)), "mongoses")
 	case ReplicaSetWithPrimary, ReplicaSetNoPrimary:
 		return s.members(servers)
 	default: // Unknown
@@ -154,9 +150,9 @@ func (s selector) suitable(servers []Server) []Server {
 // members applies the modes. The two that prefer are one mode first and
 // another as the fallback; tags and staleness never touch the primary there.
 func (s selector) members(servers []Server) []Server {
-	primaries := func() []Server { return s.leaves(keep(servers, ofType(RSPrimary)), "the primary") }
-	secondaries := func() []Server { return s.eligible(s.leaves(keep(servers, ofType(RSSecondary)), "secondaries")) }
-	switch s.preference.mode() {
+	primaries := func() []Server { return s.leaves(Keep(servers, OfType(RSPrimary)), "the primary") }
+	secondaries := func() []Server { return s.eligible(s.leaves(Keep(servers, OfType(RSSecondary)), "secondaries")) }
+	switch s.preference.Reads() {
 	case Primary:
 		return primaries()
 	case Secondary:
@@ -172,8 +168,7 @@ func (s selector) members(servers []Server) []Server {
 		}
 		return primaries()
 	default: // Nearest
-		return s.eligible(s.leaves(keep(servers, func(v Server) bool { return v.Type == RSPrimary || v.Type == RSSecondary }),
-			"the primary and secondaries"))
+		return s.eligible(s.leaves(Keep(servers, OfType(RSPrimary, RSSecondary)), "the primary and secondaries"))
 	}
 }
 
@@ -188,7 +183,7 @@ func (s selector) fresh(candidates []Server) []Server {
 	if !ok {
 		return candidates
 	}
-	return s.leaves(keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
+	return s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
 		"at most maxStalenessSeconds %d stale, the primary never", most/time.Second)
 }
 
@@ -199,12 +194,12 @@ func (s selector) staleness(v Server) time.Duration {
 		return 0
 	}
 	all := s.topology.Servers
-	if i := slices.IndexFunc(all, ofType(RSPrimary)); i >= 0 && s.topology.Type == ReplicaSetWithPrimary {
+	if i := slices.IndexFunc(all, OfType(RSPrimary)); i >= 0 && s.topology.Type == ReplicaSetWithPrimary {
 		p := all[i]
 		return v.LastUpdate.Sub(v.LastWrite) - p.LastUpdate.Sub(p.LastWrite) + s.options.HeartbeatFrequency
 	}
 	var latest time.Time
-	for i, o := range keep(all, ofType(RSSecondary)) {
+	for i, o := range Keep(all, OfType(RSSecondary)) {
 		if i == 0 || o.LastWrite.After(latest) {
 			latest = o.LastWrite
 		}
@@ -218,7 +213,7 @@ func (s selector) tagged(candidates []Server) []Server {
 		return candidates
 	}
 	for i, set := range s.preference.TagSets {
-		found := s.leaves(keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
 		if len(found) > 0 {
 			return found
 		}
@@ -236,12 +231,13 @@ func HasTags(server, set map[string]string) bool {
 	return true
 }
 
-func ofType(t ServerType) func(Server) bool {
-	return func(v Server) bool { return v.Type == t }
+// OfType accepts servers of some types.
+func OfType(types ...ServerType) func(Server) bool {
+	return func(v Server) bool { return slices.Contains(types, v.Type) }
 }
 
-// keep copies the servers that fit.
-func keep(servers []Server, fits func(Server) bool) []Server {
+// Keep copies the servers that fit.
+func Keep(servers []Server, fits func(Server) bool) []Server {
 	var out []Server
 	for _, v := range servers {
 		if fits(v) {
