@@ -123,9 +123,9 @@ func (p *Policy) Constants() []string {
 
 // Listed reports whether a server's error is retryable by its code or its
 // message, as before error labels.
-func (p *Policy) Listed(f Failure) bool { return p.listedCode(f) || p.listedMessage(f) }
-
-func (p *Policy) listedCode(f Failure) bool { return slices.Contains(p.WriteCodes, f.Code) }
+func (p *Policy) Listed(f Failure) bool {
+	return slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
+}
 
 func (p *Policy) listedMessage(f Failure) bool {
 	return slices.ContainsFunc(p.WriteMessages, func(part string) bool { return strings.Contains(f.Message, part) })

@@ -78,7 +78,7 @@ func (f Failure) Has(label string) bool { return slices.Contains(f.Labels, label
 // Settings are what the client, the session and the operation say before the
 // first attempt.
 type Settings struct {
-	Operation   Operation
+	Operation
 	RetryReads  bool
 	RetryWrites bool
 	// InTransaction is true if the session is in a transaction.
@@ -96,8 +96,8 @@ type Settings struct {
 // State is how far an operation has come. It is a value: Next never changes
 // the one that it is given.
 type State struct {
-	Policy   *Policy
-	Settings Settings
+	Policy *Policy
+	Settings
 	// Attempt is the number of the attempt under way, from 1; 0 before the
 	// first decision.
 	Attempt int
@@ -224,7 +224,7 @@ func Start(p *Policy, s Settings) State { return State{Policy: p, Settings: s} }
 // answer the last decision ends the operation with a client error, so that a
 // mistaken caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
-	st := &step{in: in, s: s, tokens: in.Tokens}
+	st := &step{in: in, State: s, tokens: in.Tokens}
 	if s.Done {
 		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has ended already"}
 	}
@@ -252,9 +252,9 @@ func Next(s State, in Input) (State, Decision) {
 		st.finish(Decision{Action: ReturnError, Raise: Failure{Kind: Client, Attempt: s.Attempt}})
 		st.reason = "no rule answers this input"
 	}
-	st.d.Attempt = st.s.Attempt
+	st.d.Attempt = st.Attempt
 	st.d.Tokens = st.tokens
 	st.d.Rules = st.fired
 	st.d.Reason = st.reason
-	return st.s, st.d
+	return st.State, st.d
 }

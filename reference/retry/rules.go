@@ -53,8 +53,8 @@ type row struct {
 
 // step is one call of Next while the rules go over it.
 type step struct {
-	in     Input
-	s      State
+	in Input
+	State
 	f      Failure // the failure of this input
 	d      Decision
 	tokens Tokens // in the client's bucket
@@ -71,19 +71,34 @@ type step struct {
 
 func (st *step) finish(d Decision) {
 	st.d, st.done = d, true
-	st.s.Done = d.Action == ReturnResult || d.Action == ReturnError
+	st.Done = d.Action == ReturnResult || d.Action == ReturnError
 }
 
-func (st *step) raise() { st.finish(Decision{Action: ReturnError, Raise: st.s.Raise}) }
+// What rules say of a retry.
+func allowRead(st *step)   { st.read = true }
+func forbidRead(st *step)  { st.read = false }
+func allowWrite(st *step)  { st.write = true }
+func forbidWrite(st *step) { st.write = false }
+
+// late reports whether no time is left.
+func (st *step) late() bool { return st.Timeout && st.in.Left <= 0 }
+
+// expire raises the error because no time is left.
+func (st *step) expire() {
+	st.raise()
+	st.d.Expired = true
+}
+
+func (st *step) raise() { st.finish(Decision{Action: ReturnError, Raise: st.Raise}) }
 
 func (st *step) selectServer() {
-	st.s.Attempt++
-	st.s.Chosen = Chosen{}
-	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.s.Deprioritized)})
+	st.Attempt++
+	st.Chosen = Chosen{}
+	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.Deprioritized)})
 }
 
 // retrying reports whether this is not the first attempt.
-func (st *step) retrying() bool { return st.s.Attempt > 1 }
+func (st *step) retrying() bool { return st.Attempt > 1 }
 
 func (st *step) eligible() bool {
 	return st.read || st.write || st.overload && !st.gated
@@ -102,32 +117,32 @@ func (st *step) attempted() bool {
 
 // reads reports whether an error is looked at as that of a read: of all that is no
 // write.
-func (st *step) reads() bool { return st.s.Settings.Operation.Class != Write }
+func (st *step) reads() bool { return st.Class != Write }
 
 // writeError says that the failure is a retryable write error, or would have
 // been labelled as one if the write were retried. Which of the two it was, the
 // rules that forbid a retry need not know.
 func (st *step) writeError() bool {
-	return st.write || !st.reads() && st.s.Policy.has("W10") && labelled(st.f)
+	return st.write || !st.reads() && st.Policy.has("W10") && labelled(st.f)
 }
 
 // supported says the same of a supported write operation.
-func (st *step) supported() bool { return st.writeError() && st.s.Settings.Operation.RetryableWrite }
+func (st *step) supported() bool { return st.writeError() && st.RetryableWrite }
 
 // writes reports whether errors are raised as those of a write; runCommand counts
 // as one (Client Backpressure, "Overload retry policy", 6).
-func (st *step) writes() bool { return st.s.Settings.Operation.Class != Read }
+func (st *step) writes() bool { return st.Class != Read }
 
 // limit is the number of retries allowed, -1 for no limit.
 func (st *step) limit() int {
-	o := st.s.Policy.Overload
-	if st.s.Overloaded && o != nil {
-		if m := st.s.Settings.MaxAdaptiveRetries; m != nil && !o.Fixed {
+	o := st.Policy.Overload
+	if st.Overloaded && o != nil {
+		if m := st.MaxAdaptiveRetries; m != nil && !o.Fixed {
 			return *m
 		}
 		return o.MaxRetries
 	}
-	if st.s.Settings.Timeout {
+	if st.Timeout {
 		return -1
 	}
 	return 1
@@ -136,7 +151,7 @@ func (st *step) limit() int {
 // delay is the backoff before the retry that follows this attempt: none
 // without client backpressure.
 func (st *step) delay() time.Duration {
-	o := st.s.Policy.Overload
+	o := st.Policy.Overload
 	if o == nil {
 		return 0
 	}
@@ -144,27 +159,32 @@ func (st *step) delay() time.Duration {
 	if o.ServerBase && st.f.BaseBackoff > 0 {
 		base = st.f.BaseBackoff
 	}
-	ceiling := float64(base) * math.Pow(o.Growth, float64(st.s.Attempt+o.Exponent))
+	ceiling := float64(base) * math.Pow(o.Growth, float64(st.Attempt+o.Exponent))
 	return time.Duration(st.in.Jitter * math.Min(float64(o.MaxBackoff), ceiling))
 }
 
 func (st *step) deprioritize() {
 	failed := st.f.Server
-	if st.s.Policy.DeprioritizeLastOnly {
-		st.s.Deprioritized = []string{failed}
+	if st.Policy.DeprioritizeLastOnly {
+		st.Deprioritized = []string{failed}
 		return
 	}
-	if !slices.Contains(st.s.Deprioritized, failed) {
-		st.s.Deprioritized = append(slices.Clip(st.s.Deprioritized), failed)
+	if !slices.Contains(st.Deprioritized, failed) {
+		st.Deprioritized = append(slices.Clip(st.Deprioritized), failed)
 	}
 }
 
 func always(*step) bool { return true }
 
-// oldServer reports whether the policy asks for a wire version that the chosen
-// server does not have.
-func (st *step) oldServer() bool {
-	return st.s.Policy.MinWireVersion > st.s.Chosen.Wire
+// old reports whether the policy asks for a wire version that a server does not have.
+func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
+
+// shed reports whether the server has refused the command because it is overloaded.
+func (st *step) shed() bool { return st.f.Has(labelOverloaded) }
+
+// listed reports whether the server's error has one of some codes.
+func (st *step) listed(codes []int32) bool {
+	return st.f.Kind == Server && slices.Contains(codes, st.f.Code)
 }
 
 // table holds the rules in the order in which they are looked at: what the
@@ -176,197 +196,149 @@ var table = []row{
 		Begin, always, (*step).selectServer},
 	{Rule{"R2", "A server selection error before any attempt is raised unchanged.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
-		Failed, func(st *step) bool { return st.f.Kind == Selection && st.s.Raise.Kind == 0 },
-		func(st *step) { st.s.Raise = st.f; st.raise() }},
+		Failed, func(st *step) bool { return st.f.Kind == Selection && st.Raise.Kind == 0 },
+		func(st *step) { st.Raise = st.f; st.raise() }},
 	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket: the server can answer.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
-		Failed, func(st *step) bool { return st.retrying() && !st.f.Has(labelOverloaded) },
-		func(st *step) { st.deposit(Token) }},
+		Failed, func(st *step) bool { return st.retrying() && !st.shed() }, func(st *step) { st.deposit(Token) }},
 	{Rule{"R37", "When no time is left, an attempt that the driver itself ends raises the error of the previous attempt, as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool {
-			return st.s.Settings.Timeout && st.in.Left <= 0 && st.s.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
-		},
-		func(st *step) { st.raise(); st.d.Expired = true }},
+			return st.late() && st.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
+		}, (*step).expire},
 	{Rule{"R3", "If no server can be selected for a retry, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "no server could be selected for the retry"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection }, (*step).raise},
 	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
-		Selected, func(st *step) bool {
-			return st.retrying() && st.s.Settings.Operation.RetryableRead && st.s.Policy.MinWireVersion > st.in.Chosen.Wire
-		}, (*step).raise},
+		Selected, func(st *step) bool { return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) }, (*step).raise},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.s.Settings.Operation.RetryableWrite && !st.in.Chosen.RetryableWrites &&
-				(st.s.Numbered || !st.s.Overloaded)
+			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites && (st.Numbered || !st.Overloaded)
 		}, (*step).raise},
 	{Rule{"R5", "Send the command, built anew for the selected server.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
 		Selected, always, func(st *step) {
-			st.s.Chosen = st.in.Chosen
+			st.Chosen = st.in.Chosen
 			st.finish(Decision{Action: Send})
 		}},
 	{Rule{"B10", "A first attempt that succeeds adds RETRY_TOKEN_RETURN_RATE to the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Succeeded, func(st *step) bool { return !st.retrying() },
-		func(st *step) { st.deposit(st.s.Policy.Bucket().Return) }},
+		func(st *step) { st.deposit(st.Policy.Bucket().Return) }},
 	{Rule{"B11", "A retry that succeeds adds RETRY_TOKEN_RETURN_RATE and one token.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
-		Succeeded, (*step).retrying,
-		func(st *step) { st.deposit(st.s.Policy.Bucket().Return + Token) }},
+		Succeeded, (*step).retrying, func(st *step) { st.deposit(st.Policy.Bucket().Return + Token) }},
 	{Rule{"R6", "A successful attempt ends the operation.",
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
 		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
 	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the previous attempt.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "the command cannot be built for the new server"},
-		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.s.Raise.Kind != 0 }, (*step).raise},
+		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.Raise.Kind != 0 }, (*step).raise},
 
 	// What the failure is.
 	{Rule{"R10", "A network error is retryable.",
 		"Retryable Reads, Retryable Error", "2019-03", ""},
-		Failed, func(st *step) bool { return st.reads() && st.f.Kind == Network && !st.f.Handshake },
-		func(st *step) { st.read = true }},
+		Failed, func(st *step) bool { return st.reads() && st.f.Kind == Network && !st.f.Handshake }, allowRead},
 	{Rule{"R11", "A server error with one of the listed codes is retryable.",
 		"Retryable Reads, Retryable Error", "2019-03", ""},
-		Failed, func(st *step) bool {
-			return st.reads() && st.f.Kind == Server && !st.f.Handshake && slices.Contains(st.s.Policy.ReadCodes, st.f.Code)
-		},
-		func(st *step) { st.read = true }},
+		Failed, func(st *step) bool { return st.reads() && !st.f.Handshake && st.listed(st.Policy.ReadCodes) }, allowRead},
 	{Rule{"R12", "A PoolClearedError is retryable.",
 		"Retryable Reads, Retryable Error", "2021-03-23", ""},
-		Failed, func(st *step) bool { return st.reads() && st.f.Kind == PoolCleared },
-		func(st *step) { st.read = true }},
+		Failed, func(st *step) bool { return st.reads() && st.f.Kind == PoolCleared }, allowRead},
 	{Rule{"R13", "These errors are also retryable during the handshake, authentication included.",
 		"Retryable Reads, Retryable Error", "2022-01-25", ""},
 		Failed, func(st *step) bool {
-			return st.reads() && st.f.Handshake && (st.f.Kind == Network ||
-				st.f.Kind == Server && slices.Contains(st.s.Policy.ReadCodes, st.f.Code))
-		},
-		func(st *step) { st.read = true }},
+			return st.reads() && st.f.Handshake && (st.f.Kind == Network || st.listed(st.Policy.ReadCodes))
+		}, allowRead},
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
 		Failed, func(st *step) bool { return !st.reads() && st.f.Has(labelWrite) },
 		func(st *step) {
 			st.write = true
-			st.s.Numbered = st.s.Numbered || !(st.f.Has(labelOverloaded) && st.f.Has(labelRetryable))
+			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(labelRetryable))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-08", ""},
-		Failed, func(st *step) bool {
-			return !st.reads() && st.f.Kind == Network && !st.f.Handshake
-		},
-		func(st *step) { st.write = true }},
+		Failed, func(st *step) bool { return !st.reads() && st.f.Kind == Network && !st.f.Handshake }, allowWrite},
 	{Rule{"W12", "Before error labels, a server error or write concern error with one of the listed codes is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
-		Failed, func(st *step) bool {
-			return !st.reads() && st.f.Kind == Server && !st.f.Handshake &&
-				st.s.Policy.listedCode(st.f)
-		},
-		func(st *step) { st.write = true }},
+		Failed, func(st *step) bool { return !st.reads() && !st.f.Handshake && st.listed(st.Policy.WriteCodes) }, allowWrite},
 	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write error if its message contains \"not master\" or \"node is recovering\".",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
-			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write &&
-				st.s.Policy.listedMessage(st.f)
-		},
-		func(st *step) { st.write = true }},
+			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write && st.Policy.listedMessage(st.f)
+		}, allowWrite},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
-		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.f.Has(labelRetryable) },
+		Failed, func(st *step) bool { return st.shed() && st.f.Has(labelRetryable) },
 		func(st *step) { st.overload = true }},
 	{Rule{"B2", "After an overload error, the number of retries is MAX_RETRIES for every policy, also under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
-		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
-		func(st *step) { st.s.Overloaded = true }},
+		Failed, (*step).shed, func(st *step) { st.Overloaded = true }},
 
 	// Which error would be raised now.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
-		Failed, func(st *step) bool {
-			return st.s.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites)
-		},
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites) },
 		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
-		Failed, func(st *step) bool {
-			return st.s.Raise.Kind != 0 && st.attempted()
-		},
-		func(st *step) { st.s.Raise = st.f }},
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.attempted() },
+		func(st *step) { st.Raise = st.f }},
 	{Rule{"R21", "An error that does not indicate an attempt leaves the previous error in place.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
-		Failed, func(st *step) bool { return st.s.Raise.Kind != 0 && st.s.Raise.Attempt != st.f.Attempt },
-		func(*step) {}},
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.Raise.Attempt != st.f.Attempt }, func(*step) {}},
 	{Rule{"R22", "The first error is kept.",
 		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error", "2019-03", ""},
-		Failed, func(st *step) bool { return st.s.Raise.Kind == 0 },
-		func(st *step) { st.s.Raise = st.f }},
+		Failed, func(st *step) bool { return st.Raise.Kind == 0 }, func(st *step) { st.Raise = st.f }},
 
 	// Whether a retry is allowed.
 	{Rule{"R30", "With retryReads false, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "retryReads is false"},
-		Failed, func(st *step) bool {
-			return st.read && st.s.Settings.Operation.RetryableRead && !st.s.Settings.RetryReads
-		},
-		func(st *step) { st.read = false }},
+		Failed, func(st *step) bool { return st.read && st.RetryableRead && !st.RetryReads }, forbidRead},
 	{Rule{"R31", "In a transaction, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "the session is in a transaction"},
-		Failed, func(st *step) bool {
-			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Settings.InTransaction
-		},
-		func(st *step) { st.read = false }},
+		Failed, func(st *step) bool { return st.read && st.RetryableRead && st.InTransaction }, forbidRead},
 	{Rule{"R32", "On a server that does not support retryable reads, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "the server is too old for retryable reads"},
 		Failed, func(st *step) bool {
-			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Chosen.Address != "" && st.oldServer()
+			return st.read && st.RetryableRead && st.Chosen.Address != "" && st.old(st.Chosen)
 		},
-		func(st *step) { st.read = false }},
+		forbidRead},
 	{Rule{"R33", "Operations that are not retryable reads are not retried: getMore, runCommand, mapReduce.",
 		"Retryable Reads, Unsupported Read Operations", "2019-03", "the operation is never retried"},
-		Failed, func(st *step) bool { return st.read && !st.s.Settings.Operation.RetryableRead },
-		func(st *step) { st.read = false }},
+		Failed, func(st *step) bool { return st.read && !st.RetryableRead }, forbidRead},
 	{Rule{"W30", "With retryWrites false, a write is attempted once, except commit and abort of a transaction.",
 		"Retryable Writes, retryWrites", "2017-08", "retryWrites is false"},
-		Failed, func(st *step) bool {
-			return st.supported() && !st.s.Settings.RetryWrites && !st.s.Settings.Operation.EndsTransaction
-		},
-		func(st *step) { st.write = false }},
+		Failed, func(st *step) bool { return st.supported() && !st.RetryWrites && !st.EndsTransaction }, forbidWrite},
 	{Rule{"W31", "In a transaction, a write is attempted once, except commit and abort.",
 		"Retryable Writes, Retryable Writes Within Transactions", "2018-06", "the session is in a transaction"},
-		Failed, func(st *step) bool {
-			return st.supported() && st.s.Settings.InTransaction && !st.s.Settings.Operation.EndsTransaction
-		},
-		func(st *step) { st.write = false }},
+		Failed, func(st *step) bool { return st.supported() && st.InTransaction && !st.EndsTransaction }, forbidWrite},
 	{Rule{"W32", "On a server that does not support retryable writes, a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
-		Failed, func(st *step) bool {
-			return st.supported() && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
-		},
-		func(st *step) { st.write = false }},
+		Failed, func(st *step) bool { return st.supported() && st.Chosen.Address != "" && !st.Chosen.RetryableWrites },
+		forbidWrite},
 	{Rule{"W33", "The only writes that are retried are insert, update, delete and findAndModify.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is not a supported write"},
-		Failed, func(st *step) bool {
-			return st.write && !slices.Contains(st.s.Policy.WriteCommands, st.s.Settings.Operation.Name)
-		},
-		func(st *step) { st.write = false }},
+		Failed, func(st *step) bool { return st.write && !slices.Contains(st.Policy.WriteCommands, st.Name) },
+		forbidWrite},
 	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate with a write stage, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
-		Failed, func(st *step) bool { return st.writeError() && !st.s.Settings.Operation.RetryableWrite },
-		func(st *step) { st.write = false }},
+		Failed, func(st *step) bool { return st.writeError() && !st.RetryableWrite }, forbidWrite},
 	{Rule{"B3", "Overload retries of reads require retryReads, those of writes retryWrites, those of runCommand both.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
-			switch set := st.s.Settings; set.Operation.Class {
+			switch st.Class {
 			case Read:
-				return st.overload && !set.RetryReads
+				return st.overload && !st.RetryReads
 			case Write:
-				return st.overload && !set.RetryWrites && !set.Operation.EndsTransaction
+				return st.overload && !st.RetryWrites && !st.EndsTransaction
 			default:
-				return st.overload && !(set.RetryReads && set.RetryWrites)
+				return st.overload && !(st.RetryReads && st.RetryWrites)
 			}
-		},
-		func(st *step) { st.gated = true }},
+		}, func(st *step) { st.gated = true }},
 	{Rule{"R34", "Any other error is raised.",
 		"Retryable Reads, When to allow retry", "2019-03", ""},
 		Failed, func(st *step) bool { return !st.eligible() }, func(st *step) {
@@ -377,58 +349,49 @@ var table = []row{
 		}},
 	{Rule{"R35", "Without timeoutMS, there is one retry.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "one retry was made"},
-		Failed, func(st *step) bool {
-			return !st.s.Overloaded && st.limit() >= 0 && st.s.Attempt > st.limit()
-		}, (*step).raise},
+		Failed, func(st *step) bool { return !st.Overloaded && st.limit() >= 0 && st.Attempt > st.limit() }, (*step).raise},
 	{Rule{"W34", "No write is retried more than once with one transaction number, even under timeoutMS.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "one retry was made"},
 		Failed, (*step).retrying, (*step).raise},
 	{Rule{"B4", "After an overload error, there are at most MAX_RETRIES retries.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the retries for an overloaded server are used up"},
-		Failed, func(st *step) bool { return st.s.Overloaded && st.s.Attempt > st.limit() }, (*step).raise},
+		Failed, func(st *step) bool { return st.Overloaded && st.Attempt > st.limit() }, (*step).raise},
 	{Rule{"R36", "With timeoutMS, retries continue until the deadline.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
-		Failed, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
-		func(st *step) { st.raise(); st.d.Expired = true }},
+		Failed, (*step).late, (*step).expire},
 	{Rule{"B5", "A backoff that would exceed the deadline is not started; the error is raised unchanged, because the deadline has not passed.",
 		"Client Backpressure, Pseudocode", "2026-01-09", "the backoff would outlast the deadline"},
-		Failed, func(st *step) bool {
-			return st.s.Settings.Timeout && st.f.Has(labelOverloaded) && st.delay() > st.in.Left
-		},
+		Failed, func(st *step) bool { return st.Timeout && st.shed() && st.delay() > st.in.Left },
 		(*step).raise},
 	{Rule{"B13", "A retry after an overload error requires a token in the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", "there is no token left for a retry"},
-		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.tokens < Token }, (*step).raise},
+		Failed, func(st *step) bool { return st.shed() && st.tokens < Token }, (*step).raise},
 	{Rule{"B14", "Such a retry takes one token from the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
-		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) }, func(st *step) { st.tokens -= Token }},
+		Failed, (*step).shed, func(st *step) { st.tokens -= Token }},
 
 	// Which server the retry avoids, and what it waits for.
 	{Rule{"R40", "In a sharded cluster, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2023-08-26", "retry on another mongos"},
-		Failed, func(st *step) bool { return st.s.Chosen.Sharded && st.f.Server != "" },
-		(*step).deprioritize},
+		Failed, func(st *step) bool { return st.Chosen.Sharded && st.f.Server != "" }, (*step).deprioritize},
 	{Rule{"R41", "In other topologies, the server that failed is deprioritized only after an overload error.",
 		"Retryable Reads, Selecting the server for retry", "2026-02-19", "retry away from the overloaded server"},
 		Failed, func(st *step) bool {
-			return !st.s.Chosen.Sharded && st.f.Has(labelOverloaded) && st.f.Server != "" &&
-				(!st.s.Policy.RetargetOption || st.s.Settings.OverloadRetargeting)
-		},
-		(*step).deprioritize},
+			return !st.Chosen.Sharded && st.shed() && st.f.Server != "" &&
+				(!st.Policy.RetargetOption || st.OverloadRetargeting)
+		}, (*step).deprioritize},
 	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},
 		Failed, func(st *step) bool { return st.f.Server != "" }, (*step).deprioritize},
 	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
-		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
-		func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
+		Failed, (*step).shed, func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
 	{Rule{"R50", "Retry at once.",
 		"Retryable Reads, Why are read operations only retried once by default?", "2019-03", "the error is retryable"},
 		Failed, always, (*step).selectServer},
 	{Rule{"R36b", "No attempt is started after the deadline.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
-		BackedOff, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
-		func(st *step) { st.raise(); st.d.Expired = true }},
+		BackedOff, (*step).late, (*step).expire},
 	{Rule{"R51", "Retry after the backoff.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", "the backoff is over"},
 		BackedOff, always, (*step).selectServer},

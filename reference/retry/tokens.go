@@ -35,5 +35,5 @@ func (p *Policy) Bucket() *Bucket {
 
 // deposit puts tokens in, as many as there is room for.
 func (st *step) deposit(n Tokens) {
-	st.tokens = min(st.s.Policy.Bucket().Capacity, st.tokens+n)
+	st.tokens = min(st.Policy.Bucket().Capacity, st.tokens+n)
 }
