@@ -30,7 +30,6 @@ type client struct {
 	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
 	sessions  sessionPool
 	sockets   *sockets
-	inUse     *inUse
 	tokens    *tokenBucket
 	metadata  metadata
 	operation atomic.Int64 // the last operationId
@@ -52,7 +51,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial), inUse: newInUse(),
+		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial),
 		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
 	}
 	if c.heartbeat == 0 {

@@ -27,7 +27,7 @@ func TestOrderOfPoolEvents(t *testing.T) {
 		{"one that failed, too", "out failed", "out failed"},
 		{"it is told once", "out stale in out in", "out in stale out in"},
 	} {
-		u, got := newInUse(), []string(nil)
+		u, got := newSockets(nil), []string(nil)
 		for word := range strings.FieldsSeq(row.come) {
 			for _, e := range u.order(words[word]) {
 				for name, w := range words {

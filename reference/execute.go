@@ -320,7 +320,7 @@ func (c *client) networkError(err error, srv *server, events eventWriter) *failu
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
 	}
-	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
+	if c.sockets.interrupted(srv.address, conn.DriverConnectionID()) {
 		return f // the pool was cleared for another error
 	}
 	c.sockets.handle(srv.address, func() bool {

@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
-// poolMonitor writes CMAP events to the log, in the order that use gives them,
+// poolMonitor writes CMAP events to the log, in their order,
 // with the messages about them.
 func (c *client) poolMonitor() *event.PoolMonitor {
 	write := enginekit.PoolWriter(c.log)
@@ -18,7 +18,7 @@ func (c *client) poolMonitor() *event.PoolMonitor {
 		if e.Type == event.ConnectionCheckOutFailed {
 			c.sockets.handled(e.Address, e.Error)
 		}
-		for _, told := range c.inUse.order(e) {
+		for _, told := range c.sockets.order(e) {
 			write(told)
 			c.messages.pool(told)
 		}
@@ -44,7 +44,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	told := *write
 	told.ServerDescriptionChanged = func(e *event.ServerDescriptionChangedEvent) {
 		if e.NewDescription.Kind != description.UnknownStr {
-			sockets.discover(e.Address.String())
+			sockets.note(e.Address.String(), func(w *watched) { w.known = true })
 		}
 		if e.PreviousDescription.Kind != e.NewDescription.Kind || !sockets.cancelled(e.Address.String()) {
 			write.ServerDescriptionChanged(e)
@@ -65,14 +65,14 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	}
 	told.ServerHeartbeatSucceeded = func(e *event.ServerHeartbeatSucceededEvent) {
 		messages.owe()
-		sockets.recovered(enginekit.AddressOf(e.ConnectionID))
+		sockets.note(enginekit.AddressOf(e.ConnectionID), func(w *watched) { w.cancelled = false })
 		write.ServerHeartbeatSucceeded(e)
 	}
 	told.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {
 		messages.owe()
 		if !errors.As(e.Failure, new(repeated)) {
 			write.ServerHeartbeatFailed(e)
-			sockets.missed(enginekit.AddressOf(e.ConnectionID))
+			sockets.note(enginekit.AddressOf(e.ConnectionID), func(w *watched) { w.noticed = true })
 		}
 	}
 	return &told

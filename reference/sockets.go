@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -42,14 +42,21 @@ type watched struct {
 	checkOuts int             // under way
 	failed    map[string]bool // why connections were closed since the first of these began: texts, which are all that distinguishes them
 	over      bool            // the pool was closed, or closed what it had: nothing more is reported
+
+	out map[int64]*event.PoolEvent // connections that are checked out, with the closing of those that were interrupted
 }
 
 // at finds what is known of a server. It is to be called in Update or Await.
 func (s *sockets) at(address string) *watched {
 	if s.servers[address] == nil {
-		s.servers[address] = &watched{failed: map[string]bool{}}
+		s.servers[address] = &watched{failed: map[string]bool{}, out: map[int64]*event.PoolEvent{}}
 	}
 	return s.servers[address]
+}
+
+// note changes what is known of a server.
+func (s *sockets) note(address string, change func(*watched)) {
+	s.Update(func() { change(s.at(address)) })
 }
 
 // noticing bounds the wait for what a monitor, or the topology, does at once.
@@ -116,17 +123,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 // The topology gives all connections the same dialer, and nothing in their
 // contexts distinguishes them, but for who has called.
 func monitorDials() bool {
-	var callers [8]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "topology.(*Server).setupHeartbeatConnection") {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
+	return strings.Contains(string(debug.Stack()), "topology.(*Server).setupHeartbeatConnection(")
 }
 
 // starting is how long an attempt waits for a monitor that has just checked a
@@ -182,9 +179,6 @@ func (s *sockets) discovered(ctx context.Context, address string) error {
 	return nil
 }
 
-// discover notes that a server is known.
-func (s *sockets) discover(address string) { s.Update(func() { s.at(address).known = true }) }
-
 // outlive has a monitor whose client is being closed wait until its pool is: the
 // topology cancels the check first, for which the monitor would clear the pool.
 func (s *sockets) outlive(address string) {
@@ -194,8 +188,7 @@ func (s *sockets) outlive(address string) {
 // cancel notes that the check of a server was cancelled for an error of another
 // connection. The monitor then rests, unless that was for an immediate check.
 func (s *sockets) cancel(address string, cause error) {
-	s.Update(func() {
-		w := s.at(address)
+	s.note(address, func(w *watched) {
 		w.cancelled, w.noticed = true, false
 		w.due = w.due || !errors.As(cause, new(checkNow))
 	})
@@ -213,23 +206,12 @@ func (s *sockets) cancelled(address string) (is bool) {
 	return is
 }
 
-// missed notes that a check of a server has failed.
-func (s *sockets) missed(address string) {
-	s.Update(func() { s.at(address).noticed = true })
-}
-
-// recovered notes that a check of a server has succeeded.
-func (s *sockets) recovered(address string) {
-	s.Update(func() { s.at(address).cancelled = false })
-}
-
 // rest has a monitor whose check was cancelled wait for the next heartbeat, or
 // for an operation that needs a server (Server Monitoring, "Clients using the
 // streaming protocol" and "requestCheck"). The topology's monitors do not wait.
 func (s *sockets) rest(address string, interval time.Duration) {
 	due, sought := false, 0
-	s.Update(func() {
-		w := s.at(address)
+	s.note(address, func(w *watched) {
 		due, sought = w.due && s.seekers == 0, s.sought
 		w.due = false
 	})
@@ -258,14 +240,14 @@ func (s *sockets) seek() (found func()) {
 // timedOut notes the error of a monitor's read, if it is a time-out.
 func (s *sockets) timedOut(address string, err error) {
 	if isTimeout(err) && !errors.As(err, new(checkNow)) {
-		s.Update(func() { s.at(address).late = err })
+		s.note(address, func(w *watched) { w.late = err })
 	}
 }
 
 // again returns the error for which a monitor must not connect yet, once.
 func (s *sockets) again(address string) (err error) {
-	s.Update(func() {
-		if w := s.at(address); w.late != nil && !errors.As(w.late, new(repeated)) {
+	s.note(address, func(w *watched) {
+		if w.late != nil && !errors.As(w.late, new(repeated)) {
 			w.late = repeated{w.late}
 			err = w.late
 		}
@@ -276,8 +258,7 @@ func (s *sockets) again(address string) (err error) {
 // checks notes that a check of a server begins. It returns false if that check
 // only repeats the failure of the last.
 func (s *sockets) checks(address string) (is bool) {
-	s.Update(func() {
-		w := s.at(address)
+	s.note(address, func(w *watched) {
 		if is = w.late == nil || errors.As(w.late, new(repeated)); is {
 			w.late = nil
 		}
@@ -321,8 +302,7 @@ func (s *sockets) recheck(address string, interval time.Duration, unknown func()
 // appoint returns how long the next immediate check of a server has to wait, and
 // whether it is the caller's to make: false means that one is waiting already.
 func (s *sockets) appoint(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
-	s.Update(func() {
-		w := s.at(address)
+	s.note(address, func(w *watched) {
 		if ours = !w.rechecked.After(now); ours {
 			wait = max(0, w.rechecked.Add(interval).Sub(now))
 			w.rechecked = now.Add(wait)
@@ -345,13 +325,12 @@ func (checkNow) Temporary() bool { return true }
 // A retry that begins earlier selects a server that is about to be Unknown, and
 // fails because its pool is cleared: one failure would count as two attempts.
 func (s *sockets) watch(address string) (end func()) {
-	s.Update(func() {
-		w := s.at(address)
+	s.note(address, func(w *watched) {
 		if w.checkOuts++; w.checkOuts == 1 {
 			w.failed, w.over = map[string]bool{}, false
 		}
 	})
-	return func() { s.Update(func() { s.at(address).checkOuts-- }) }
+	return func() { s.note(address, func(w *watched) { w.checkOuts-- }) }
 }
 
 // event notes what a pool reports.
@@ -359,8 +338,7 @@ func (s *sockets) event(e *event.PoolEvent) {
 	closed := e.Type == event.ConnectionClosed
 	over := e.Type == event.ConnectionPoolClosed || closed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
 	if over || closed && e.Error != nil {
-		s.Update(func() {
-			w := s.at(e.Address)
+		s.note(e.Address, func(w *watched) {
 			w.over = w.over || over
 			if e.Error != nil {
 				w.failed[e.Error.Error()] = true
@@ -386,4 +364,34 @@ func (s *sockets) handled(address string, err error) {
 			return w.checkOuts == 0 || w.over || w.failed[err.Error()]
 		})
 	}
+}
+
+// order gives what is to be told now that a pool has reported an event. A connection
+// that its pool interrupts (Connection Monitoring and Pooling, "Clearing a Connection
+// Pool") is reported closed by the topology before it is checked in.
+func (s *sockets) order(e *event.PoolEvent) (told []*event.PoolEvent) {
+	s.note(e.Address, func(w *watched) {
+		told = []*event.PoolEvent{e}
+		closed, out := w.out[e.ConnectionID]
+		switch {
+		case e.Type == event.ConnectionCheckedOut:
+			w.out[e.ConnectionID] = nil
+		case e.Type == event.ConnectionCheckedIn:
+			delete(w.out, e.ConnectionID)
+			if closed != nil {
+				told = append(told, closed)
+			}
+		case e.Type == event.ConnectionClosed && e.Reason == event.ReasonStale && out:
+			w.out[e.ConnectionID], told = e, nil
+		}
+	})
+	return told
+}
+
+// interrupted reports whether a connection that is checked out was interrupted. The
+// topology takes such a one for one of the present generation if it was the last of
+// its pool.
+func (s *sockets) interrupted(address string, id int64) (is bool) {
+	s.note(address, func(w *watched) { is = w.out[id] != nil })
+	return is
 }

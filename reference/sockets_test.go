@@ -53,10 +53,11 @@ func playSockets(t *testing.T, script string) string {
 			return fmt.Sprintf("%v,%t", wait, ours)
 		}
 	}
+	known := func(w *watched) { w.known = true }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
 		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },
-		"discover": func() { s.discover(a) }, "discover-b": func() { s.discover(b) },
+		"discover": func() { s.note(a, known) }, "discover-b": func() { s.note(b, known) },
 		"cancel": func() { s.cancel(a, io.EOF) }, "cancel-b": func() { s.cancel(b, io.EOF) },
 		"cancel-nil": func() { s.cancel(a, nil) }, "cancel-now": func() { s.cancel(a, checkNow{}) },
 		"seek": func() { found = s.seek() }, "found": func() { found() },
