@@ -55,9 +55,8 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	}
 	d := b.copyArgs(bson.D{{Key: "bulkWrite", Value: int32(1)}, {Key: "errorsOnly", Value: !b.verbose}, {Key: "ordered", Value: b.ordered},
 		{Key: "ops", Value: batch.statements()}, {Key: "nsInfo", Value: namespaces}}, "bypassDocumentValidation", "comment", "let", "rawData")
-	var cmd *command
-	cmd = b.writing("bulkWrite", name, func(target target) (bson.D, error) {
-		if target.wire < wire80 && cmd.silent() { // the server would refuse it, and not say so
+	cmd := b.writing("bulkWrite", name, func(t target) (bson.D, error) {
+		if t.wire < wire80 && t.silent { // the server would refuse it, and not say so
 			return nil, argument("the server is too old for bulkWrite")
 		}
 		return d, nil

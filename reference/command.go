@@ -63,6 +63,7 @@ type target struct {
 	*server
 	wire      int32
 	sessions  bool
+	silent    bool // it does not answer the command
 	remaining time.Duration
 	minRTT    time.Duration
 }
@@ -121,14 +122,13 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		add("maxTimeMS", rest.Milliseconds())
 	}
 
-	none := cmd.silent()
 	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
 		add("writeConcern", cmd.writeConcern)
 	}
-	if none && !s.implicit {
+	if t.silent && !s.implicit {
 		return nil, errors.New("unacknowledged writes cannot use an explicit session")
 	}
-	withSession := t.sessions && !none && !cmd.closing
+	withSession := t.sessions && !t.silent && !cmd.closing
 	if !t.sessions && !s.implicit {
 		return nil, errors.New("the server does not support sessions")
 	}

@@ -186,7 +186,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	}
 	defer func() { _ = conn.Close() }() // does nothing while it is pinned
 
-	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil,
+	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil, silent: cmd.silent(),
 		remaining: c.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
 	body, err := c.assemble(cmd, t)
 	if err != nil {

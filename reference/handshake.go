@@ -1,10 +1,12 @@
 package reference
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"slices"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
@@ -26,25 +28,26 @@ func withBackpressure(message []byte, value any) []byte {
 	} else if opcode != wiremessage.OpMsg {
 		return message
 	}
-	if !ok || len(message) < at {
+	if !ok || len(message) < at || !bytes.Contains(message, []byte(name)) {
 		return message
 	}
-	doc := bsoncore.Document(message[at:])
-	elements, err := doc.Elements()
-	if length, _, ok := bsoncore.ReadLength(doc); !ok || int(length) != len(doc) || err != nil || len(elements) == 0 {
+	var doc bson.D
+	if length, _, ok := bsoncore.ReadLength(message[at:]); !ok || int(length) != len(message)-at ||
+		bson.Unmarshal(message[at:], &doc) != nil || len(doc) == 0 {
 		return message
 	}
-	kept := slices.DeleteFunc(slices.Clone(elements), func(e bsoncore.Element) bool { return e.Key() == name })
-	if len(kept) == len(elements) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, elements[0].Key()) {
+	kept := slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { return e.Key == name })
+	if len(kept) == len(doc) || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, doc[0].Key) {
 		return message
 	}
-	switch v := value.(type) {
-	case string:
-		kept = append(kept, bsoncore.AppendStringElement(nil, name, v))
-	case bool:
-		kept = append(kept, bsoncore.AppendBooleanElement(nil, name, v))
+	if value != nil {
+		kept = append(kept, bson.E{Key: name, Value: value})
 	}
-	out := bsoncore.BuildDocument(slices.Clone(message[:at]), slices.Concat(kept...))
+	changed, err := bson.Marshal(kept)
+	if err != nil {
+		return message
+	}
+	out := slices.Concat(message[:at], changed)
 	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
-// poolMonitor writes CMAP events to the log, in their order,
-// with the messages about them.
+// poolMonitor writes CMAP events to the log, in their order, with the messages about
+// them.
 func (c *client) poolMonitor() *event.PoolMonitor {
 	write := enginekit.PoolWriter(c.log)
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {

@@ -71,18 +71,16 @@ func createIndex(c *call) (any, *result.Error) {
 			return nil, err
 		}
 	}
-	command := []string{"maxTimeMS", "commitQuorum", "comment", "rawData"}
+	command := []string{"maxTimeMS", "commitQuorum", "comment", "rawData"} // maxTimeMS first
 	index := c.options(bson.D{{Key: "key", Value: c.Arg("keys")}, {Key: "name", Value: name}}, append(command, "keys", "name", "version")...)
 	if c.Has("version") {
 		index = append(index, bson.E{Key: "v", Value: c.Arg("version")})
 	}
 	d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
-	for _, name := range command {
-		if c.Has(name) && !(name == "maxTimeMS" && c.timeout) {
-			d = append(d, bson.E{Key: name, Value: c.Arg(name)})
-		}
+	if c.timeout { // which replaces it
+		command = command[1:]
 	}
-	return name, c.perform(d, 0)
+	return name, c.perform(c.copyArgs(d, command...), 0)
 }
 
 func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {

@@ -147,8 +147,7 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	hinted := slices.ContainsFunc(b.writes, func(w *write) bool {
 		return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
 	})
-	var cmd *command
-	cmd = c.writing(b.command, name, func(t target) (bson.D, error) { return d, quietHint(cmd, t, hinted) })
+	cmd := c.writing(b.command, name, func(t target) (bson.D, error) { return d, quietHint(b.command, t, hinted) })
 	r, err := c.run(cmd)
 	if err != nil && r.doc == nil {
 		return err
@@ -201,11 +200,8 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 // quietHint refuses a hint with an unacknowledged write that the server would
 // refuse without saying so (CRUD, "hint" of the write models): deletes and
 // findAndModify have it since 4.4.
-func quietHint(cmd *command, t target, hint bool) error {
-	if !hint || !cmd.silent() {
-		return nil
-	}
-	if cmd.name == "update" || t.wire >= wire44 {
+func quietHint(command string, t target, hint bool) error {
+	if !hint || !t.silent || command == "update" || t.wire >= wire44 {
 		return nil
 	}
 	return argument("the server is too old for hint with an unacknowledged write concern")
@@ -248,9 +244,9 @@ func findAndModify(c *call) (any, *result.Error) {
 		return nil, argument("returnDocument " + after + " does not exist")
 	}
 	d = c.options(d, "filter", "replacement", "update", "projection", "returnDocument")
-	var cmd *command
-	cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) { return d, quietHint(cmd, t, c.Has("hint")) })
-	r, err := c.run(cmd)
+	r, err := c.run(c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
+		return d, quietHint("findAndModify", t, c.Has("hint"))
+	}))
 	if err := raised(r, err); err != nil {
 		return nil, err
 	}
