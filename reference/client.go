@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -19,13 +21,12 @@ import (
 
 // client is a client entity: a topology, what it gossips, and its log.
 type client struct {
-	driver    *driver
-	settings  settings
-	heartbeat time.Duration
-	api       *options.ServerAPIOptions // the declared version, nil without
-	log       *enginekit.EventLog
-	messages  *messageLog // nil: none are observed
-	topology  *topology.Topology
+	driver   *driver
+	settings settings
+	api      *options.ServerAPIOptions // the declared version, nil without
+	log      *enginekit.EventLog
+	messages *messageLog // nil: none are observed
+	topology *topology.Topology
 	//lint:ignore SA1019 the topology takes no other clock
 	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
 	sessions  sessionPool
@@ -41,22 +42,14 @@ type client struct {
 // newClient opens a client. It returns at once; servers are discovered while
 // operations wait for them. Errors are those of the connection string.
 func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
-	var uriOptions bson.Raw
-	if v, err := entity.LookupErr("uriOptions"); err == nil {
-		uriOptions, _ = v.DocumentOK()
-	}
+	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
 	s, o, err := resolve(uri, uriOptions, d.policy)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{
-		driver: d, settings: s,
-		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial),
-		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
-	}
-	if c.heartbeat == 0 {
-		c.heartbeat = d.options.Heartbeat
-	}
+	s.heartbeat = cmp.Or(s.heartbeat, d.options.Heartbeat)
+	c := &client{driver: d, settings: s, tokens: newTokenBucket(d.policy),
+		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial)}
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
 	}
@@ -69,7 +62,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
-	if v, err := entity.LookupErr("serverApi"); err == nil {
+	if v := entity.Lookup("serverApi"); v.Type != 0 {
 		if c.api, err = enginekit.ServerAPI(v, notValid); err != nil {
 			return nil, err
 		}
@@ -100,7 +93,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 			func(time.Duration) time.Duration { return 20 * time.Millisecond }))
 	}
 	config.ServerOpts = append(config.ServerOpts,
-		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))
+		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }))
 	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered(c.sockets.Hold)))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
@@ -140,4 +133,31 @@ func (c *client) state() (s result.TopologyState) {
 		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
 	}
 	return s
+}
+
+// tokenBucket is what a client has left for retries after overload errors,
+// under a policy with a token bucket (Client Backpressure, "Token Bucket").
+// All its operations share it.
+type tokenBucket struct {
+	mu     sync.Mutex
+	tokens retry.Tokens
+}
+
+func newTokenBucket(p *retry.Policy) *tokenBucket {
+	b := &tokenBucket{}
+	if bucket := p.Bucket(); bucket != nil {
+		b.tokens = bucket.Capacity
+	}
+	return b
+}
+
+// next asks the retry core. No other operation comes between the look into
+// the bucket and what the decision leaves in it.
+func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in.Tokens = b.tokens
+	s, d := retry.Next(s, in)
+	b.tokens = d.Tokens
+	return s, d
 }

@@ -208,12 +208,8 @@ func (cmd *command) silent() bool {
 // causalWrite reports whether a write carries afterClusterTime (Read and Write
 // Concern, "afterClusterTime").
 func (cmd *command) causalWrite() bool {
-	switch cmd.name {
-	case "insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase",
-		"dropIndexes":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
+		"dropDatabase", "dropIndexes"}, cmd.name)
 }
 
 // readConcernFor gives the readConcern field, with what sessions add to it.

@@ -345,7 +345,7 @@ func (c *client) tell(cmd *command, srv *server, conn *mnet.Connection, doc bson
 		return
 	}
 	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells && !cmd.closing {
-		c.sockets.recheck(srv.address, c.heartbeat, srv.unknown)
+		c.sockets.recheck(srv.address, c.settings.heartbeat, srv.unknown)
 	}
 }
 

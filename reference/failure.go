@@ -118,19 +118,9 @@ func checkoutFailure(ctx context.Context, err error, address string) *failure {
 // innermostCommand finds an error reply of the server inside an error of
 // establishing a connection.
 func innermostCommand(err error) *mongo.Error {
-	if c, ok := err.(mongo.Error); ok && c.Code != 0 {
-		return &c
-	}
-	var inner []error
-	switch u := err.(type) {
-	case interface{ Unwrap() error }:
-		inner = []error{u.Unwrap()}
-	case interface{ Unwrap() []error }:
-		inner = u.Unwrap()
-	}
-	for _, e := range inner {
-		if c := innermostCommand(e); c != nil {
-			return c
+	for command := new(mongo.Error); errors.As(err, command); err = command.Wrapped {
+		if command.Code != 0 {
+			return command
 		}
 	}
 	return nil

@@ -244,16 +244,13 @@ func (c *client) saySelection(w want, level, message string, more bson.D) {
 
 // selectorText shows what a server is selected by.
 func selectorText(w want) string {
-	var parts []string
-	if w.write {
-		parts = append(parts, "writable server")
-	} else {
-		if text, err := bson.MarshalExtJSON(w.preference.Document(), false, false); err == nil {
-			parts = append(parts, "read preference "+string(text))
-		}
+	text := "writable server"
+	if !w.write {
+		preference, _ := bson.MarshalExtJSON(w.preference.Document(), false, false)
+		text = "read preference " + string(preference)
 	}
 	if len(w.deprioritized) > 0 {
-		parts = append(parts, "deprioritized "+strings.Join(w.deprioritized, ", "))
+		text += ", deprioritized " + strings.Join(w.deprioritized, ", ")
 	}
-	return strings.Join(parts, ", ")
+	return text
 }

@@ -59,7 +59,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	told.ServerHeartbeatStarted = func(e *event.ServerHeartbeatStartedEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)
 		if sockets.checks(address) {
-			sockets.rest(address, c.heartbeat)
+			sockets.rest(address, c.settings.heartbeat)
 			write.ServerHeartbeatStarted(e)
 		}
 	}

@@ -205,7 +205,7 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			}
 		}
 	} else {
-		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.heartbeat}
+		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.settings.heartbeat}
 		if w.write {
 			o.Operation = selection.Write
 		}

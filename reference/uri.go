@@ -22,7 +22,7 @@ type settings struct {
 	serverSelectionTimeout  time.Duration
 	waitQueueTimeout        time.Duration // 0: none
 	localThreshold          time.Duration
-	heartbeat               time.Duration // 0: not set
+	heartbeat               time.Duration // 0 in a connection string: not set
 	socketTimeout           time.Duration // 0: none
 	maxAdaptiveRetries      *int
 	overloadRetargeting     bool

@@ -103,7 +103,10 @@ func (c *call) outcome(value any, err error) result.Outcome {
 	out.Server, out.ServiceID = c.trace.last()
 	if err != nil {
 		out.Err = errorOf(err)
-		_, own := c.ctxDeadline()
+		own := false
+		if c.ctx != nil {
+			_, own = c.ctx.Deadline()
+		}
 		out.Err.Timeout = out.Err.Timeout && (own || c.client.timeout != nil && *c.client.timeout > 0)
 		if out.Err.Server == "" && !out.Err.Client {
 			out.Err.Server = out.Server
@@ -120,13 +123,6 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		return result.Outcome{Err: enginekit.Argument("the result cannot be written: %v", err)}
 	}
 	return out
-}
-
-func (c *call) ctxDeadline() (time.Time, bool) {
-	if c.ctx == nil {
-		return time.Time{}, false
-	}
-	return c.ctx.Deadline()
 }
 
 // partial is a result that counts though the operation failed: that of a bulk

@@ -42,12 +42,8 @@ const (
 
 // String gives the kind in the words of the specifications.
 func (k Kind) String() string {
-	names := [...]string{"", "network error", "server error", "pool cleared", "check-out error",
-		"command not built", "client error", "server selection error"}
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return "unknown"
+	return [...]string{"", "network error", "server error", "pool cleared", "check-out error",
+		"command not built", "client error", "server selection error"}[k]
 }
 
 // Failure describes an error of an attempt, as far as the rules look at it.
@@ -187,12 +183,8 @@ const (
 
 // String gives the action in the words of the reports.
 func (a Action) String() string {
-	names := [...]string{"", "select", "send", "back off", "return result", "return error",
-		"start transaction", "commit transaction"}
-	if int(a) < len(names) {
-		return names[a]
-	}
-	return "unknown"
+	return [...]string{"", "select", "send", "back off", "return result", "return error",
+		"start transaction", "commit transaction"}[a]
 }
 
 // Decision is one step.
