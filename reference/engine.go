@@ -97,7 +97,10 @@ func New(o Options) (engine.Engine, error) {
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
 	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}
-	d.NewTest = func() engine.Test { return newTest(d) }
+	d.NewTest = func() engine.Test {
+		return &test{driver: d, Test: enginekit.Test{ClientFields: []string{"observeLogMessages"}, Unsupported: unsupported,
+			Make: d.make, CloseEntity: closeEntity}}
+	}
 	d.Description = engine.Description{
 		Name:          "reference",
 		Version:       policy.Name,

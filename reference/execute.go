@@ -256,9 +256,13 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		events.succeeded(ok)
 		return reply{doc: ok, address: srv.address, wire: chosen(srv).Wire}, nil
 	}
+	var wm []byte
+	if err == nil {
+		wm, err = conn.Read(io1)
+	}
 	var doc bson.Raw
 	if err == nil {
-		doc, err = receive(io1, conn)
+		doc, err = parse(wm)
 	}
 	if err != nil {
 		return reply{}, c.networkError(err, srv, events)

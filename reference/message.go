@@ -36,15 +36,6 @@ func send(ctx context.Context, conn *mnet.Connection, wm []byte, compress bool) 
 // errMalformed is a reply that is not an OP_MSG with one document.
 var errMalformed = errors.New("malformed reply")
 
-// receive reads a reply.
-func receive(ctx context.Context, conn *mnet.Connection) (bson.Raw, error) {
-	wm, err := conn.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return parse(wm)
-}
-
 // parse reads a reply: the body of an OP_MSG, which may be compressed and may have
 // a checksum.
 func parse(wm []byte) (bson.Raw, error) {

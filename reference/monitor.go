@@ -52,6 +52,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	}
 	told.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
 		messages.owe()
+		sockets.Update(func() {}) // for awaitMembers
 		if !sockets.cancelled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
 			write.TopologyDescriptionChanged(e)
 		}

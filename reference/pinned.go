@@ -94,24 +94,8 @@ func (c *client) obeyed(cmd *command) selection.Preference {
 // awaitMembers waits until the client has looked at every member of a replica set once: the
 // clients of then did that when they were opened.
 func (c *client) awaitMembers(ctx context.Context) {
-	looked := func(d description.Topology) bool { return d.Kind != description.Unknown && !undiscovered(d) }
-	if looked(c.topology.Description()) {
-		return
-	}
-	sub, err := c.topology.Subscribe()
-	if err != nil {
-		return
-	}
-	defer func() { _ = c.topology.Unsubscribe(sub) }()
-	ctx, cancel := context.WithTimeout(ctx, c.settings.serverSelectionTimeout)
-	defer cancel()
-	for ctx.Err() == nil {
-		select {
-		case picture, open := <-sub.Updates:
-			if !open || looked(picture) {
-				return
-			}
-		case <-ctx.Done():
-		}
-	}
+	c.sockets.Await(ctx, c.settings.serverSelectionTimeout, func() bool {
+		d := c.topology.Description()
+		return d.Kind != description.Unknown && !undiscovered(d) || c.sockets.IsShut()
+	})
 }

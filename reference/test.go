@@ -19,13 +19,6 @@ type test struct {
 	driver         *driver
 }
 
-func newTest(d *driver) *test {
-	t := &test{driver: d}
-	t.Test = enginekit.Test{ClientFields: []string{"observeLogMessages"}, Unsupported: unsupported,
-		Make: t.make, CloseEntity: closeEntity}
-	return t
-}
-
 // database is a database entity.
 type database struct {
 	client  *client
@@ -58,11 +51,11 @@ type iterator interface {
 	owner() *client
 }
 
-func (t *test) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
+func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
 	switch operations.Kind(e.Kind) {
 	case operations.Client:
-		c, err := newClient(t.driver, e.URI, e.Options)
+		c, err := newClient(d, e.URI, e.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +71,9 @@ func (t *test) make(ctx context.Context, e engine.Entity, parent any) (any, erro
 		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
 	case operations.Collection:
-		d := parent.(*database)
-		o, err := d.options.with("collectionOptions", e.Options.Lookup("collectionOptions"))
-		return &collection{db: d, name: text("collectionName"), options: o}, err
+		db := parent.(*database)
+		o, err := db.options.with("collectionOptions", e.Options.Lookup("collectionOptions"))
+		return &collection{db: db, name: text("collectionName"), options: o}, err
 	case operations.Bucket:
 		return newBucket(parent.(*database), e.Options.Lookup("bucketOptions"))
 	default:

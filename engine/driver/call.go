@@ -62,7 +62,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 		return none, err
 	}
 	plain, stop := undated(ctx)
-	timedOut, cancel := timed(c.trace.attach(plain), timeout)
+	timedOut, cancel := timed(context.WithValue(plain, traceKey{}, &c.trace), timeout)
 	c.ctx = timedOut
 	end := func() { cancel(); stop() }
 	if c.Has("session") {

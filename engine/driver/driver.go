@@ -12,7 +12,9 @@ import (
 // connects, after everything else. They are called concurrently.
 func New(change ...func(*options.ClientOptions)) engine.Engine {
 	d := &driver{table: enginekit.NewTable(rows()), change: change}
-	d.NewTest = func() engine.Test { return newTest(d) }
+	d.NewTest = func() engine.Test {
+		return &test{driver: d, Test: enginekit.Test{Unsupported: unsupported, Make: d.make, CloseEntity: closeEntity}}
+	}
 	d.Description = engine.Description{
 		Name:          "driver",
 		Version:       version(),

@@ -23,16 +23,6 @@ type trace struct {
 
 type traceKey struct{}
 
-func (t *trace) attach(ctx context.Context) context.Context {
-	return context.WithValue(ctx, traceKey{}, t)
-}
-
-// traceOf gives the trace of a command; background commands have none.
-func traceOf(ctx context.Context) *trace {
-	t, _ := ctx.Value(traceKey{}).(*trace)
-	return t
-}
-
 func (t *trace) sent(server string, service *bson.ObjectID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +39,7 @@ func (t *trace) last() (string, *bson.ObjectID) {
 func commandMonitor(log *enginekit.EventLog) *event.CommandMonitor {
 	add := func(ctx context.Context, t result.EventType, e result.CommandEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)
-		if tr := traceOf(ctx); tr != nil {
+		if tr, ok := ctx.Value(traceKey{}).(*trace); ok { // background commands have none
 			tr.sent(address, e.ServiceID)
 			if tr.hidden {
 				return

@@ -16,12 +16,6 @@ type test struct {
 	driver         *driver
 }
 
-func newTest(d *driver) *test {
-	t := &test{driver: d}
-	t.Test = enginekit.Test{Unsupported: unsupported, Make: t.make, CloseEntity: closeEntity}
-	return t
-}
-
 // database is a database entity. The driver cannot copy one with other
 // options, so these are kept.
 type database struct {
@@ -42,11 +36,11 @@ type bucket struct {
 	client *client
 }
 
-func (t *test) make(_ context.Context, e engine.Entity, parent any) (any, error) {
+func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
 	switch operations.Kind(e.Kind) {
 	case operations.Client:
-		return newClient(t.driver, e.URI, e.Options)
+		return newClient(d, e.URI, e.Options)
 	case operations.Session:
 		return openSession(parent.(*client), e.Options.Lookup("sessionOptions"), e.ClusterTime)
 	case operations.Database:
@@ -54,13 +48,13 @@ func (t *test) make(_ context.Context, e engine.Entity, parent any) (any, error)
 		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
 		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, err
 	case operations.Collection:
-		d := parent.(*database)
+		db := parent.(*database)
 		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
-		return &collection{Collection: d.Collection(text("collectionName"), given(o)), db: d}, err
+		return &collection{Collection: db.Collection(text("collectionName"), given(o)), db: db}, err
 	default:
-		d := parent.(*database)
+		db := parent.(*database)
 		o, err := section[options.BucketOptions](e.Options, "bucketOptions")
-		return &bucket{GridFSBucket: d.GridFSBucket(given(o)), client: d.client}, err
+		return &bucket{GridFSBucket: db.GridFSBucket(given(o)), client: db.client}, err
 	}
 }
 
