@@ -117,3 +117,30 @@ const (
 	// are kept out of the log. The outcome names the server.
 	OpConfigureFailPoint = "$configureFailPoint"
 )
+
+// Features that the runner itself asks for, by Description.Features. Others
+// are for people to read.
+const (
+	// FeatureEncryption: libmongocrypt and a query analyser are there, so that
+	// csfle requirements can be met. Beside it, FeatureLibmongocrypt followed
+	// by a version ("libmongocrypt 1.8.0") says which libmongocrypt it is.
+	FeatureEncryption    = "csfle"
+	FeatureLibmongocrypt = "libmongocrypt "
+	// FeatureLogging: tests give log messages (LogReader).
+	FeatureLogging = "logging"
+	// FeatureReducedHeartbeats: clients through which a test sets fail points
+	// are to be given heartbeatFrequencyMS in uriOptions, and
+	// minHeartbeatFrequencyMS beside uriOptions (Unified Test Format,
+	// "Executing a Test"). Engines without it see to short heartbeats
+	// themselves, or wait.
+	FeatureReducedHeartbeats = "reduced heartbeats"
+)
+
+// LogReader is a Test that gives log messages, for expectLogMessages. Engines
+// with FeatureLogging return one from Begin.
+type LogReader interface {
+	// Logs returns the log messages of a client so far, in order: those of the
+	// components and levels that its observeLogMessages names. Those of a
+	// closed client can still be read.
+	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
+}

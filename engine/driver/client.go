@@ -2,6 +2,9 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 )
 
 // client is a client entity.
@@ -123,4 +127,57 @@ func clientRows() []row {
 			return c.client.Database("admin").RunCommand(c.ctx, c.any("command")).Raw()
 		}),
 	}
+}
+
+// How long a heartbeat is held back, and how long a failing socket waits for the
+// monitor to be out of the way; and how long a server may take to be closed.
+const (
+	holding = 50 * time.Millisecond
+	closing = 500 * time.Millisecond
+)
+
+// newSockets dials for a client. A heartbeat must not arrive in the middle of
+// the driver's handling of a network error, so a monitor's stream is held for a
+// moment when another socket to the same server fails. That changes when bytes
+// arrive, never what they are.
+func newSockets() *enginekit.Sockets {
+	s := enginekit.NewSockets(new(net.Dialer).DialContext, holding)
+	s.Failed = func(k *enginekit.Socket, err error) {
+		var n net.Error
+		if errors.Is(err, net.ErrClosed) || errors.As(err, &n) && n.Timeout() {
+			return // by the driver itself, or not a failure of the server to the driver
+		}
+		if !k.Streams() && !k.Closed() {
+			s.Hold(k.Address)
+		}
+	}
+	return s
+}
+
+// withOptions writes uriOptions into a connection string, each in the place
+// of one of the same name. The string must then be one that the driver knows
+// all of: it ignores options that it does not know. The second result is
+// serverMonitoringMode, which the driver reads and does not apply; "" if it is
+// not there.
+func withOptions(uri string, uriOptions bson.Raw) (string, string, error) {
+	u, err := enginekit.ParseURI(uri, uriOptions)
+	if err != nil {
+		return "", "", err
+	}
+	known, err := connstring.Parse(u.String())
+	if err != nil {
+		return "", "", err
+	}
+	for name := range known.UnknownOptions {
+		for _, o := range u.Options { // as it is written
+			if strings.EqualFold(o.Name, name) && uriOptions.Lookup(o.Name).Type != 0 {
+				name = o.Name
+			}
+		}
+		return "", "", unsupported("uriOptions." + name)
+	}
+	if known.SocketTimeoutSet { // it reads it, and forgets it
+		return "", "", unsupported("uriOptions.socketTimeoutMS")
+	}
+	return u.String(), known.ServerMonitoringMode, nil
 }
