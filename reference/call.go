@@ -56,10 +56,7 @@ type call struct {
 	base  context.Context // without the operation's deadline
 	trace trace
 
-	client  *client
-	scope   scope
-	db      string
-	coll    string
+	namespace
 	timeout bool // timeoutMS governs the operation
 	limit   *time.Duration
 	session *clientSession // given or implicit
@@ -72,8 +69,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{Call: asked, ctx: ctx, base: ctx}
-	c.resolve()
+	c := &call{Call: asked, ctx: ctx, base: ctx, namespace: asked.Entity.(located).place()}
 	if failed := c.prepare(); failed != nil {
 		return result.Outcome{Err: failed}
 	}
@@ -91,25 +87,6 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 		out.Value = v
 	}
 	return out
-}
-
-// resolve finds the client and the namespace of the operation's entity.
-func (c *call) resolve() {
-	switch e := c.Entity.(type) {
-	case *client:
-		c.client, c.scope, c.db = e, e.settings.scope, "admin"
-	case *database:
-		c.client, c.scope, c.db = e.client, e.options, e.name
-	case *collection:
-		c.client, c.scope, c.db, c.coll = e.db.client, e.options, e.db.name, e.name
-	case *clientSession:
-		c.client, c.scope, c.db = e.client, e.client.settings.scope, "admin"
-		c.scope.timeout = e.timeoutMS()
-	case *bucket:
-		c.client, c.scope, c.db = e.db.client, e.options, e.db.name
-	case iterator:
-		c.client = e.owner()
-	}
 }
 
 // prepare finds the session and the time limit.

@@ -82,7 +82,7 @@ func (k *cursor) take(r reply, field string) *result.Error {
 	return nil
 }
 
-func (k *cursor) owner() *client { return k.client }
+func (k *cursor) place() namespace { return namespace{client: k.client} }
 
 // release gives back what an exhausted or closed cursor holds.
 func (k *cursor) release() {

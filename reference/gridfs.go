@@ -13,19 +13,18 @@ import (
 
 // bucket is a GridFS bucket entity.
 type bucket struct {
-	db      *database
-	name    string
-	chunk   int64
-	options scope
+	namespace // whose collection is the name of the bucket
+	chunk     int64
 }
 
-func newBucket(db *database, v bson.RawValue) (*bucket, error) {
-	b := &bucket{db: db, name: "fs", chunk: 255 * 1024, options: db.options}
+func newBucket(db namespace, v bson.RawValue) (*bucket, error) {
+	b := &bucket{db, 255 * 1024}
+	b.coll = "fs"
 	if v.Type == 0 {
 		return b, nil
 	}
-	fields := b.options.fields()
-	fields["bucketName"] = enginekit.Set(&b.name, bson.RawValue.StringValueOK)
+	fields := b.scope.fields()
+	fields["bucketName"] = enginekit.Set(&b.coll, bson.RawValue.StringValueOK)
 	fields["chunkSizeBytes"] = enginekit.Set(&b.chunk, func(v bson.RawValue) (int64, bool) {
 		n, ok := enginekit.Integer(v)
 		return n, ok && n > 0
@@ -96,7 +95,7 @@ func bucketRows() []row {
 }
 
 // part is the name of one of the bucket's collections.
-func (c *call) part(name string) string { return c.Entity.(*bucket).name + "." + name }
+func (c *call) part(name string) string { return c.coll + "." + name }
 
 // one are the options of a find for one document.
 func one() bson.D { return bson.D{{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}} }

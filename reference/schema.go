@@ -31,8 +31,9 @@ func schemaRows() []row {
 			if err != nil || c.Operation.SaveAs == "" {
 				return err
 			}
-			db := c.Entity.(*database)
-			return c.Save(c.ctx, operations.Collection, &collection{db: db, name: c.Text("collection"), options: db.options})
+			made := c.namespace
+			made.coll = c.Text("collection")
+			return c.Save(c.ctx, operations.Collection, made)
 		}),
 		silently(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
 			return c.perform(c.options(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "collection"), namespaceNotFound)

@@ -109,7 +109,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	return nil
 }
 
-func (s *changeStream) owner() *client { return s.call.client }
+func (s *changeStream) place() namespace { return namespace{client: s.call.client} }
 
 // next implements iterator.
 func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {

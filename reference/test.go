@@ -15,22 +15,29 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	enginekit.Test // of *client, *database, *collection, *clientSession, *bucket, iterator
+	enginekit.Test // of *client, namespace, *clientSession, *bucket, iterator
 	driver         *driver
 }
 
-// database is a database entity.
-type database struct {
-	client  *client
-	name    string
-	options scope
+// namespace is a database or collection entity. Whatever an operation is performed on
+// has a place in one.
+type namespace struct {
+	client   *client
+	scope    scope
+	db, coll string
 }
 
-// collection is a collection entity.
-type collection struct {
-	db      *database
-	name    string
-	options scope
+// located is an entity.
+type located interface{ place() namespace }
+
+func (n namespace) place() namespace { return n }
+
+func (c *client) place() namespace { return namespace{client: c, scope: c.settings.scope, db: "admin"} }
+
+func (s *clientSession) place() namespace {
+	n := s.client.place()
+	n.scope.timeout = s.timeoutMS()
+	return n
 }
 
 // scope holds what clients, databases and collections hand down.
@@ -48,7 +55,7 @@ type iterator interface {
 	// close kills the cursor on the server, quietly. It has the time of timeoutMS,
 	// nil for that of the operation that created the cursor, anew.
 	close(ctx context.Context, limit *time.Duration, tr *trace)
-	owner() *client
+	located
 }
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
@@ -69,13 +76,13 @@ func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, er
 	case operations.Database:
 		c := parent.(*client)
 		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
-		return &database{client: c, name: text("databaseName"), options: o}, err
+		return namespace{client: c, scope: o, db: text("databaseName")}, err
 	case operations.Collection:
-		db := parent.(*database)
-		o, err := db.options.with("collectionOptions", e.Options.Lookup("collectionOptions"))
-		return &collection{db: db, name: text("collectionName"), options: o}, err
+		n := parent.(namespace)
+		o, err := n.scope.with("collectionOptions", e.Options.Lookup("collectionOptions"))
+		return namespace{client: n.client, scope: o, db: n.db, coll: text("collectionName")}, err
 	case operations.Bucket:
-		return newBucket(parent.(*database), e.Options.Lookup("bucketOptions"))
+		return newBucket(parent.(namespace), e.Options.Lookup("bucketOptions"))
 	default:
 		s, err := openSession(parent.(*client), e)
 		if err == nil {
