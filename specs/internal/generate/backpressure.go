@@ -159,7 +159,7 @@ func overloadStandalone() *File {
 			}
 		}
 		f.Tell(o, Story{Says: fmt.Sprintf("is not retried after HostUnreachable with %s and %s (W32)", overloaded, writable), Attempts: 1,
-			Fails: Labelled(unreachable, overloaded, writable), Raises: RaisedCode(unreachable)})
+			Fails: Labelled(HostUnreachable, overloaded, writable), Raises: RaisedCode(HostUnreachable)})
 	}
 	return f
 }
@@ -186,19 +186,10 @@ func retries() *File {
 
 const overloadDatabase = "utr-client-backpressure"
 
-// Labels.
 const (
-	overloaded = SystemOverloadedError
-	retryable  = RetryableError
-	writable   = RetryableWriteError
-	noWrites   = NoWritesPerformed
-	both       = overloaded + ", " + retryable
-	written    = "written" // the collection of aggregations that write
+	both    = overloaded + ", " + retryable // labels
+	written = "written"                     // the collection of aggregations that write
 )
-
-// limited is the error of the ingress request rate limiter. No other policy
-// retries it.
-var limited = RateLimitExceeded
 
 // Data of failCommand for a retryable overload error, and for errors with one
 // of its labels; and the retryable overload error as it is raised.
@@ -207,7 +198,6 @@ var (
 	overloadedOnly       = Labelled(limited, overloaded)
 	raisesOverload       = RaisedLabels(limited, both, "")
 	raisesOverloadedOnly = RaisedLabels(limited, overloaded, retryable)
-	unreachable          = HostUnreachable
 )
 
 // numberedOne is what the attempts of a retryable write carry.

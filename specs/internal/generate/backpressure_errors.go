@@ -17,9 +17,9 @@ func overloadSequences() *File {
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000"),
 		Observed("one", "maxAdaptiveRetries: 1"), Observed("patient", patient)}
 	notFound, raises := HostNotFound, RaisedLabels
-	over, other, second := overload, Labelled(unreachable, writable), Labelled(notFound, writable)
+	over, other, second := overload, Labelled(HostUnreachable, writable), Labelled(notFound, writable)
 	// Retryable by the other policies.
-	lost := raises(unreachable, "", overloaded)
+	lost := raises(HostUnreachable, "", overloaded)
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
 		Story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
 		Story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other},
@@ -44,21 +44,21 @@ func overloadSequences() *File {
 	// Retryable by client backpressure alone.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
 		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
-			Raises: raises(unreachable, writable, overloaded)},
+			Raises: raises(HostUnreachable, writable, overloaded)},
 		Story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, Closes}, Attempts: 2,
 			Raises: WithLabels(RaisedNetwork, "", overloaded)})
 	// Which error is raised: runCommand counts as a write.
-	first, later := Labelled(unreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
-	quiet, quietLater := Labelled(unreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
+	first, later := Labelled(HostUnreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
+	quiet, quietLater := Labelled(HostUnreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
 		Story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3,
 			Raises: raises(notFound, overloaded, noWrites)},
 		Story{Says: "raises the first overload error if the others have the label " + noWrites + " (R21)",
-			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded, noWrites)},
+			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded, noWrites)},
 		Story{Says: "raises the overload error between two with the label " + noWrites + " (R20)",
 			Each: []string{quiet, later, quiet}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
 		Story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
-			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded+", "+noWrites, "")})
+			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded+", "+noWrites, "")})
 	tell(f, []string{"collection.find"},
 		Story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
 			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
@@ -73,7 +73,7 @@ func commitSequences() *File {
 	f.Clients = []Client{Watched("client", "")}
 	f.Sessions = true
 	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", "")
-	over, other, either := overload, Labelled(unreachable, writable), Labelled(unreachable, overloaded, writable)
+	over, other, either := overload, Labelled(HostUnreachable, writable), Labelled(HostUnreachable, overloaded, writable)
 	const own = "writeConcern: { w: 1 }"
 	for _, r := range []struct {
 		says          string
@@ -154,13 +154,13 @@ func otherErrors() *File {
 	f.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"),
 		Observed("noReads", "retryReads: false"), Observed("noWrites", "retryWrites: false"),
 		Observed("timed", "timeoutMS: 20000")}
-	raises := RaisedLabels(unreachable, overloaded, "")
+	raises := RaisedLabels(HostUnreachable, overloaded, "")
 	const after = "after HostUnreachable with " + overloaded
 	for _, r := range []struct{ title, data, off, option string }{
-		{"collection.find", Labelled(unreachable, overloaded), "noReads", "retryReads"},
-		{"collection.aggregate", Labelled(unreachable, overloaded), "noReads", "retryReads"},
-		{"collection.insertOne", Labelled(unreachable, overloaded, writable), "noWrites", "retryWrites"},
-		{"collection.findOneAndUpdate", Labelled(unreachable, overloaded, writable), "noWrites", "retryWrites"},
+		{"collection.find", Labelled(HostUnreachable, overloaded), "noReads", "retryReads"},
+		{"collection.aggregate", Labelled(HostUnreachable, overloaded), "noReads", "retryReads"},
+		{"collection.insertOne", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
+		{"collection.findOneAndUpdate", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 	} {
 		f.Tell(named(r.title),
 			Story{Says: "is retried twice " + after + " (B2)", Mode: Times(2), Fails: r.data, Attempts: 3},
@@ -172,6 +172,6 @@ func otherErrors() *File {
 	}
 	// Not retryable by itself.
 	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",
-		Fails: Labelled(unreachable, overloaded, writable), Attempts: 1, Raises: RaisedCode(unreachable)})
+		Fails: Labelled(HostUnreachable, overloaded, writable), Attempts: 1, Raises: RaisedCode(HostUnreachable)})
 	return f
 }

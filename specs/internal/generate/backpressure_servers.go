@@ -34,10 +34,10 @@ func retargeting() *File {
 	tell("collection.find", "off", Story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload,
 		Attempts: 3, Raises: raisesOverload})
 	tell("collection.find", "client", Story{Says: "is retried on the primary after another retryable error (R41)",
-		Fails: Labelled(unreachable), Attempts: 2,
-		Raises: RaisedCode(unreachable)})
+		Fails: Labelled(HostUnreachable), Attempts: 2,
+		Raises: RaisedCode(HostUnreachable)})
 	tell("collection.find", "client", Story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
-		Fails: Labelled(unreachable, overloaded), Attempts: 2})
+		Fails: Labelled(HostUnreachable, overloaded), Attempts: 2})
 	tell("collection.insertOne", "client", Story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
 		Mode: Times(2), Fails: overload, Attempts: 3})
 	return f

@@ -95,7 +95,7 @@ func overloadTransactions() *File {
 		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
 	f.Tell(endingWith("commitTransaction", majority), Story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: begin(insert),
-		Fails: Labelled(unreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
+		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
 
@@ -148,7 +148,7 @@ func convenient() *File {
 		Seen:   Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
 		update.Call("client", "session: session", RaisedCode(conflict)))
 	with("commitTransaction", Story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: Times(2),
-		Fails: Labelled(unreachable, writable), Outcome: bothWritten,
+		Fails: Labelled(HostUnreachable, writable), Outcome: bothWritten,
 		Seen: Join(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
 	with("commitTransaction", Story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: ErrorCode(MaxTimeMSExpired),
 		Raises: RaisedLabels(MaxTimeMSExpired, UnknownTransactionCommitResult, ""), Outcome: bothWritten,

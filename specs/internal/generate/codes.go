@@ -31,7 +31,7 @@ var (
 	PrimarySteppedDown                 = Code{189, "PrimarySteppedDown"}
 	RetryChangeStream                  = Code{234, "RetryChangeStream"}
 	ExceededTimeLimit                  = Code{262, "ExceededTimeLimit"}
-	RateLimitExceeded                  = Code{462, "IngressRequestRateLimitExceeded"}
+	limited                            = Code{462, "IngressRequestRateLimitExceeded"} // no other policy retries it
 	SocketException                    = Code{9001, "SocketException"}
 	NotWritablePrimary                 = Code{10107, "NotWritablePrimary"}
 	DuplicateKey                       = Code{11000, "DuplicateKey"}
@@ -44,10 +44,10 @@ var (
 
 // Error labels.
 const (
-	NoWritesPerformed              = "NoWritesPerformed"
-	RetryableError                 = "RetryableError"
-	RetryableWriteError            = "RetryableWriteError"
-	SystemOverloadedError          = "SystemOverloadedError"
+	noWrites                       = "NoWritesPerformed"
+	retryable                      = "RetryableError"
+	writable                       = "RetryableWriteError"
+	overloaded                     = "SystemOverloadedError"
 	TransientTransactionError      = "TransientTransactionError"
 	UnknownTransactionCommitResult = "UnknownTransactionCommitResult"
 )

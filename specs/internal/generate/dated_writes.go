@@ -41,8 +41,8 @@ func storiesOf2018() []Story {
 		{Says: "is written once if the reply is lost (W11)", Require: onlySets,
 			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Attempts: 2},
 		{Says: "raises the error of the retry, whatever its labels (R20)", Require: Servers("4.4", Sets),
-			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Mode: SkipFirst, Fails: Labelled(PrimarySteppedDown, NoWritesPerformed),
-			Attempts: 2, Raises: RaisedCode(PrimarySteppedDown), Applied: true, Today: "the label " + NoWritesPerformed + " hides it"},
+			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Mode: SkipFirst, Fails: Labelled(PrimarySteppedDown, noWrites),
+			Attempts: 2, Raises: RaisedCode(PrimarySteppedDown), Applied: true, Today: "the label " + noWrites + " hides it"},
 
 		NotRetried("Interrupted (R34)", ErrorCode(Interrupted), RaisedCode(Interrupted)),
 		NotRetried("Interrupted with the label "+writable+" (R34)", writes.Fails(Interrupted), RaisedCode(Interrupted)).On(labelling).But(labels),

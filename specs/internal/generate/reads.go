@@ -251,13 +251,13 @@ func readsNotRetryable() *File {
 		} {
 			f.Tell(o, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
 		}
-		for _, label := range []string{RetryableWriteError, RetryableError, "ResumableChangeStreamError",
+		for _, label := range []string{writable, retryable, "ResumableChangeStreamError",
 			TransientTransactionError} {
 			f.Tell(o, NotRetried("Interrupted with the label "+label+" (R34)", Labelled(Interrupted, label),
 				RaisedCode(Interrupted)).On(labelled))
 		}
 		f.Tell(o, Retried("HostUnreachable with the label NoWritesPerformed (R11)",
-			Labelled(HostUnreachable, NoWritesPerformed)).On(labelled))
+			Labelled(HostUnreachable, noWrites)).On(labelled))
 	}
 	return f
 }
@@ -280,7 +280,7 @@ func readSequences() *File {
 		f.Tell(o,
 			Story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)",
 				Raises: RaisedCode(ExceededTimeLimit), Attempts: 2,
-				Each: []string{unreachable, Labelled(ExceededTimeLimit, NoWritesPerformed)}},
+				Each: []string{unreachable, Labelled(ExceededTimeLimit, noWrites)}},
 			Story{Says: "raises the error of the retry, though it is not retryable (R20)",
 				Each: []string{unreachable, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 2},
 			Story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, Closes},

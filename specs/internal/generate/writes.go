@@ -82,7 +82,7 @@ const off = " with retryWrites false"
 
 // writeStories are made for every operation.
 func writeStories() []Story {
-	interrupted, concern := Interrupted, LabelledConcern(writable)
+	concern := LabelledConcern(writable)
 	const labelled = "write concern error with the label " + writable
 	list := []Story{
 		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
@@ -95,8 +95,8 @@ func writeStories() []Story {
 		{Says: "is not written if both attempts fail before the commit (R35)", Require: onlySets,
 			Points: []string{SetFailPoint(TransactionalWrite, Always, BeforeCommit)}, Attempts: 2, Raises: raisesNetwork},
 
-		Retried("Interrupted with the label "+writable+" (W10)", writes.Fails(interrupted)).On(labelling),
-		NotRetried("Interrupted (R34)", ErrorCode(interrupted), raisesPlain(interrupted)),
+		Retried("Interrupted with the label "+writable+" (W10)", writes.Fails(Interrupted)).On(labelling),
+		NotRetried("Interrupted (R34)", ErrorCode(Interrupted), raisesPlain(Interrupted)),
 
 		Retried("a "+labelled+" (W10)", concern).Concerned().On(labelling),
 		Twice(labelled+" (R35)", concern, raisesConcern).Concerned().On(labelling),

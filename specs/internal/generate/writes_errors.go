@@ -45,28 +45,26 @@ func writeSecondErrors() *File {
 // nothing. The reply of the first attempt is lost by one fail point, and the
 // second attempt fails by another that lets the first one pass.
 func noWritesPerformed(operations []Operation) *File {
-	const none = NoWritesPerformed
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
 		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
 		"writes and its reply is lost; the error of the second one has the label or not.")
-	down, interrupted := PrimarySteppedDown, Interrupted
-	network := WithLabels(RaisedNetwork, writable, none)
+	network := WithLabels(RaisedNetwork, writable, noWrites)
 	for _, o := range operations {
 		require := ""
 		if o.Since != "" {
 			require = onlySets
 		}
 		for _, s := range []struct{ says, data, raises string }{
-			{"raises the network error if the retry fails with " + none + " (R21)", Labelled(down, writable, none), network},
-			{"raises the network error if the retry fails with " + none + " and is not retryable (R21)", Labelled(interrupted, none), network},
-			{"raises the error of the retry if it may have written (R20)", writes.Fails(down), writes.Raises(down)},
-			{"raises the error of the retry if it may have written and is not retryable (R20)", Labelled(interrupted), raisesPlain(interrupted)},
+			{"raises the network error if the retry fails with " + noWrites + " (R21)", Labelled(PrimarySteppedDown, writable, noWrites), network},
+			{"raises the network error if the retry fails with " + noWrites + " and is not retryable (R21)", Labelled(Interrupted, noWrites), network},
+			{"raises the error of the retry if it may have written (R20)", writes.Fails(PrimarySteppedDown), writes.Raises(PrimarySteppedDown)},
+			{"raises the error of the retry if it may have written and is not retryable (R20)", Labelled(Interrupted), raisesPlain(Interrupted)},
 		} {
 			f.Tell(o, Story{Says: s.says, Require: require, Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")},
 				Mode: SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
 		}
-		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + none + " (R22)", Require: require,
-			Mode: Times(2), Fails: Labelled(down, writable, none), Raises: RaisedLabels(down, writable+", "+none, ""), Attempts: 2})
+		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + noWrites + " (R22)", Require: require,
+			Mode: Times(2), Fails: Labelled(PrimarySteppedDown, writable, noWrites), Raises: RaisedLabels(PrimarySteppedDown, writable+", "+noWrites, ""), Attempts: 2})
 	}
 	return f
 }
@@ -102,10 +100,10 @@ func writesNotRetryable() *File {
 		} {
 			tell(" of a server before 4.4", before44, ErrorCode(c), c)
 		}
-		for _, l := range []string{NoWritesPerformed, RetryableError, SystemOverloadedError, TransientTransactionError} {
+		for _, l := range []string{noWrites, retryable, overloaded, TransientTransactionError} {
 			tell(" with the label "+l, labelling, Labelled(Interrupted, l), Interrupted)
 		}
-		tell(" with the label NoWritesPerformed", labelling, Labelled(HostUnreachable, NoWritesPerformed), HostUnreachable)
+		tell(" with the label NoWritesPerformed", labelling, Labelled(HostUnreachable, noWrites), HostUnreachable)
 	}
 	return f
 }
@@ -117,16 +115,15 @@ func writesNeverRetried(operations []Operation) *File {
 		"carry no transaction number and are attempted once, whatever the error.")
 	f.Entities = Objects(writeDatabase, "setup", "database")
 	f.Empty = []string{written}
-	unreachable, down, shutdown := HostUnreachable, PrimarySteppedDown, ShutdownInProgress
 	for _, o := range operations {
 		empty := Outcome{Collection: written}
 		for _, e := range []struct{ says, data, raises, require string }{
 			{"a network error", Closes, RaisedNetwork, special(o)},
-			{"HostUnreachable with the label " + writable, writes.Fails(unreachable), RaisedCode(unreachable), labelling},
-			{"PrimarySteppedDown with the label " + writable, writes.Fails(down), RaisedCode(down), labelling},
-			{"ShutdownInProgress", ErrorCode(shutdown), raisesPlain(shutdown), labelling},
-			{"HostUnreachable of a server before 4.4", ErrorCode(unreachable), raisesPlain(unreachable), before44},
-			{"PrimarySteppedDown of a server before 4.4", ErrorCode(down), raisesPlain(down), before44},
+			{"HostUnreachable with the label " + writable, writes.Fails(HostUnreachable), RaisedCode(HostUnreachable), labelling},
+			{"PrimarySteppedDown with the label " + writable, writes.Fails(PrimarySteppedDown), RaisedCode(PrimarySteppedDown), labelling},
+			{"ShutdownInProgress", ErrorCode(ShutdownInProgress), raisesPlain(ShutdownInProgress), labelling},
+			{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable), before44},
+			{"PrimarySteppedDown of a server before 4.4", ErrorCode(PrimarySteppedDown), raisesPlain(PrimarySteppedDown), before44},
 		} {
 			f.Tell(o, Story{Says: "is not retried after " + e.says + " (R34)", Require: e.require, Fails: e.data, Raises: e.raises, Attempts: 1,
 				Outcome: append(o.Outcome(false), empty)})
@@ -191,38 +188,36 @@ func writeStandalone(operations []Operation) *File {
 
 // writeSequences are attempts that fail in different ways.
 func writeSequences(operations []Operation) *File {
-	const none = NoWritesPerformed
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
-		"Of all errors the last one is raised that does not say by the label "+none+" that nothing was written, or the",
+		"Of all errors the last one is raised that does not say by the label "+noWrites+" that nothing was written, or the",
 		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
 		"own, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
-	unreachable, notFound, exceeded, interrupted := HostUnreachable, HostNotFound, ExceededTimeLimit, Interrupted
-	data, raises, lost := Labelled, RaisedLabels, LostReply
+	data, raises := Labelled, RaisedLabels
 	list := []Story{
-		{Says: "raises the error of the retry if the first one has the label " + none + " (R20)", Attempts: 2,
-			Each: []string{data(unreachable, writable, none), data(notFound, writable)}, Raises: raises(notFound, writable, none)},
-		{Says: "raises the first error if the error of the retry has the label " + none + " (R21)", Attempts: 2,
-			Each: []string{data(unreachable, writable), data(notFound, writable, none)}, Raises: raises(unreachable, writable, none)},
-		{Says: "raises the first error if both have the label " + none + " (R21)", Attempts: 2,
-			Each: []string{data(unreachable, writable, none), data(notFound, writable, none)}, Raises: raises(unreachable, writable+", "+none, "")},
-		{Says: "raises the first error if the error of the retry is not retryable and has the label " + none + " (R21)", Attempts: 2,
-			Each: []string{data(unreachable, writable), data(interrupted, none)}, Raises: raises(unreachable, writable, none)},
-		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(unreachable, writable), Closes},
+		{Says: "raises the error of the retry if the first one has the label " + noWrites + " (R20)", Attempts: 2,
+			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable)}, Raises: raises(HostNotFound, writable, noWrites)},
+		{Says: "raises the first error if the error of the retry has the label " + noWrites + " (R21)", Attempts: 2,
+			Each: []string{data(HostUnreachable, writable), data(HostNotFound, writable, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
+		{Says: "raises the first error if both have the label " + noWrites + " (R21)", Attempts: 2,
+			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable, noWrites)}, Raises: raises(HostUnreachable, writable+", "+noWrites, "")},
+		{Says: "raises the first error if the error of the retry is not retryable and has the label " + noWrites + " (R21)", Attempts: 2,
+			Each: []string{data(HostUnreachable, writable), data(Interrupted, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
+		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(HostUnreachable, writable), Closes},
 			Raises: raisesNetwork},
-		{Says: "raises the first of three errors if the others have the label " + none + " within timeoutMS (R21)", By: "timed", Attempts: 3,
-			Each: []string{data(unreachable, writable), data(notFound, writable, none), data(interrupted, none)}, Raises: raises(unreachable, writable, none)},
-		{Says: "raises the second of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each: []string{data(unreachable, writable, none), data(notFound, writable), data(interrupted, none)}, Raises: raises(notFound, writable, none)},
-		{Says: "raises the last of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each:   []string{data(unreachable, writable, none), data(notFound, writable, none), data(interrupted)},
-			Raises: raises(interrupted, "", writable+", "+none)},
+		{Says: "raises the first of three errors if the others have the label " + noWrites + " within timeoutMS (R21)", By: "timed", Attempts: 3,
+			Each: []string{data(HostUnreachable, writable), data(HostNotFound, writable, noWrites), data(Interrupted, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
+		{Says: "raises the second of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
+			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable), data(Interrupted, noWrites)}, Raises: raises(HostNotFound, writable, noWrites)},
+		{Says: "raises the last of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
+			Each:   []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable, noWrites), data(Interrupted)},
+			Raises: raises(Interrupted, "", writable+", "+noWrites)},
 		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
-			Each: []string{data(unreachable, writable), Closes, data(exceeded, writable, none), data(notFound, writable)}},
-		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{lost, lost}},
-		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{lost, lost}, Raises: raisesNetwork, Applied: true},
+			Each: []string{data(HostUnreachable, writable), Closes, data(ExceededTimeLimit, writable, noWrites), data(HostNotFound, writable)}},
+		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{LostReply, LostReply}},
+		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
 		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed", Attempts: 2,
-			Each: []string{lost, data(interrupted)}, Raises: raisesPlain(interrupted), Applied: true},
+			Each: []string{LostReply, data(Interrupted)}, Raises: raisesPlain(Interrupted), Applied: true},
 	}
 	for _, o := range operations {
 		if !slices.Contains([]string{"insertOne", "updateOne", "findOneAndUpdate", "bulkWrite", "clientBulkWrite"}, o.Name) ||
@@ -234,9 +229,9 @@ func writeSequences(operations []Operation) *File {
 			continue // drivers report errors of their write concerns in different ways
 		}
 		// The prose test of errors with the label beside a write concern error.
-		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + none + " (R21)",
-			Each:   []string{LabelledConcern(writable), data(notFound, writable, none)},
-			Raises: WithLabels("{ isClientError: false }", writable, none), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
+		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + noWrites + " (R21)",
+			Each:   []string{LabelledConcern(writable), data(HostNotFound, writable, noWrites)},
+			Raises: WithLabels("{ isClientError: false }", writable, noWrites), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
 	}
 	return f
 }

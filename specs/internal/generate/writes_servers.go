@@ -81,7 +81,7 @@ func writeHandshakeHello(operations []Operation) *File {
 	f.Tell(o, Story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
 		Require: Servers("5.0", Balanced), Before: []string{Ping("warm")},
 		Points: []string{FailPoint(o.Command+", hello, isMaster", Always, "appName: "+app+"warm, "+Closes)},
-		Raises: WithLabels(RaisedNetwork, writable, SystemOverloadedError), Seen: Pinged(writeDatabase), Attempts: 1})
+		Raises: WithLabels(RaisedNetwork, writable, overloaded), Seen: Pinged(writeDatabase), Attempts: 1})
 	if o.Since == "" {
 		f.Entities = []string{Session("client"), Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {

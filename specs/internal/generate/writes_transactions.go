@@ -38,13 +38,12 @@ func writeTransactions(operations []Operation) *File {
 		"transaction its session retries again, with the next number.")
 	f.Sessions = true
 	const outside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }`
-	unreachable, shutdown := HostUnreachable, InterruptedAtShutdown
 	for _, o := range operations {
 		f.TellInTransaction(o, begins, "W31",
 			NotRetried("a network error", Closes, WithLabels(RaisedNetwork, TransientTransactionError, writable)),
-			NotRetried("HostUnreachable with the label "+writable, writes.Fails(unreachable), RaisedCode(unreachable)).On(labelling),
-			NotRetried("InterruptedAtShutdown", ErrorCode(shutdown), raisesPlain(shutdown)).On(labelling),
-			NotRetried("HostUnreachable of a server before 4.4", ErrorCode(unreachable), raisesPlain(unreachable)).On(before44))
+			NotRetried("HostUnreachable with the label "+writable, writes.Fails(HostUnreachable), RaisedCode(HostUnreachable)).On(labelling),
+			NotRetried("InterruptedAtShutdown", ErrorCode(InterruptedAtShutdown), raisesPlain(InterruptedAtShutdown)).On(labelling),
+			NotRetried("HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable)).On(before44))
 		f.TellAfterTransaction(o, begins, outside, writes.Network)
 	}
 	return f
