@@ -88,8 +88,7 @@ func commitSequences() *File {
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,
 			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
-			Seen:   insert.Attempts(1, 0, begins),
-			Then: Join(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
+			Seen:   insert.Attempts(1, 0, begins), Then: Join(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
 				commit.Attempts(r.majority, r.majority-1, majority))})
 	}
 	return f

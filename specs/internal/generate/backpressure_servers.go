@@ -34,8 +34,7 @@ func retargeting() *File {
 	tell("collection.find", "off", Story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload,
 		Attempts: 3, Raises: raisesOverload})
 	tell("collection.find", "client", Story{Says: "is retried on the primary after another retryable error (R41)",
-		Fails: Labelled(HostUnreachable), Attempts: 2,
-		Raises: RaisedCode(HostUnreachable)})
+		Fails: Labelled(HostUnreachable), Attempts: 2, Raises: RaisedCode(HostUnreachable)})
 	tell("collection.find", "client", Story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
 		Fails: Labelled(HostUnreachable, overloaded), Attempts: 2})
 	tell("collection.insertOne", "client", Story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
@@ -85,8 +84,7 @@ func overloadOtherMongos() *File {
 	// A hello that fails deprioritizes its mongos, too. The connections are idle
 	// for too long each time.
 	idle := Story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle",
-		Require: Servers("4.4.7", Sharded),
-		Points:  []string{FailHello(app, Always)}, Outcome: []Outcome{}}
+		Require: Servers("4.4.7", Sharded), Points: []string{FailHello(app, Always)}, Outcome: []Outcome{}}
 	rounds("collection.find", find, idle, Wait(20))
 	rounds("collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }", idle, Wait(20))
 	return f
@@ -138,8 +136,7 @@ func overloadTimeouts() *File {
 			Raises: raisesOverload},
 		Story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
 		Story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: Times(16), Fails: overload,
-			Attempts: 1, Extra: true,
-			Raises: AnyError})
+			Attempts: 1, Extra: true, Raises: AnyError})
 	return f
 }
 

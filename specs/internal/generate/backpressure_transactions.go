@@ -56,14 +56,12 @@ func overloadTransactions() *File {
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
 			f.Tell(o, Story{Says: "is retried as a further command of a transaction (B1)", Before: begin(other), Fails: overload,
-				With:  "session: session",
-				After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn, Then: commit.Attempts(1, 0, ""),
-				Outcome: o.Outcome(true)})
+				With: "session: session", After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn,
+				Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		}
 		f.Tell(o, Story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)", Before: start,
-			Fails: overloadedOnly,
-			With:  "session: session", Raises: raisesOverloadedOnly, After: undo, Attempts: 1, Carries: begins, Then: aborts, Extra: true,
-			Outcome: o.Outcome(false)})
+			Fails: overloadedOnly, With: "session: session", Raises: raisesOverloadedOnly, After: undo, Attempts: 1,
+			Carries: begins, Then: aborts, Extra: true, Outcome: o.Outcome(false)})
 	}
 	f.Tell(insert, Story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Mode: Times(3), Fails: overload,
 		With: "session: session", Raises: raisesOverload, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
@@ -85,13 +83,10 @@ func overloadTransactions() *File {
 	f.Tell(abort, twice)
 	// The transaction is open in the server, and is ended.
 	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: begin(insert), Mode: Times(3),
-		Fails:   overload,
-		Raises:  RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
-		Applied: true, After: end,
-		Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
+		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
+		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
 	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: begin(insert),
-		Mode: Times(3), Fails: overload,
-		After: Join(begin(insert), undo), Seen: inserted,
+		Mode: Times(3), Fails: overload, After: Join(begin(insert), undo), Seen: inserted,
 		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
 	f.Tell(endingWith("commitTransaction", majority), Story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: begin(insert),
@@ -144,8 +139,7 @@ func convenient() *File {
 	with("update", Story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
 		Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
 	with("update", Story{Says: "raises an error without TransientTransactionError (T7)", Fails: Labelled(conflict),
-		Raises: RaisedCode(conflict),
-		Seen:   Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
+		Raises: RaisedCode(conflict), Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
 		update.Call("client", "session: session", RaisedCode(conflict)))
 	with("commitTransaction", Story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: Times(2),
 		Fails: Labelled(HostUnreachable, writable), Outcome: bothWritten,
@@ -161,8 +155,7 @@ func convenient() *File {
 	// The first does not ask for events: the time may be over before there are
 	// any. Without sleeping, too, one of forty backoffs of up to 500 ms would outlast the rest.
 	with("insert", Story{Says: "backs off for so long that forty transactions do not fit into 400 ms (T9)", By: "hurried",
-		Mode: Times(40), Fails: transient,
-		Raises: TimeoutError}, ignoring("hurried"))
+		Mode: Times(40), Fails: transient, Raises: TimeoutError}, ignoring("hurried"))
 	with("commitTransaction", Story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: Always,
 		Fails:  Labelled(Interrupted, UnknownTransactionCommitResult),
 		Raises: WithLabels(TimeoutError, UnknownTransactionCommitResult, ""),

@@ -127,12 +127,11 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 			event := func(name, event string) string {
 				return Special(name, "client: "+s.by+", event: "+event+", count: 1")
 			}
-			f.Tell(run("second", r.Second, s.second), Story{Says: s.says, By: s.by,
-				Before: []string{
-					FailPoint(r.Command, Times(1), p.Fails(ShutdownInProgress)+", blockConnection: true, blockTimeMS: 500"),
-					run("first", r.First, s.first).Call(s.by, "", ""),
-					event("waitForEvent", "{ commandStartedEvent: { commandName: "+r.Command+" } }"),
-				},
+			f.Tell(run("second", r.Second, s.second), Story{Says: s.says, By: s.by, Before: []string{
+				FailPoint(r.Command, Times(1), p.Fails(ShutdownInProgress)+", blockConnection: true, blockTimeMS: 500"),
+				run("first", r.First, s.first).Call(s.by, "", ""),
+				event("waitForEvent", "{ commandStartedEvent: { commandName: "+r.Command+" } }"),
+			},
 				After: []string{
 					Special("waitForThread", "thread: first"), Special("waitForThread", "thread: second"),
 					// In whichever order: the first may have its new connection

@@ -76,8 +76,7 @@ func writeErrors() *File {
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []Code{HostUnreachable, HostNotFound} {
 			f.Tell(writeNamed(name), Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
-				Replied: true,
-				Points: []string{SetFailPoint(TransactionalWrite, Always,
+				Replied: true, Points: []string{SetFailPoint(TransactionalWrite, Always,
 					fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
 		}
 	}

@@ -125,8 +125,7 @@ func endingsBy(f *File, by string) {
 		}
 	}
 	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: LabelledConcern(writable),
-		Then:  Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
+		Fails: LabelledConcern(writable), Then: Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
 	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
 		Raises:  raisesPlain(Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
