@@ -93,36 +93,22 @@ type Row struct {
 // Sections lists all subjects. A row without tests is known to the format or to the
 // retry core, and never exercised. Against may be nil.
 func Sections(of, against Count) (all []Section) {
-	for _, subject := range []struct {
-		name  string
-		known map[string]string // with what is said of each
-	}{
-		{ops, knownOperations()},
-		{rules, knownRules()},
-		{codes, knownCodes()},
-		{labels, named("NoWritesPerformed", "RetryableError", "RetryableWriteError", "SystemOverloadedError",
-			"TransientTransactionError", "UnknownTransactionCommitResult")},
-		{failing, nil},
-		{events, knownEvents()},
-		{operator, named(specs.Operators()...)},
-	} {
-		if subject.name == rules && of[rules] == nil {
+	known := known()
+	for _, subject := range []string{ops, rules, codes, labels, failing, events, operator} {
+		if subject == rules && of[rules] == nil {
 			continue
 		}
-		names := maps.Clone(subject.known)
-		if names == nil {
-			names = map[string]string{}
-		}
+		names := known[subject]
 		for _, c := range []Count{of, against} {
-			for name := range c[subject.name] {
-				names[name] = subject.known[name]
+			for name := range c[subject] {
+				names[name] += "" // with nothing to say of it, if it is not known
 			}
 		}
-		s := Section{Subject: subject.name}
+		s := Section{Subject: subject}
 		for _, name := range slices.SortedFunc(maps.Keys(names), naturally) {
-			row := Row{Name: name, About: names[name], Tests: of[subject.name][name]}
-			if against[subject.name] != nil {
-				n := against[subject.name][name]
+			row := Row{Name: name, About: names[name], Tests: of[subject][name]}
+			if against[subject] != nil {
+				n := against[subject][name]
 				row.Against = &n
 			}
 			s.Rows = append(s.Rows, row)
@@ -145,45 +131,31 @@ func naturally(a, b string) int {
 	return cmp.Or(cmp.Compare(letters(a), letters(b)), cmp.Compare(number(a), number(b)))
 }
 
-func named(names ...string) map[string]string {
-	out := map[string]string{}
-	for _, name := range names {
-		out[name] = ""
-	}
-	return out
-}
-
-func knownOperations() map[string]string {
-	out := map[string]string{}
+// known gives what is known of each subject, with what is said of it. Rules and codes are
+// those of the current policy.
+func known() map[string]map[string]string {
+	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {}}
 	for _, o := range operations.All() {
-		out[string(o.Kind)+"."+o.Name] = ""
+		all[ops][string(o.Kind)+"."+o.Name] = ""
 	}
-	return out
-}
-
-// knownRules are those of the current policy.
-func knownRules() map[string]string {
-	out := map[string]string{}
-	for _, r := range retry.Policies()[0].InForce() {
-		out[r.ID] = r.Statement
+	policy := retry.Policies()[0]
+	for _, r := range policy.InForce() {
+		all[rules][r.ID] = r.Statement
 	}
-	return out
-}
-
-func knownCodes() map[string]string {
-	out := map[string]string{}
-	for _, code := range retry.Policies()[0].ReadCodes {
-		out[strconv.Itoa(int(code))] = "a retryable read error"
+	for _, code := range policy.ReadCodes {
+		all[codes][strconv.Itoa(int(code))] = "a retryable read error"
 	}
-	return out
-}
-
-func knownEvents() map[string]string {
-	out := map[string]string{}
+	for _, label := range []string{"NoWritesPerformed", "RetryableError", "RetryableWriteError", "SystemOverloadedError",
+		"TransientTransactionError", "UnknownTransactionCommitResult"} {
+		all[labels][label] = ""
+	}
 	for _, monitor := range []result.Monitor{result.MonitorCommand, result.MonitorCMAP, result.MonitorSDAM} {
 		for _, t := range result.EventTypes(monitor) {
-			out[string(t)] = string(monitor)
+			all[events][string(t)] = string(monitor)
 		}
 	}
-	return out
+	for _, name := range specs.Operators() {
+		all[operator][name] = ""
+	}
+	return all
 }

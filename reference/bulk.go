@@ -69,7 +69,7 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 // modelArgs lists what each kind of model may hold in an operation.
 func modelArgs(operation, kind string) []operations.Argument {
 	_, models := operations.Models(operation)
-	i := slices.IndexFunc(models, func(m operations.Model) bool { return m.Name == kind })
+	i := slices.IndexFunc(models, func(m operations.Operation) bool { return m.Name == kind })
 	if i < 0 {
 		return nil
 	}

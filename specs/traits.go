@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,33 +26,30 @@ func (t Traits) CodeNames() (names []string) {
 	return names
 }
 
-// traits collects what a walk meets: a set for each field of Traits.
-type traits struct {
-	operations, failCommands, labels, events, operators map[string]bool
-	codes                                               map[int64]bool
-}
-
 // Traits gives those of the test at an index.
 func (s *Suite) Traits(index int) Traits {
-	t := traits{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[int64]bool{}}
+	var t Traits
 	for _, step := range s.Tests[index].Steps {
-		t.operations[strings.TrimPrefix(string(step.Kind)+"."+step.Name, ".")] = true
+		t.Operations = append(t.Operations, strings.TrimPrefix(string(step.Kind)+"."+step.Name, "."))
 	}
 	walk(place{s.Root.Get("tests").Items[index], ""}, t.visit)
-	sorted := func(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-	return Traits{
-		sorted(t.operations), sorted(t.failCommands), slices.Sorted(maps.Keys(t.codes)),
-		sorted(t.labels), sorted(t.events), sorted(t.operators),
+	for _, list := range []*[]string{&t.Operations, &t.FailCommands, &t.Labels, &t.Events, &t.Operators} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
+	slices.Sort(t.Codes)
+	t.Codes = slices.Compact(t.Codes)
+	return t
 }
 
-func (t traits) visit(p place) bool {
+// visit collects what a walk meets.
+func (t *Traits) visit(p place) bool {
 	for _, f := range p.Fields {
 		switch {
 		case strings.HasPrefix(f.Key, "$$"):
-			t.operators[f.Key] = true
+			t.Operators = append(t.Operators, f.Key)
 		case strings.HasSuffix(f.Key, "Event") && f.Value.Kind == source.Document:
-			t.events[f.Key] = true
+			t.Events = append(t.Events, f.Key)
 		}
 		switch f.Key {
 		case "errorCode":
@@ -61,22 +57,22 @@ func (t traits) visit(p place) bool {
 		case "writeConcernError":
 			t.code(f.Value.Get("code"))
 		case "errorLabels", "errorLabelsContain", "errorLabelsOmit":
-			add(t.labels, f.Value)
+			add(&t.Labels, f.Value)
 		case "failCommands":
-			add(t.failCommands, f.Value)
+			add(&t.FailCommands, f.Value)
 		}
 	}
 	return true
 }
 
-func (t traits) code(v *source.Value) {
+func (t *Traits) code(v *source.Value) {
 	if v != nil && v.Kind == source.Int {
-		t.codes[v.Int] = true
+		t.Codes = append(t.Codes, v.Int)
 	}
 }
 
-func add(to map[string]bool, list *source.Value) {
+func add(to *[]string, list *source.Value) {
 	for _, item := range list.Elements() {
-		to[item.Text()] = true
+		*to = append(*to, item.Text())
 	}
 }

@@ -1,17 +1,5 @@
 package operations
 
-// Model is a write model: an element of bulkWrite's requests or of
-// clientBulkWrite's models.
-type Model struct {
-	Name      string
-	Arguments []Argument // sorted by name
-}
-
-// Argument gives the argument of a name.
-func (m Model) Argument(name string) (Argument, bool) {
-	return Operation{Arguments: m.Arguments}.Argument(name)
-}
-
 // modelRows are the models of bulkWrite (CRUD, "Bulk Write Models").
 var modelRows = []row{
 	{name: "deleteMany", arguments: "filter! collation hint"},
@@ -22,10 +10,10 @@ var modelRows = []row{
 	{name: "updateOne", arguments: "filter! update! arrayFilters collation hint sort upsert"},
 }
 
-// Models gives the argument in which an operation takes write models, and the
-// models that there are ("bulkWrite", "clientBulkWrite"); "" if it takes none.
+// Models gives the argument in which an operation takes write models, and the name
+// and arguments of each ("bulkWrite", "clientBulkWrite"); "" if it takes none.
 // Those of clients name a namespace besides (Bulk Write, "Write Models").
-func Models(operation string) (argument string, models []Model) {
+func Models(operation string) (argument string, models []Operation) {
 	more := ""
 	switch operation {
 	case "bulkWrite":
@@ -37,7 +25,7 @@ func Models(operation string) (argument string, models []Model) {
 	}
 	for _, r := range modelRows {
 		r.arguments += more
-		models = append(models, Model{r.name, r.parse()})
+		models = append(models, Operation{Name: r.name, Arguments: r.parse()})
 	}
 	return argument, models
 }

@@ -69,6 +69,9 @@ const (
 	Writes          // other documents, or a plain collection that was not there
 )
 
+// String names an effect in a person's words.
+func (e Effect) String() string { return [...]string{"anything", "nothing", "documents"}[e] }
+
 // And is the effect of two operations.
 func (e Effect) And(other Effect) Effect {
 	if e == Anything || other == Anything {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// all is the table, built once: sorted by kind and name, arguments sorted by
-// name.
+// all is the table, built once: sorted by kind and name, as the rows below are, with
+// arguments sorted by name.
 var all = sync.OnceValue(func() []Operation {
 	var rows []Operation
 	for _, kind := range [...]struct {
@@ -28,13 +28,13 @@ var all = sync.OnceValue(func() []Operation {
 			arguments := r.parse()
 			for i := range arguments {
 				if a := &arguments[i]; kind.kind == TestRunner || a.Name == "session" {
-					a.Type, a.Entity = cmp.Or(specialTypes[a.Name], Text), specialEntities[a.Name]
+					of := special[a.Name]
+					a.Type, a.Entity = cmp.Or(of.Type, Text), of.Entity
 				}
 			}
 			rows = append(rows, Operation{kind.kind, r.name, arguments, r.effect, r.result, r.section})
 		}
 	}
-	slices.SortFunc(rows, compare)
 	return rows
 })
 
@@ -202,19 +202,13 @@ var cursorRows = []row{
 	{"iterateUntilDocumentOrError", Reads, RootDocument, utf + "iterateUntilDocumentOrError", ""},
 }
 
-// The arguments of special test operations have the same type wherever they
-// occur: text, but for these.
-var specialTypes = map[string]Type{
-	"connections": Count, "count": Count, "ms": Count, "timeoutMS": Count,
-	"event": Document, "failPoint": Document, "operation": Document,
-	"entities": List,
-}
-
-// specialEntities are the arguments of special test operations that name an
-// entity, with its kind.
-var specialEntities = map[string]Kind{
-	"client": Client, "session": Session, "thread": Thread,
-	"topologyDescription": Topology, "priorTopologyDescription": Topology,
+// special are the arguments of special test operations that are more than text: the same
+// wherever they occur.
+var special = map[string]Argument{
+	"connections": {Type: Count}, "count": {Type: Count}, "ms": {Type: Count}, "timeoutMS": {Type: Count},
+	"event": {Type: Document}, "failPoint": {Type: Document}, "operation": {Type: Document}, "entities": {Type: List},
+	"client": {Entity: Client}, "session": {Entity: Session}, "thread": {Entity: Thread},
+	"topologyDescription": {Entity: Topology}, "priorTopologyDescription": {Entity: Topology},
 }
 
 var testRunnerRows = []row{
