@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -25,7 +23,7 @@ type jsonReader struct {
 
 // jsonNodes gives the root node of a JSON document, as YAML, of which JSON is a
 // part.
-func jsonNodes(l limits, file string, data []byte) (*yaml.Node, *Error) {
+func jsonNodes(l limits, file string, data []byte) (*yaml.Node, error) {
 	var syntax *json.SyntaxError
 	if errors.As(json.Unmarshal(data, new(json.RawMessage)), &syntax) {
 		if syntax.Error() == "unexpected end of JSON input" {
@@ -50,7 +48,7 @@ func (r *jsonReader) next() (Position, json.Token) {
 }
 
 // node gives the node that the next token begins.
-func (r *jsonReader) node(depth int) (*yaml.Node, *Error) {
+func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	at, token := r.next()
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
 	if r.nodes++; r.nodes > r.limits.nodes {
@@ -80,34 +78,4 @@ func (r *jsonReader) node(depth int) (*yaml.Node, *Error) {
 		r.next() // the end
 	}
 	return n, nil
-}
-
-// keys finds keys that are given twice.
-type keys map[string]Position
-
-func (k keys) add(key string, at Position) error {
-	if first, again := k[key]; again {
-		return errorAt(at, "duplicate key %q; it is first given in line %d", key, first.Line)
-	}
-	k[key] = at
-	return nil
-}
-
-// setNumber reads a number as written in JSON: an integer if it has neither
-// fraction nor exponent and fits 64 bits, floating point otherwise (Extended
-// JSON v2, "Parsers": integers that do not fit become doubles). It reports
-// false for what no double can hold.
-func (v *Value) setNumber(s string) bool {
-	if !strings.ContainsAny(s, ".eE") && s != "-0" {
-		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-			v.Kind, v.Int = Int, n
-			return true
-		}
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return false
-	}
-	v.Kind, v.Float = Float, f
-	return true
 }

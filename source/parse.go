@@ -44,14 +44,14 @@ func Parse(file string, data []byte) (*Value, error) {
 }
 
 // parse makes a value of the nodes that a format has.
-func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, *Error)) (*Value, error) {
+func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, error)) (*Value, error) {
 	data, err := l.text(file, data)
 	if err != nil {
 		return nil, err
 	}
-	root, refused := nodes(l, file, data)
-	if refused != nil {
-		return nil, refused
+	root, err := nodes(l, file, data)
+	if err != nil {
+		return nil, err
 	}
 	r := &yamlReader{limits: l, file: file}
 	v, err := r.value(root, 0)

@@ -149,7 +149,7 @@ func TestLimits(t *testing.T) {
 		{"one node more", "[1,2,3,4]", "values"},
 		{"one level more", "[[[1]]]", "nested"},
 	} {
-		for name, nodes := range map[string]func(limits, string, []byte) (*yaml.Node, *Error){"YAML": yamlNodes, "JSON": jsonNodes} {
+		for name, nodes := range map[string]func(limits, string, []byte) (*yaml.Node, error){"YAML": yamlNodes, "JSON": jsonNodes} {
 			_, err := small.parse("f", []byte(tt.in), nodes)
 			e := &Error{}
 			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {

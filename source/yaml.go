@@ -12,7 +12,7 @@ import (
 )
 
 // yamlNodes gives the root node of the only YAML document.
-func yamlNodes(_ limits, file string, data []byte) (root *yaml.Node, err *Error) {
+func yamlNodes(_ limits, file string, data []byte) (root *yaml.Node, err error) {
 	// Malformed input has made the parser panic before; a panic must not
 	// cross the border of this package.
 	defer func() {
@@ -118,39 +118,37 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 }
 
 func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
-	seen := keys{}            // keys given here, not merged
-	place := map[string]int{} // key to index in Fields
+	seen := map[string]Position{} // keys given here, not merged
+	place := map[string]int{}     // key to index in Fields
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		content, err := r.value(n.Content[i+1], depth+1)
 		if err != nil {
 			return err
 		}
-		if isMerge(k) {
-			if err := seen.add("<<", r.at(k)); err != nil {
+		key, merges := "<<", isMerge(k)
+		if !merges {
+			if key, err = r.key(k); err != nil {
 				return err
 			}
+		}
+		if first, again := seen[key]; again {
+			return errorAt(r.at(k), "duplicate key %q; it is first given in line %d", key, first.Line)
+		}
+		seen[key] = r.at(k)
+		if merges {
 			if err := v.merge(content, place); err != nil {
 				return err
 			}
 			continue
 		}
-		key, err := r.key(k)
-		if err != nil {
-			return err
-		}
-		if err := seen.add(key, r.at(k)); err != nil {
-			return err
-		}
-		field := Field{key, r.at(k), content}
 		// A key given here wins over a merged one, and keeps its place, as in
 		// the tools that made the official JSON twins.
-		if at, merged := place[key]; merged {
-			v.Fields[at] = field
-		} else {
+		if _, merged := place[key]; !merged {
 			place[key] = len(v.Fields)
-			v.Fields = append(v.Fields, field)
+			v.Fields = append(v.Fields, Field{})
 		}
+		v.Fields[place[key]] = Field{key, r.at(k), content}
 	}
 	return nil
 }
@@ -214,12 +212,11 @@ func (r *yamlReader) key(k *yaml.Node) (string, error) {
 
 // The plain scalars of YAML 1.2's core schema (§10.3.2).
 var (
-	plainNull  = map[string]bool{"": true, "~": true, "null": true, "Null": true, "NULL": true}
-	plainBool  = map[string]bool{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false}
-	plainInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	plainBased = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
-	plainFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	plainNoNum = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	plainNull   = map[string]bool{"": true, "~": true, "null": true, "Null": true, "NULL": true}
+	plainBool   = map[string]bool{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false}
+	plainBased  = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	plainNumber = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	plainNoNum  = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
 // setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
@@ -235,12 +232,15 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		v.Kind, v.Bool = Bool, b
 	case !strings.Contains("+-.0123456789", s[:1]): // most are words
 		v.Kind, v.String = String, s
-	case plainInt.MatchString(s):
-		inRange = v.setNumber(strings.TrimPrefix(s, "+"))
 	case plainBased.MatchString(s):
 		i, err := strconv.ParseInt(s, 0, 64)
 		v.Kind, v.Int, inRange = Int, i, err == nil
-	case plainFloat.MatchString(s):
+	case plainNumber.MatchString(s):
+		// Extended JSON v2, "Parsers": integers that do not fit 64 bits become doubles.
+		if i, err := strconv.ParseInt(s, 10, 64); err == nil && s != "-0" {
+			v.Kind, v.Int = Int, i
+			return nil
+		}
 		f, err := strconv.ParseFloat(s, 64)
 		v.Kind, v.Float, inRange = Float, f, err == nil
 	case plainNoNum.MatchString(s):

@@ -12,31 +12,24 @@ import (
 // then what a schema cannot say. The error, if any, is an *InvalidError.
 func FromValue(file string, root *source.Value) (*Suite, error) {
 	version := root.Get("schemaVersion")
-	bad := Problem{Position: root.Position, Rule: "schemaVersion"}
+	refuse := func(v *source.Value, path, message string) (*Suite, error) {
+		return nil, invalid(file, Problem{Position: v.Position, Path: path, Rule: "schemaVersion", Message: message})
+	}
 	switch {
 	case root.Kind != source.Document:
-		bad.Message = "a suite is a document, this is a value of type " + root.Kind.String()
-		return nil, invalid(file, bad)
+		return refuse(root, "", "a suite is a document, this is a value of type "+root.Kind.String())
 	case version == nil:
-		bad.Message = "schemaVersion is missing; the newest that is known is " + schema.Newest
-		return nil, invalid(file, bad)
-	}
-	bad.Position, bad.Path = version.Position, "schemaVersion"
-	if version.Kind != source.String {
-		bad.Message = "schemaVersion must be a string such as \"" + schema.Newest + "\", this is a value of type " + version.Kind.String()
-		return nil, invalid(file, bad)
+		return refuse(root, "", "schemaVersion is missing; the newest that is known is "+schema.Newest)
+	case version.Kind != source.String:
+		return refuse(version, "schemaVersion", "schemaVersion must be a string such as \""+schema.Newest+
+			"\", this is a value of type "+version.Kind.String())
 	}
 	violations, err := schema.Validate(version.String, root)
 	if err != nil { // "Test Runner Support"
-		bad.Message = err.Error()
-		return nil, invalid(file, bad)
+		return refuse(version, "schemaVersion", err.Error())
 	}
-	var problems []Problem
-	for _, p := range violations {
-		problems = append(problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
-	}
-	if len(problems) > 0 {
-		return nil, &InvalidError{File: file, Problems: problems}
+	if len(violations) > 0 {
+		return nil, &InvalidError{File: file, Problems: bySchema(violations...)}
 	}
 	i := &inspection{}
 	i.suite = i.decode(file, root)

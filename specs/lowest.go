@@ -26,18 +26,14 @@ var dated = map[string]int{
 func Lowest(file string, root *source.Value) (version string, because *Problem, err error) {
 	version, demand, wrong := schema.Lowest(root)
 	if wrong != nil {
-		invalid := &InvalidError{File: file}
-		for _, p := range wrong {
-			invalid.Problems = append(invalid.Problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
-		}
-		return "", nil, invalid
+		return "", nil, &InvalidError{File: file, Problems: bySchema(wrong...)}
 	}
 	lowest, err := ParseVersion(version)
 	if err != nil {
 		return "", nil, err
 	}
 	if demand != nil {
-		because = &Problem{Position: demand.Position, Path: demand.Path, Rule: "schema", Message: demand.Message}
+		because = &bySchema(*demand)[0]
 	}
 	need := func(p place, name string) {
 		if v := (Version{1, dated[name], 0}); v.Compare(lowest) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Severity says what a problem means for its file.
@@ -33,6 +34,14 @@ type Problem struct {
 	Rule     string // name of the check, such as "schema" or "duplicate-test"
 	Severity Severity
 	Message  string
+}
+
+// bySchema are problems that the schema finds.
+func bySchema(violations ...schema.Problem) (problems []Problem) {
+	for _, p := range violations {
+		problems = append(problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
+	}
+	return problems
 }
 
 func byPosition(a, b Problem) int { return a.Position.Compare(b.Position) }
