@@ -8,7 +8,7 @@ import (
 	"text/template"
 
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs/schema"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // File is a suite that is being written.
@@ -81,38 +81,32 @@ func Initial() []string {
 // render writes the file with the lowest schemaVersion that its schema and
 // its operations allow.
 func (f *File) render(s Specification) ([]byte, error) {
-	text := f.text(s, schema.Newest)
+	text := f.text(s, "1.0")
 	root, err := source.Parse(f.Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	version, _, wrong := schema.Lowest(root)
-	if wrong != nil {
-		return nil, fmt.Errorf("%s: %v", f.Name, wrong)
+	version, err := Lowest(f.Name, root, text)
+	if err != nil {
+		return nil, err
 	}
-	if least := Least(text); minor(version) < minor(least) {
-		version = least
-	}
-	return f.text(s, version), nil
+	return f.text(s, version.String()), nil
 }
 
-// Least is the schemaVersion that options and operations of a suite need which
-// a schema does not see.
-func Least(suite []byte) string {
-	for _, n := range []struct{ text, version string }{
-		{"name: clientBulkWrite", "1.21"}, {"name: wait,", "1.10"}, {"name: waitForEvent", "1.10"}, {"name: assertEventCount", "1.10"},
-		{"name: runOnThread", "1.10"}, {" timeoutMS:", "1.9"}, {"$$lte", "1.9"}, {"name: createFindCursor", "1.3"},
-	} {
-		if bytes.Contains(suite, []byte(n.text)) {
-			return n.version
+// Lowest is the lowest schemaVersion of a suite, with operations and options of which the
+// format's changelog says nothing.
+func Lowest(name string, root *source.Value, text []byte) (specs.Version, error) {
+	low, _, err := specs.Lowest(name, root)
+	if err != nil {
+		return specs.Version{}, err
+	}
+	version, err := specs.ParseVersion(low)
+	for with, minor := range map[string]int{"name: clientBulkWrite": 21, " timeoutMS:": 9} {
+		if bytes.Contains(text, []byte(with)) {
+			version.Minor = max(version.Minor, minor)
 		}
 	}
-	return "1.0"
-}
-
-func minor(version string) (n int) {
-	_, _ = fmt.Sscanf(version, "1.%d", &n)
-	return n
+	return version, err
 }
 
 //go:embed file.tmpl

@@ -15,8 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/specs"
-
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Each suite is committed as its table makes it, has tests of different names
@@ -71,10 +69,8 @@ func TestSuites(t *testing.T) {
 						t.Errorf("%s: %q runs on servers without bulkWrite", name, x.Description)
 					}
 				}
-				// Operations may need more than what a file can be seen to need.
-				lowest, _, _ := schema.Lowest(suite.Root)
-				if v := suite.SchemaVersion.String(); v != lowest && v != Least(text) {
-					t.Errorf("%s declares %s, and %s would do", name, v, lowest)
+				if lowest, err := Lowest(name, suite.Root, text); err != nil || suite.SchemaVersion != lowest {
+					t.Errorf("%s declares %s, and %s would do: %v", name, suite.SchemaVersion, lowest, err)
 				}
 			}
 			committed, err := filepath.Glob(filepath.Join(folder, "*.yml"))

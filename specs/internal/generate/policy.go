@@ -178,11 +178,15 @@ func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 	f.Clients = []Client{AllMongoses("client", ""), Observed("one", "")}
 	for _, r := range rows {
 		other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
-			Fails: p.Fails(HostUnreachable), Outcome: r.Wrote}
-		for _, o := range r.Rounds[1:] {
+			Fails: p.Fails(HostUnreachable), Outcome: r.Left}
+		rounds := slices.Repeat([]Operation{r.Operation}, Rounds)
+		for n, a := range r.Each {
+			rounds[n].Arguments, rounds[n].Result = a, ""
+		}
+		for _, o := range rounds[1:] {
 			other.After = append(other.After, o.Call("client", "", ""))
 		}
-		f.Tell(r.Rounds[0], other)
+		f.Tell(rounds[0], other)
 		f.Tell(r.Operation, Story{Says: "is retried on the same mongos if there is no other (R40)", By: "one",
 			Fails: p.Fails(HostUnreachable), Attempts: 2})
 	}
@@ -196,8 +200,8 @@ const Rounds = 12
 // single mongos.
 type OnMongoses struct {
 	Operation
-	Rounds []Operation
-	Wrote  []Outcome // by all rounds, nil for what the operation says
+	Each []string  // arguments of each round, nil for those of the operation
+	Left []Outcome // behind by all rounds, nil for what the operation says
 }
 
 // Timed are the stories of Timeouts.

@@ -150,7 +150,7 @@ func readOtherMongos() *File {
 	var rows []OnMongoses
 	for _, o := range readOperations(readDatabase) {
 		if o.Object != "bucket" {
-			rows = append(rows, OnMongoses{Operation: o, Rounds: slices.Repeat([]Operation{o}, Rounds)})
+			rows = append(rows, OnMongoses{Operation: o})
 		}
 	}
 	f := reads.OtherMongos(Servers("4.2", Sharded), rows...)

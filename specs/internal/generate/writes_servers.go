@@ -6,8 +6,6 @@ import (
 )
 
 func writeOtherMongos() *File {
-	const increase = "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
-	increased := []string{first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third}
 	always := func(arguments string) []string { return slices.Repeat([]string{arguments}, Rounds) }
 	numbers := func(format string) (out []string) {
 		for n := range Rounds {
@@ -15,29 +13,16 @@ func writeOtherMongos() *File {
 		}
 		return out
 	}
-	inserted := append(Initial(), numbers("{ _id: %d }")...)
-	var rows []OnMongoses
-	for _, r := range []struct {
-		o         Operation
-		arguments []string // of each round
-		wrote     []string
-	}{
-		{writeNamed("insertOne"), numbers("{ document: { _id: %d } }"), inserted},
-		{writeNamed("insertMany ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
-		{writeNamed("updateOne"), always(increase), increased},
-		{writeNamed("findOneAndUpdate"), always(increase), increased},
-		{writeNamed("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
-		{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), []string{first, second}},
-	} {
-		row := OnMongoses{Operation: r.o, Wrote: []Outcome{{Collection: Collection, Documents: r.wrote}}}
-		for _, a := range r.arguments {
-			o := r.o
-			o.Arguments, o.Result = a, ""
-			row.Rounds = append(row.Rounds, o)
-		}
-		rows = append(rows, row)
-	}
-	return writes.OtherMongos(Servers("4.4", Sharded), rows...)
+	after := func(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
+	inserted := after(append(Initial(), numbers("{ _id: %d }")...)...)
+	increased := after(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
+	return writes.OtherMongos(Servers("4.4", Sharded),
+		OnMongoses{writeNamed("insertOne"), numbers("{ document: { _id: %d } }"), inserted},
+		OnMongoses{writeNamed("insertMany ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
+		OnMongoses{writeNamed("updateOne"), always(increase), increased},
+		OnMongoses{writeNamed("findOneAndUpdate"), always(increase), increased},
+		OnMongoses{writeNamed("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
+		OnMongoses{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), after(first, second)})
 }
 
 // otherMongosForEnds lets go of the mongos of a transaction when its end fails.
@@ -134,8 +119,10 @@ func writeHandshakeAuth(operations []Operation) *File {
 	return f
 }
 
+// increase are the arguments of an update that shows how often it was applied.
+const increase = "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
+
 func writePoolCleared() *File {
-	const increase = "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
 	row := func(name, one, two string, wrote ...string) Pooled {
 		o := writeNamed(name)
 		o.Started, o.Carries = "{ "+o.Command+": "+Collection+" }", "lsid: { $$exists: true }, txnNumber: { $$type: long }"
