@@ -14,31 +14,24 @@ func retargeting() *File {
 		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
 	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
 		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
-	tell := func(title, by string, s Story) {
-		o := named(title)
-		if o.Reads {
-			o.Result = "" // the secondary may not have the documents yet
-		}
-		if s.Mode == "" {
-			s.Mode = Always
-		}
-		s.By, s.Before = by, bothPinged(by)
-		s.Seen = slices.Repeat(Pinged(overloadDatabase), 2)
-		f.Tell(o, s)
+	// told is a story, of which an error may be raised.
+	told := func(says, by, data string, attempts int, raises string) Story {
+		return Story{Says: says + " (R41)", Raises: raises}.Between(by, overloadDatabase, data, attempts)
 	}
+	find := named("collection.find")
+	find.Result = "" // the secondary may not have the documents yet
 	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct"} {
-		title := "collection." + name
-		tell(title, "client", Story{Says: "is retried on a secondary with enableOverloadRetargeting (R41)", Fails: overload, Attempts: 2})
-		tell(title, "default", Story{Says: "is retried on the primary by default (R41)", Fails: overload, Attempts: 3, Raises: raisesOverload})
+		o := named("collection." + name)
+		o.Result = ""
+		f.Tell(o, told("is retried on a secondary with enableOverloadRetargeting", "client", overload, 2, ""),
+			told("is retried on the primary by default", "default", overload, 3, raisesOverload))
 	}
-	tell("collection.find", "off", Story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload,
-		Attempts: 3, Raises: raisesOverload})
-	tell("collection.find", "client", Story{Says: "is retried on the primary after another retryable error (R41)",
-		Fails: Labelled(HostUnreachable), Attempts: 2, Raises: RaisedCode(HostUnreachable)})
-	tell("collection.find", "client", Story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
-		Fails: Labelled(HostUnreachable, overloaded), Attempts: 2})
-	tell("collection.insertOne", "client", Story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
-		Mode: Times(2), Fails: overload, Attempts: 3})
+	f.Tell(find, told("is retried on the primary with enableOverloadRetargeting false", "off", overload, 3, raisesOverload),
+		told("is retried on the primary after another retryable error", "client", Labelled(HostUnreachable), 2, RaisedCode(HostUnreachable)),
+		told("is retried on a secondary after a retryable error with "+overloaded+" alone", "client", Labelled(HostUnreachable, overloaded), 2, ""))
+	twice := told("is retried on the primary with enableOverloadRetargeting", "client", overload, 3, "")
+	twice.Mode = Times(2)
+	f.Tell(named("collection.insertOne"), twice)
 	return f
 }
 

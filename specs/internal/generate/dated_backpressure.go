@@ -43,8 +43,8 @@ func overloadOf2025() Specification {
 		o := Named(list, title)
 		o.Result = "" // the secondary may not have the documents yet
 		for _, e := range []struct{ says, data string }{{"an overload error", overload}, {"HostUnreachable", Labelled(HostUnreachable)}} {
-			elsewhere.Tell(o, Story{Says: "is retried on a secondary after " + e.says + " (R42)", Before: bothPinged("client"), Mode: Always,
-				Fails: e.data, Attempts: 2, Seen: slices.Repeat(Pinged(database2025), 2), Today: "it stays on the primary"})
+			elsewhere.Tell(o, Story{Says: "is retried on a secondary after " + e.says + " (R42)",
+				Today: "it stays on the primary"}.Between("client", database2025, e.data, 2))
 		}
 	}
 	return Specification{Name: "client-backpressure-2025-12", Dated: true, Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}

@@ -2,15 +2,35 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// modes are those of read preferences that leave no choice on a replica set of which all members are up.
-var modes = []struct {
+// mode is one of read preferences.
+type mode struct {
 	name    string
 	primary bool // reads from the primary
-}{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
+}
+
+// modes are those that leave no choice on a replica set of which all members are up.
+var modes = []mode{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
+
+// reads is a story of a read from the primary, whose fail point fails it, or from a secondary. What it says ends
+// with the rest.
+func (m mode) reads(database, rest string, primary bool) Story {
+	s := Story{Says: "reads from a secondary with mode " + m.name + rest}
+	if primary {
+		s.Says, s.Raises = "reads from the primary with mode "+m.name+rest, RaisedCode(Interrupted)
+	}
+	return s.Between(m.name, database, ErrorCode(Interrupted), 1)
+}
+
+// carried is what a read carries.
+func (m mode) carried() string {
+	if m.name == "primary" {
+		return "$readPreference: { $$exists: false }"
+	}
+	return "$readPreference: { mode: " + m.name + " }"
+}
 
 // preferring are clients, one for each mode.
 func preferring(options string) (clients []Client) {
@@ -41,14 +61,8 @@ func preferenceSuites() Specification {
 	f.Clients = preferring("retryReads: false")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
-			s := Story{Says: "reads from a secondary with mode " + m.name + " (R1)", By: m.name, Before: bothPinged(m.name), Mode: Always,
-				Fails: ErrorCode(Interrupted), Attempts: 1, Seen: slices.Repeat(Pinged(database), 2), Carries: "$readPreference: { mode: " + m.name + " }"}
-			if m.primary {
-				s.Says, s.Raises = "reads from the primary with mode "+m.name+" (R1)", RaisedCode(Interrupted)
-			}
-			if m.name == "primary" {
-				s.Carries = "$readPreference: { $$exists: false }"
-			}
+			s := m.reads(database, " (R1)", m.primary)
+			s.Carries = m.carried()
 			f.Tell(o, s)
 		}
 	}
@@ -63,27 +77,19 @@ func preferenceSuites() Specification {
 	for _, name := range []string{"find", "aggregate"} {
 		o := Named(preferenceReads(database), "collection."+name)
 		o.Heading, o.Object = o.Title(), "nowhere"
-		tags.Tell(o, Story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)", By: "waiting", Before: bothPinged("waiting"),
-			Mode: Always, Fails: ErrorCode(Interrupted), Raises: RaisedNetwork, Seen: slices.Repeat(Pinged(database), 2)})
+		tags.Tell(o, Story{Says: "finds no server with mode secondary and tag sets [ { utr: nowhere } ] (R1)",
+			Raises: RaisedNetwork}.Between("waiting", database, ErrorCode(Interrupted), 0))
 	}
 	for _, m := range modes[1:] {
 		for _, e := range []struct{ id, sets string }{{"nowhere", "[ { utr: nowhere } ]"}, {"anywhere", "[ { utr: nowhere }, {} ]"}} {
 			tags.Entities = append(tags.Entities, fmt.Sprintf("collection: { id: %s-%s, database: database-%s, collectionName: %s, collectionOptions: "+
 				"{ readPreference: { mode: %s, tagSets: %s } } }", e.id, m.name, m.name, Collection, m.name, e.sets))
+			if e.id == "nowhere" && m.name == "secondary" {
+				continue // nobody reads
+			}
 			for _, o := range preferenceReads(database) {
 				o.Heading, o.Object = o.Title(), e.id
-				s := Story{By: m.name, Before: bothPinged(m.name), Mode: Always, Fails: ErrorCode(Interrupted), Attempts: 1,
-					Seen: slices.Repeat(Pinged(database), 2)}
-				switch {
-				case m.primary, m.name == "secondaryPreferred" && e.id == "nowhere":
-					s.Says, s.Raises = "reads from the primary", RaisedCode(Interrupted)
-				case e.id == "nowhere":
-					continue
-				default:
-					s.Says = "reads from a secondary"
-				}
-				s.Says += " with mode " + m.name + " and tag sets " + e.sets + " (R1)"
-				tags.Tell(o, s)
+				tags.Tell(o, m.reads(database, " and tag sets "+e.sets+" (R1)", m.primary || e.id == "nowhere"))
 			}
 		}
 	}
@@ -93,10 +99,9 @@ func preferenceSuites() Specification {
 	routed.Clients = preferring("retryReads: false")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
-			s := Story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1,
-				Carries: "$readPreference: { mode: " + m.name + " }"}
+			s := Story{Says: "carries $readPreference with mode " + m.name + " (R5)", By: m.name, Attempts: 1, Carries: m.carried()}
 			if m.name == "primary" {
-				s.Says, s.Carries = "carries no $readPreference with mode primary (R5)", "$readPreference: { $$exists: false }"
+				s.Says = "carries no $readPreference with mode primary (R5)"
 			}
 			routed.Tell(o, s)
 		}
@@ -111,24 +116,18 @@ func preferencesOf2014() Specification {
 		"A read is tried on up to three members after network errors, and after no other error; most commands run on the primary. The replica",
 		"set must have a secondary.")
 	f.Clients = append(preferring("retryReads: false"), Observed("retrying", "readPreference: primaryPreferred"))
-	seen := slices.Repeat(Pinged(database), 2)
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
-			rule := fmt.Sprintf(" (P%d)", 15+i)
-			s := Story{Says: "reads from a secondary with mode " + m.name + rule, By: m.name, Before: bothPinged(m.name), Mode: Always,
-				Fails: ErrorCode(Interrupted), Attempts: 1, Seen: seen}
-			if m.primary {
-				s.Says, s.Raises = "reads from the primary with mode "+m.name+rule, RaisedCode(Interrupted)
-			}
-			f.Tell(o, s)
+			f.Tell(o, m.reads(database, fmt.Sprintf(" (P%d)", 15+i), m.primary))
 		}
 		f.Tell(o,
-			Story{Says: "is tried on a secondary after a network error of the primary (P7)", By: "primaryPreferred", Before: bothPinged("primaryPreferred"),
-				Mode: Always, Fails: Closes, Attempts: 2, Seen: seen, Today: "retryReads is false"},
-			Story{Says: "is not tried on another member after ShutdownInProgress (P6)", By: "retrying", Before: bothPinged("retrying"), Mode: Always,
-				Fails: ErrorCode(ShutdownInProgress), Raises: RaisedCode(ShutdownInProgress), Attempts: 1, Seen: seen, Today: "it is retried"},
-			Story{Says: "carries secondaryPreferred in place of the slaveOk bit with mode secondary (P23)", By: "secondary", Before: bothPinged("secondary"),
-				Attempts: 1, Seen: seen, Carries: "$readPreference: { mode: secondaryPreferred }", Today: "it carries the mode secondary"})
+			Story{Says: "is tried on a secondary after a network error of the primary (P7)",
+				Today: "retryReads is false"}.Between("primaryPreferred", database, Closes, 2),
+			Story{Says: "is not tried on another member after ShutdownInProgress (P6)", Raises: RaisedCode(ShutdownInProgress),
+				Today: "it is retried"}.Between("retrying", database, ErrorCode(ShutdownInProgress), 1),
+			Story{Says: "carries secondaryPreferred in place of the slaveOk bit with mode secondary (P23)",
+				Carries: "$readPreference: { mode: secondaryPreferred }", Today: "it carries the mode secondary",
+			}.Between("secondary", database, "", 1))
 	}
 	ping := RunCommand("ping", "{ ping: 1 }")
 	ping.Database, ping.Arguments = database, "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"

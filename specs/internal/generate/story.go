@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Story is what can happen to an operation: which attempts fail, how, and what
 // must be seen of it. Fields that are left out have the usual value.
@@ -50,6 +53,13 @@ func Twice(after, data, raises string) Story {
 func (s Story) On(require string) Story { s.Require = require; return s }
 func (s Story) Of(client string) Story  { s.By = client; return s }
 func (s Story) Concerned() Story        { s.Replied, s.Applied = true, s.Raises != ""; return s }
+
+// Between is the story of a client that knows the primary and a secondary, while the primary fails every attempt.
+func (s Story) Between(client, database, data string, attempts int) Story {
+	s.By, s.Before, s.Seen = client, bothPinged(client), slices.Repeat(Pinged(database), 2)
+	s.Mode, s.Fails, s.Attempts = Always, data, attempts
+	return s
+}
 
 // But is the story of a dated suite, with what the current policy does instead.
 func (s Story) But(today string) Story { s.Today = today; return s }
