@@ -11,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // Entities is what a match needs of the entity map. An undefined entity or
@@ -27,22 +28,18 @@ type Entities interface {
 // Shape says which documents of a value are root-level: the only ones that
 // may hold more fields than expected ("Allowing Extra Fields in Root-level
 // Documents").
-type Shape uint8
+type Shape = operations.Shape
 
-// The shapes of a value.
+// The shapes of a value: no document is root-level, which goes for all shapes that are
+// not listed here, the value itself is, or the elements of an array are.
 const (
-	// Nested: no document is root-level. For results of distinct and the
-	// like.
-	Nested Shape = iota
-	// RootDocument: the value itself is, if it is a document.
-	RootDocument
-	// RootDocuments: the elements of the value are, if it is an array. For
-	// iterables of documents: find, aggregate, listIndexes, …
-	RootDocuments
+	Nested        = operations.Value
+	RootDocument  = operations.RootDocument
+	RootDocuments = operations.RootDocuments
 )
 
 // ofElements is the shape of the elements of an array.
-func (s Shape) ofElements() Shape {
+func ofElements(s Shape) Shape {
 	if s == RootDocuments {
 		return RootDocument
 	}

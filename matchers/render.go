@@ -124,7 +124,7 @@ func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape
 			if i < len(seen) && actual.Type == bson.TypeArray {
 				got = seen[i].Value()
 			}
-			a[i] = m.wantTree(item, got, shape.ofElements())
+			a[i] = m.wantTree(item, got, ofElements(shape))
 		}
 		return a
 	}

@@ -71,7 +71,7 @@ func (m *Matcher) matchArray(want *source.Value, actual bson.RawValue, shape Sha
 		return
 	}
 	for i, item := range want.Items {
-		m.atIndex(i, func() { m.match(item, seen[i].Value(), shape.ofElements()) })
+		m.atIndex(i, func() { m.match(item, seen[i].Value(), ofElements(shape)) })
 	}
 }
 

@@ -14,20 +14,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// made gives the kinds of entities that operations with a result of this shape
-// create.
-var made = map[operations.Shape]operations.Kind{
-	operations.NewCursor:     operations.Cursor,
-	operations.NewCollection: operations.Collection,
-}
-
-// shapes gives the matchers' word for what an operation returns. Documents of
-// all other results are nested.
-var shapes = map[operations.Shape]matchers.Shape{
-	operations.RootDocument:  matchers.RootDocument,
-	operations.RootDocuments: matchers.RootDocuments,
-}
-
 // aggregates lists the operations that raise a BulkWriteException
 // ("bulkWrite").
 var aggregates = map[string]bool{"bulkWrite": true, "insertMany": true}
@@ -95,7 +81,7 @@ func (t *testRun) conclude(
 		Position:   op.Position,
 		Error:      op.ExpectError,
 		Result:     op.ExpectResult,
-		Shape:      shapes[row.Result],
+		Shape:      row.Result,
 		Aggregates: aggregates[op.Name],
 	}, outcome))
 	if f != nil {
@@ -114,7 +100,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 		if err := t.entities.free(op.SaveResultAsEntity); err != nil {
 			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
 		}
-		if made[row.Result] != "" {
+		if row.Result.Makes() != operations.SavedValue {
 			request.SaveAs = op.SaveResultAsEntity
 		}
 	}
@@ -174,7 +160,7 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 		return nil
 	}
 	var err error
-	if kind := made[row.Result]; kind != "" {
+	if kind := row.Result.Makes(); kind != operations.SavedValue {
 		err = t.entities.addObject(kind, op.SaveResultAsEntity, op.Object)
 	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
 		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value})

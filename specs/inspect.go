@@ -238,12 +238,5 @@ func (i *inspection) operation(o place, s scope) {
 			i.operation(inner, s)
 		}
 	}
-	kind := operations.SavedValue
-	switch st.Row.Result {
-	case operations.NewCursor:
-		kind = operations.Cursor
-	case operations.NewCollection:
-		kind = operations.Collection
-	}
-	i.define(o.get("saveResultAsEntity"), s, string(kind))
+	i.define(o.get("saveResultAsEntity"), s, string(st.Row.Result.Makes()))
 }

@@ -57,6 +57,18 @@ const (
 	NewCollection              // creates a collection entity, if its result is saved
 )
 
+// Makes is the kind of entity that a result becomes when it is saved.
+func (s Shape) Makes() Kind {
+	switch s {
+	case NewCursor:
+		return Cursor
+	case NewCollection:
+		return Collection
+	default:
+		return SavedValue
+	}
+}
+
 // Effect is what an operation can leave behind in a deployment, whatever its
 // arguments are.
 type Effect uint8
