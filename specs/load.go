@@ -98,13 +98,18 @@ func Load(paths []string, options Options) (*Loaded, error) {
 			loaded.Others = append(loaded.Others, c.name)
 		}
 	}
-	if len(failed) == 0 && len(loaded.Suites) == 0 {
-		failed = append(failed, noSuite(paths))
+	return loaded, loadError(failed, len(loaded.Suites), paths)
+}
+
+// loadError is what loading suites from paths ends with; to find none is an error.
+func loadError(failed []error, found int, paths []string) error {
+	if len(failed) == 0 && found == 0 {
+		failed = []error{&PathError{Message: fmt.Sprintf("no suite found in %v: no .yml, .yaml or .json file there is one", paths)}}
 	}
 	if len(failed) > 0 {
-		return loaded, &LoadError{failed}
+		return &LoadError{failed}
 	}
-	return loaded, nil
+	return nil
 }
 
 // File is a suite that was parsed and not checked: of any schemaVersion, or none.
@@ -125,32 +130,16 @@ func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
 	failed := d.errors
 	for _, c := range d.found {
-		f, err := c.parse()
-		f.MustBeRefused = c.expected == mustBeRefused
-		if c.twin != nil {
-			f.Twin = c.twin.name
-		}
+		f, err := c.open()
 		switch {
-		case err != nil && f.MustBeRefused:
+		case err != nil && c.expected == mustBeRefused:
 		case err != nil:
 			failed = append(failed, err)
-		case looksLikeSuite(f.Root):
-			files = append(files, f)
-		case c.named:
-			failed = append(failed, c.notSuite(f.Root))
+		case f != nil:
+			files = append(files, *f)
 		}
 	}
-	if len(failed) == 0 && len(files) == 0 {
-		failed = append(failed, noSuite(paths))
-	}
-	if len(failed) > 0 {
-		return files, &LoadError{failed}
-	}
-	return files, nil
-}
-
-func noSuite(paths []string) error {
-	return &PathError{Message: fmt.Sprintf("no suite found in %v: no .yml, .yaml or .json file there is one", paths)}
+	return files, loadError(failed, len(files), paths)
 }
 
 // Parse loads one suite from bytes: JSON if they are valid JSON, YAML
@@ -186,15 +175,9 @@ func (c *candidate) load(options Options) {
 // toSuite gives the suite of a candidate. Without one and an error, the file has
 // another format.
 func (c *candidate) toSuite(options Options) (*Suite, error) {
-	file, err := c.parse()
-	if err != nil {
+	file, err := c.open()
+	if file == nil {
 		return nil, err
-	}
-	switch like := looksLikeSuite(file.Root); {
-	case !like && c.named:
-		return nil, c.notSuite(file.Root)
-	case !like:
-		return nil, nil //nolint:nilnil // a file of another format
 	}
 	suite, err := FromValue(c.name, file.Root)
 	if options.Twins && c.twin != nil {
@@ -207,17 +190,30 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 	return suite, nil
 }
 
-// notSuite refuses a file that the user named.
-func (c *candidate) notSuite(root *source.Value) error {
-	return invalid(c.name, Problem{Position: root.Position, Rule: "suite",
-		Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
+// open parses what must be a suite, as the user named it, or is one. Without a file and
+// an error, it has another format.
+func (c *candidate) open() (*File, error) {
+	f, err := c.parse()
+	switch {
+	case err != nil:
+		return nil, err
+	case looksLikeSuite(f.Root):
+		return f, nil
+	case c.named:
+		return nil, invalid(c.name, Problem{Position: f.Root.Position, Rule: "suite",
+			Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
+	}
+	return nil, nil //nolint:nilnil // a file of another format
 }
 
-func (c *candidate) parse() (File, error) {
-	f := File{Name: c.name}
+func (c *candidate) parse() (*File, error) {
+	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeRefused}
+	if c.twin != nil {
+		f.Twin = c.twin.name
+	}
 	var err error
 	if f.Data, err = c.read(); err != nil {
-		return f, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
+		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
 	parse := source.ParseYAML
 	switch c.ext {
@@ -227,7 +223,7 @@ func (c *candidate) parse() (File, error) {
 		parse = source.Parse
 	}
 	if f.Root, err = parse(c.name, f.Data); err != nil {
-		return f, refused(c.name, err)
+		return nil, refused(c.name, err)
 	}
 	return f, nil
 }
