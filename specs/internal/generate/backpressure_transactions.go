@@ -14,18 +14,9 @@ const (
 	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
-// endingWith is the operation that ends a transaction, and its command.
+// endingWith is the operation that ends the first transaction, with more that its command has.
 func endingWith(name, extra string) Operation {
-	o := Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: Merge("{ "+name+": 1, "+goesOn+" }", extra)}
-	if name == "commitTransaction" {
-		o.Wrote = named("collection.insertOne").Wrote
-	}
-	return o
-}
-
-// begin begins a transaction with an operation.
-func begin(o Operation) []string {
-	return []string{OnSession("startTransaction", "client"), o.Call("client", "session: session", "")}
+	return ending(name, fieldsOf(Merge("{ "+goesOn+" }", extra)))
 }
 
 // bothWritten is what collection.insertOne and collection.updateOne leave behind.
@@ -55,7 +46,7 @@ func overloadTransactions() *File {
 			Fails: overload, With: "session: session",
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
-			f.Tell(o, Story{Says: "is retried as a further command of a transaction (B1)", Before: begin(other), Fails: overload,
+			f.Tell(o, Story{Says: "is retried as a further command of a transaction (B1)", Before: Begin(other, "client"), Fails: overload,
 				With: "session: session", After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn,
 				Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		}
@@ -77,19 +68,19 @@ func overloadTransactions() *File {
 			Attempts: 1, Carries: "startTransaction: true, autocommit: false", Outcome: o.Outcome(false)})
 	}
 	inserted := insert.Attempts(1, 0, begins)
-	twice := Story{Says: "is retried twice after overload errors (B1)", Before: begin(insert), Mode: Times(2), Fails: overload,
+	twice := Story{Says: "is retried twice after overload errors (B1)", Before: Begin(insert, "client"), Mode: Times(2), Fails: overload,
 		Seen: inserted, Attempts: 3}
 	f.Tell(commit, twice)
 	f.Tell(abort, twice)
 	// The transaction is open in the server, and is ended.
-	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: begin(insert), Mode: Times(3),
+	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"), Mode: Times(3),
 		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
 		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
-	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: begin(insert),
-		Mode: Times(3), Fails: overload, After: Join(begin(insert), undo), Seen: inserted,
+	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: Begin(insert, "client"),
+		Mode: Times(3), Fails: overload, After: Join(Begin(insert, "client"), undo), Seen: inserted,
 		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
-	f.Tell(endingWith("commitTransaction", majority), Story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: begin(insert),
+	f.Tell(endingWith("commitTransaction", majority), Story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: Begin(insert, "client"),
 		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }

@@ -99,6 +99,11 @@ func OnSession(name, client string) string {
 	return "{ name: " + name + ", object: session" + Suffix(client) + " }"
 }
 
+// Begin begins a transaction of a client's session with an operation.
+func Begin(o Operation, client string) []string {
+	return []string{OnSession("startTransaction", client), o.Call(client, InSession(client), "")}
+}
+
 // InSession is the argument of an operation in the client's session.
 func InSession(client string) string { return "session: session" + Suffix(client) }
 

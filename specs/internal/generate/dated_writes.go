@@ -95,10 +95,9 @@ func endsOf2018() *File {
 	f.Clients = []Client{Watched("client", "retryWrites: true")}
 	f.Sessions = true
 	insert := Named(writeOperations(database2018), "collection.insertOne")
-	commit := Operation{Object: "session", Name: "commitTransaction", Command: "commitTransaction", Database: "admin",
-		Started: "{ commitTransaction: 1 }", Wrote: insert.Wrote}
+	commit := ending("commitTransaction", "")
 	s := NotRetried("a network error (W33)", Closes, RaisedNetwork).But("it is retried")
-	s.Before = []string{OnSession("startTransaction", "client"), insert.Call("client", InSession("client"), "")}
+	s.Before = Begin(insert, "client")
 	s.Seen, s.Then, s.After = insert.Attempts(1, 0, begins), commit.Attempts(1, 0, ""), []string{OnSession("commitTransaction", "client")}
 	s.Applied = true
 	f.Tell(commit, s)

@@ -137,7 +137,7 @@ func (f *File) TellInTransaction(o Operation, carries, rule string, stories ...S
 // of its session, and is retried after it.
 func (f *File) TellAfterTransaction(o Operation, inside, outside, rule string) {
 	f.Tell(o, Story{Says: "is retried after the transaction of its session (" + rule + ")",
-		Before: []string{OnSession("startTransaction", "client"), o.Call("client", InSession("client"), ""), OnSession("abortTransaction", "client")},
+		Before: append(Begin(o, "client"), OnSession("abortTransaction", "client")),
 		Fails:  Closes, With: InSession("client"), Seen: o.Attempts(1, 0, inside), Attempts: 2, Carries: outside})
 }
 

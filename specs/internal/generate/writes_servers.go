@@ -41,11 +41,9 @@ func otherMongosForEnds() *File {
 		{"commitTransaction", Always, LabelledConcern(writable), 0},
 		{"abortTransaction", Times(1), writes.Fails(HostUnreachable), 2},
 	} {
-		o := ending(r.command)
-		o.Started = "{ " + r.command + `: 1, recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" } }`
+		o := ending(r.command, `recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" }`)
 		f.Tell(o, Story{Says: "is retried on another mongos (R40)",
-			Before: []string{MongosesKnown("client"), OnSession("startTransaction", "client"),
-				insert.Call("client", "session: session", "")},
+			Before: Join([]string{MongosesKnown("client")}, Begin(insert, "client")),
 			Points: []string{TargetedFailPoint(r.command, r.mode, r.data)},
 			After:  []string{Special("assertSessionUnpinned", "session: session")},
 			Seen:   insert.Attempts(1, 0, begins), Then: o.Attempts(2, r.failing, "")})
@@ -86,10 +84,9 @@ func writeHandshakeHello(operations []Operation) *File {
 func endsAfter(f *File, s Story, concern, where string, commands ...string) {
 	insert := writeNamed("insertOne")
 	for _, command := range commands {
-		o := ending(command)
-		o.Started = "{ commitTransaction: 1, writeConcern: " + concern + " }"
+		o := ending(command, "writeConcern: "+concern)
 		s.Says = ended("is retried after a network error in "+where, s.By)
-		s.Before = []string{OnSession("startTransaction", s.By), insert.Call(s.By, InSession(s.By), ""), Wait(50)}
+		s.Before = append(Begin(insert, s.By), Wait(50))
 		s.Seen, s.Attempts = insert.Attempts(1, 0, "startTransaction: true"), 0
 		if command == "commitTransaction" { // nobody sees the commands that clean up
 			s.Attempts = 1

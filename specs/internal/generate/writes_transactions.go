@@ -49,11 +49,11 @@ func writeTransactions(operations []Operation) *File {
 	return f
 }
 
-// ending is the operation that ends a transaction with an insert.
-func ending(command string) Operation {
-	o := Operation{Object: "session", Name: command, Command: command, Database: "admin", Started: "{ " + command + ": 1 }"}
-	if command == "commitTransaction" {
-		o.Wrote = writeNamed("insertOne").Wrote
+// ending is the operation that ends a transaction with collection.insertOne, and what its command has.
+func ending(name, extra string) Operation {
+	o := Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: Merge("{ "+name+": 1 }", extra)}
+	if name == "commitTransaction" {
+		o.Wrote = append(Initial(), fourth)
 	}
 	return o
 }
@@ -82,8 +82,7 @@ func endings() *File {
 
 // endingsBy adds the tests of endings by one client.
 func endingsBy(f *File, by string) {
-	const majority = "writeConcern: { w: majority, wtimeout: 10000 }"
-	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction"), ending("abortTransaction")
+	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
 	s := Suffix(by)
 	// sent is a command of the session's nth transaction, which fails or not.
 	sent := func(o Operation, n, failing int, concern string) []string {
@@ -93,8 +92,7 @@ func endingsBy(f *File, by string) {
 	inserted := func(n int) []string {
 		return insert.Attempts(1, 0, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: true, autocommit: false`, s, n))
 	}
-	const none = "writeConcern: { $$exists: false }"
-	begin := []string{OnSession("startTransaction", by), insert.Call(by, InSession(by), "")}
+	begin := Begin(insert, by)
 	again := []string{OnSession("commitTransaction", by)}
 	tell := func(o Operation, story Story) {
 		story.By, story.Seen = by, Join(inserted(1), story.Seen)
@@ -105,31 +103,31 @@ func endingsBy(f *File, by string) {
 	}
 	option := map[string]string{"noRetry": off}[by]
 	for _, o := range []Operation{commit, abort} {
-		retry := none
+		retry := undecided
 		if o.Name == commit.Name {
 			retry = majority
 		}
 		for _, e := range ends() {
 			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
-				Then: Join(sent(o, 1, 1, none), sent(o, 1, 0, retry))})
+				Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 0, retry))})
 			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
-				Mode: Times(2), Fails: e.data, Then: Join(sent(o, 1, 1, none), sent(o, 1, 1, retry))}
+				Mode: Times(2), Fails: e.data, Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
 				twice.After, twice.Then = again, Join(twice.Then, sent(o, 1, 0, retry))
 			} else {
 				twice.After = Join(begin, []string{OnSession(o.Name, by)})
-				twice.Then = Join(twice.Then, inserted(2), sent(o, 2, 0, none))
+				twice.Then = Join(twice.Then, inserted(2), sent(o, 2, 0, undecided))
 			}
 			tell(o, twice)
 		}
 	}
 	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: LabelledConcern(writable), Then: Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
+		Fails: LabelledConcern(writable), Then: Join(sent(commit, 1, 0, undecided), sent(commit, 1, 0, majority))})
 	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
 		Raises:  raisesPlain(Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
-		Then: Join(sent(commit, 1, 1, none), sent(commit, 1, 0, majority))})
+		Then: Join(sent(commit, 1, 1, undecided), sent(commit, 1, 0, majority))})
 	for _, c := range []struct{ says, set, own, retry string }{
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
