@@ -23,14 +23,13 @@ var dated = map[string]int{
 // that needs it: nil for the oldest version. Its rule is "schema", or "changelog" for
 // what no JSON schema looks at. The error, an *InvalidError, lists what is wrong with
 // the file whatever it declares.
-func Lowest(file string, root *source.Value) (version string, because *Problem, err error) {
+func Lowest(file string, root *source.Value) (lowest Version, because *Problem, err error) {
 	version, demand, wrong := schema.Lowest(root)
 	if wrong != nil {
-		return "", nil, &InvalidError{File: file, Problems: bySchema(wrong...)}
+		return lowest, nil, &InvalidError{File: file, Problems: bySchema(wrong...)}
 	}
-	lowest, err := ParseVersion(version)
-	if err != nil {
-		return "", nil, err
+	if lowest, err = ParseVersion(version); err != nil {
+		return lowest, nil, err
 	}
 	if demand != nil {
 		because = &bySchema(*demand)[0]
@@ -53,5 +52,5 @@ func Lowest(file string, root *source.Value) (version string, because *Problem, 
 		}
 		return true
 	})
-	return lowest.String(), because, nil
+	return lowest, because, nil
 }

@@ -30,7 +30,8 @@ func TestLowest(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			root, err := source.ParseYAML("a.yml", []byte("description: d\nschemaVersion: '1.0'\ntests: "+row.tests))
 			testkit.Check(t, err)
-			got, because, err := specs.Lowest("a.yml", root)
+			lowest, because, err := specs.Lowest("a.yml", root)
+			got := lowest.String()
 			if because != nil {
 				got += fmt.Sprintf(" %s at %d:%d %s", because.Rule, because.Position.Line, because.Position.Column, because.Path)
 			}

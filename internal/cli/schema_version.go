@@ -54,12 +54,14 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	lowest, lower, higher, changed := 0, 0, 0, 0
 	var out strings.Builder
 	for _, f := range files {
-		needed, because, err := specs.Lowest(f.Name, f.Root)
+		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		order := compareVersions(f.Root.Get("schemaVersion").Text(), needed)
+		needed := lowestVersion.String()
+		declared, _ := specs.ParseVersion(f.Root.Get("schemaVersion").Text()) // Lowest accepts no other form
+		order := declared.Compare(lowestVersion)
 		switch {
 		case order < 0:
 			lower++
@@ -99,13 +101,6 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		return exit(ExitFailed)
 	}
 	return nil
-}
-
-// compareVersions gives -1, 0 or 1 for two versions that were parsed already.
-func compareVersions(a, b string) int {
-	v, _ := specs.ParseVersion(a)
-	w, _ := specs.ParseVersion(b)
-	return v.Compare(w)
 }
 
 func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {

@@ -96,11 +96,7 @@ func (f *File) render(s Specification) ([]byte, error) {
 // Lowest is the lowest schemaVersion of a suite, with operations and options of which the
 // format's changelog says nothing.
 func Lowest(name string, root *source.Value, text []byte) (specs.Version, error) {
-	low, _, err := specs.Lowest(name, root)
-	if err != nil {
-		return specs.Version{}, err
-	}
-	version, err := specs.ParseVersion(low)
+	version, _, err := specs.Lowest(name, root)
 	for with, minor := range map[string]int{"name: clientBulkWrite": 21, " timeoutMS:": 9} {
 		if bytes.Contains(text, []byte(with)) {
 			version.Minor = max(version.Minor, minor)
