@@ -36,6 +36,15 @@ func explained(t testing.TB) (rows []row) {
 	return rows
 }
 
+// String gives file:line:column: path: message.
+func (p Problem) String() string {
+	path := p.Path
+	if path != "" {
+		path += ": "
+	}
+	return p.Position.String() + ": " + path + p.Message
+}
+
 // said gives the problems of a file at a version, one a line; what is wrong
 // inside of its arguments; and the lowest version that will do.
 func said(t testing.TB, r row) string {

@@ -15,12 +15,3 @@ type Problem struct {
 
 	needs int // minor version that would mend it; 0: none would
 }
-
-// String gives file:line:column: path: message.
-func (p Problem) String() string {
-	path := p.Path
-	if path != "" {
-		path += ": "
-	}
-	return p.Position.String() + ": " + path + p.Message
-}
