@@ -208,10 +208,7 @@ func generic(o Operation) bool { return o.Name == "runCommand" }
 
 // operations are all that one command carries.
 func operations(database string) []Operation {
-	list := append(readOperations(database), Operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
-		Database: database, Reads: true, Started: "{ mapReduce: " + Collection + ", out: { inline: 1 } }",
-		Arguments: `{ map: { $code: "function inc() { return emit(0, this.x + 1) }" }, ` +
-			`reduce: { $code: "function sum(key, values) { return values.reduce((acc, x) => acc + x); }" }, out: { inline: 1 } }`})
+	list := append(readOperations(database), table("map reduce", database)...)
 	for i := range list {
 		list[i].Carries = Unnumbered
 	}
@@ -220,11 +217,7 @@ func operations(database string) []Operation {
 		list = append(list, o)
 	}
 	list = append(list, otherWrites(database)...)
-	for _, o := range []Operation{RunCommand("ping", "{ ping: 1 }"),
-		RunCommand("find", "{ find: "+Collection+", filter: { _id: 1 } }")} {
-		o.Database, o.Result = database, "{ ok: 1 }"
-		list = append(list, o)
-	}
+	list = append(list, table("commands", database)...)
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""

@@ -199,12 +199,6 @@ func FailedEvent(name string) string {
 	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
 }
 
-// RunCommand is a generic command.
-func RunCommand(name, command string) Operation {
-	return Operation{Object: "database", Name: "runCommand", Variant: "with " + name, Command: name,
-		Arguments: "{ commandName: " + name + ", command: " + command + " }", Started: command}
-}
-
 // GetMore is the second command of a cursor of Collection that find or
 // aggregate opens; Cursor are the events of the first.
 func GetMore(name, database, arguments string) Operation {

@@ -129,8 +129,8 @@ func preferencesOf2014() Specification {
 				Carries: "$readPreference: { mode: secondaryPreferred }", Today: "it carries the mode secondary",
 			}.Between("secondary", database, "", 1))
 	}
-	ping := RunCommand("ping", "{ ping: 1 }")
-	ping.Database, ping.Arguments = database, "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"
+	ping := Named(table("commands", database), "database.runCommand with ping")
+	ping.Arguments = "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"
 	f.Tell(ping, Story{Says: "runs on the primary, though its mode is secondary (P25)", By: "secondary", Before: []string{
 		fmt.Sprintf("{ name: find, object: collection%s, arguments: { filter: {} } }", Suffix("secondary"))}, Mode: Always, Fails: ErrorCode(Interrupted),
 		Raises: RaisedCode(Interrupted), Attempts: 1, Seen: []string{StartedEvent("{ find: "+Collection+" }", "find", database), SucceededEvent("find")},

@@ -57,23 +57,12 @@ func readStories() []Story {
 }
 
 // readSecondErrors lets the retry reach a server that refuses the command for a
-// reason of its own, so that the two errors can be told apart. A server looks
-// for unknown stages before a fail point strikes, and into filters after it.
+// reason of its own, so that the two errors can be told apart.
 func readSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
 		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
-	const match = "{ $utrUnknown: 1 }"
-	const stage = "[ { $match: " + match + " } ]"
-	for _, r := range []struct{ name, arguments, started string }{
-		{"aggregate", "{ pipeline: " + stage + " }", "{ aggregate: " + Collection + ", pipeline: " + stage + " }"},
-		{"count", "{ filter: " + match + " }", "{ count: " + Collection + ", query: " + match + " }"},
-		{"countDocuments", "{ filter: " + match + " }", "{ aggregate: " + Collection + " }"},
-		{"distinct", "{ fieldName: x, filter: " + match + " }", "{ distinct: " + Collection + ", key: x, query: " + match + " }"},
-		{"find", "{ filter: " + match + " }", "{ find: " + Collection + ", filter: " + match + " }"},
-		{"findOne", "{ filter: " + match + " }", "{ find: " + Collection + ", filter: " + match + " }"},
-	} {
-		o := readNamed("collection." + r.name)
-		o.Arguments, o.Started = r.arguments, r.started
+	for _, o := range table("refused reads", readDatabase) {
+		o.Reads = true
 		for _, first := range []struct{ says, data string }{
 			{"a network error", Closes},
 			{HostUnreachable.Name, ErrorCode(HostUnreachable)},
