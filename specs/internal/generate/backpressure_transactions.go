@@ -80,7 +80,8 @@ func overloadTransactions() *File {
 		Mode: Times(3), Fails: overload, After: Join(Begin(insert, "client"), undo), Seen: inserted,
 		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
-	f.Tell(endingWith("commitTransaction", majority), Story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: Begin(insert, "client"),
+	f.Tell(endingWith("commitTransaction", majority), Story{
+		Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: Begin(insert, "client"),
 		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }

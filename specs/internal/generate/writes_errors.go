@@ -48,23 +48,24 @@ func noWritesPerformed(operations []Operation) *File {
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
 		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
 		"writes and its reply is lost; the error of the second one has the label or not.")
-	network := WithLabels(RaisedNetwork, writable, noWrites)
+	network, quiet := WithLabels(RaisedNetwork, writable, noWrites), Labelled(PrimarySteppedDown, writable, noWrites)
+	down := PrimarySteppedDown
 	for _, o := range operations {
 		require := ""
 		if o.Since != "" {
 			require = onlySets
 		}
 		for _, s := range []struct{ says, data, raises string }{
-			{"raises the network error if the retry fails with " + noWrites + " (R21)", Labelled(PrimarySteppedDown, writable, noWrites), network},
+			{"raises the network error if the retry fails with " + noWrites + " (R21)", quiet, network},
 			{"raises the network error if the retry fails with " + noWrites + " and is not retryable (R21)", Labelled(Interrupted, noWrites), network},
-			{"raises the error of the retry if it may have written (R20)", writes.Fails(PrimarySteppedDown), writes.Raises(PrimarySteppedDown)},
+			{"raises the error of the retry if it may have written (R20)", writes.Fails(down), writes.Raises(down)},
 			{"raises the error of the retry if it may have written and is not retryable (R20)", Labelled(Interrupted), raisesPlain(Interrupted)},
 		} {
 			f.Tell(o, Story{Says: s.says, Require: require, Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")},
 				Mode: SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
 		}
 		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + noWrites + " (R22)", Require: require,
-			Mode: Times(2), Fails: Labelled(PrimarySteppedDown, writable, noWrites), Raises: RaisedLabels(PrimarySteppedDown, writable+", "+noWrites, ""), Attempts: 2})
+			Mode: Times(2), Fails: quiet, Raises: RaisedLabels(down, writable+", "+noWrites, ""), Attempts: 2})
 	}
 	return f
 }
@@ -192,31 +193,33 @@ func writeSequences(operations []Operation) *File {
 		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
 		"own, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
-	data, raises := Labelled, RaisedLabels
+	// Two retryable errors and one that is not, and what they are if they wrote nothing.
+	one, quietOne := Labelled(HostUnreachable, writable), Labelled(HostUnreachable, writable, noWrites)
+	two, quietTwo := Labelled(HostNotFound, writable), Labelled(HostNotFound, writable, noWrites)
+	final, quietFinal := Labelled(Interrupted), Labelled(Interrupted, noWrites)
 	list := []Story{
 		{Says: "raises the error of the retry if the first one has the label " + noWrites + " (R20)", Attempts: 2,
-			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable)}, Raises: raises(HostNotFound, writable, noWrites)},
+			Each: []string{quietOne, two}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
 		{Says: "raises the first error if the error of the retry has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{data(HostUnreachable, writable), data(HostNotFound, writable, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
+			Each: []string{one, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
 		{Says: "raises the first error if both have the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable, noWrites)}, Raises: raises(HostUnreachable, writable+", "+noWrites, "")},
+			Each: []string{quietOne, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable+", "+noWrites, "")},
 		{Says: "raises the first error if the error of the retry is not retryable and has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{data(HostUnreachable, writable), data(Interrupted, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
-		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(HostUnreachable, writable), Closes},
+			Each: []string{one, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
+		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{one, Closes},
 			Raises: raisesNetwork},
 		{Says: "raises the first of three errors if the others have the label " + noWrites + " within timeoutMS (R21)", By: "timed", Attempts: 3,
-			Each: []string{data(HostUnreachable, writable), data(HostNotFound, writable, noWrites), data(Interrupted, noWrites)}, Raises: raises(HostUnreachable, writable, noWrites)},
+			Each: []string{one, quietTwo, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
 		{Says: "raises the second of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each: []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable), data(Interrupted, noWrites)}, Raises: raises(HostNotFound, writable, noWrites)},
+			Each: []string{quietOne, two, quietFinal}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
 		{Says: "raises the last of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each:   []string{data(HostUnreachable, writable, noWrites), data(HostNotFound, writable, noWrites), data(Interrupted)},
-			Raises: raises(Interrupted, "", writable+", "+noWrites)},
+			Each: []string{quietOne, quietTwo, final}, Raises: RaisedLabels(Interrupted, "", writable+", "+noWrites)},
 		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
-			Each: []string{data(HostUnreachable, writable), Closes, data(ExceededTimeLimit, writable, noWrites), data(HostNotFound, writable)}},
+			Each: []string{one, Closes, Labelled(ExceededTimeLimit, writable, noWrites), two}},
 		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{LostReply, LostReply}},
 		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
 		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed", Attempts: 2,
-			Each: []string{LostReply, data(Interrupted)}, Raises: raisesPlain(Interrupted), Applied: true},
+			Each: []string{LostReply, final}, Raises: raisesPlain(Interrupted), Applied: true},
 	}
 	for _, o := range operations {
 		if !slices.Contains([]string{"insertOne", "updateOne", "findOneAndUpdate", "bulkWrite", "clientBulkWrite"}, o.Name) ||
@@ -229,7 +232,7 @@ func writeSequences(operations []Operation) *File {
 		}
 		// The prose test of errors with the label beside a write concern error.
 		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + noWrites + " (R21)",
-			Each:   []string{LabelledConcern(writable), data(HostNotFound, writable, noWrites)},
+			Each:   []string{LabelledConcern(writable), quietTwo},
 			Raises: WithLabels("{ isClientError: false }", writable, noWrites), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
 	}
 	return f
