@@ -93,12 +93,12 @@ type Row struct {
 // Sections lists all subjects. A row without tests is known to the format or to the
 // retry core, and never exercised. Against may be nil.
 func Sections(of, against Count) (all []Section) {
-	known := known()
+	about := known()
 	for _, subject := range []string{ops, rules, codes, labels, failing, events, operator} {
 		if subject == rules && of[rules] == nil {
 			continue
 		}
-		names := known[subject]
+		names := about[subject]
 		for _, c := range []Count{of, against} {
 			for name := range c[subject] {
 				names[name] += "" // with nothing to say of it, if it is not known
