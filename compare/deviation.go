@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/unified-test-runner/utr/result"
 )
@@ -22,12 +23,11 @@ type Deviation struct {
 	// chance, or if the format cannot express it.
 	Suite string
 
-	// test reports whether it explains the differences of a suite's test. Nil: never.
-	test func(id result.TestID, d []Difference) bool
+	// test and schedule say when it explains what differs in a suite's test, and in a
+	// schedule. Nil: never.
+	test, schedule condition
 	// example is the schedule of the suite.
 	example Schedule
-	// schedule reports whether it explains the differences of a schedule. Nil: never.
-	schedule func(Schedule, []Difference) bool
 }
 
 func by(engines ...string) []string { return engines }
@@ -40,27 +40,24 @@ func (d *Deviation) of(engine string) bool {
 // ofTest finds the deviation that explains a differing test of a suite, nil if
 // none does. engines are the names of the left engine and the right one.
 func ofTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
-	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
-		return d.test != nil && d.test(id, differences)
-	})
+	topology, _, _ := strings.Cut(id.Deployment, " ")
+	return explained(engines, shown{Schedule{Topology: topology}, differences}, func(d *Deviation) condition { return d.test })
 }
 
 // ofSchedule finds the deviation that explains what differs in a schedule.
 func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
-	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
-		return d.schedule != nil && d.schedule(s, differences)
-	})
+	return explained(engines, shown{s, differences}, func(d *Deviation) condition { return d.schedule })
 }
 
 // explained asks the deviations of the two engines. If none explains everything, each
 // difference must have an explanation of its own, of which it gives the first.
-func explained(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
-	if d := oneOf(engines, differences, by); d != nil || len(differences) < 2 {
+func explained(engines [2]string, s shown, by func(*Deviation) condition) *Deviation {
+	if d := oneOf(engines, s, by); d != nil || len(s.differences) < 2 {
 		return d
 	}
 	var first *Deviation
-	for i := range differences {
-		d := oneOf(engines, differences[i:i+1], by)
+	for _, one := range s.differences {
+		d := oneOf(engines, shown{s.Schedule, []Difference{one}}, by)
 		if d == nil {
 			return nil
 		}
@@ -71,13 +68,14 @@ func explained(engines [2]string, differences []Difference, by func(*Deviation, 
 
 // oneOf finds a deviation that explains all differences. Deviations expect the engine that
 // deviates on the right.
-func oneOf(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
-	turned := slices.Clone(differences)
-	for i, d := range differences {
-		turned[i].Left, turned[i].Right = d.Right, d.Left
+func oneOf(engines [2]string, s shown, by func(*Deviation) condition) *Deviation {
+	turned := shown{s.Schedule, slices.Clone(s.differences)}
+	for i, d := range s.differences {
+		turned.differences[i].Left, turned.differences[i].Right = d.Right, d.Left
 	}
 	for _, d := range Deviations() {
-		if d.of(engines[1]) && by(&d, differences) || d.of(engines[0]) && by(&d, turned) {
+		holds := by(&d)
+		if holds != nil && (d.of(engines[1]) && holds(s) || d.of(engines[0]) && holds(turned)) {
 			return &d
 		}
 	}

@@ -115,7 +115,7 @@ func (g *Generator) Next() Schedule {
 	for range 1 + r.IntN(4) {
 		f := pick(r, g.faults)(r)
 		// No server reports a write concern error of a read.
-		for f.WriteConcernError != 0 && !operations[s.Operation].write {
+		for f.WriteConcernError != 0 && s.reads() {
 			f = pick(r, g.faults)(r)
 		}
 		s.Faults = append(s.Faults, f)
