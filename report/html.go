@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -155,7 +156,7 @@ func (h *page) verdict(v *result.Verdict) {
 	before := h.Len()
 	d := pageDetail{evidenceRecord: h.evidence(v)}
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), evidenceRecord: h.evidence(a)})
+		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, Duration: duration(a.Duration), evidenceRecord: h.evidence(a)})
 	}
 	if len(v.Rerun) > 0 && (v.Status.Red() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
@@ -204,7 +205,7 @@ func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
 	short.Trim(h.limits())
-	writing.evidence(&e, &short)
+	exchange.Write(&e, &short)
 	for i := range e.Clients {
 		e.Clients[i].Heartbeats = heartbeats[i]
 	}

@@ -87,8 +87,6 @@ func (p *Past) add(line []byte) error {
 	if r.Shard != "" {
 		p.Shard = r.Shard
 	}
-	v := &result.Verdict{}
-	reading.record(&r.record, v)
-	p.Verdicts = append(p.Verdicts, v)
+	p.Verdicts = append(p.Verdicts, r.verdict())
 	return nil
 }
