@@ -19,7 +19,7 @@ type Earlier struct {
 	name     string
 	began    time.Time
 	duration time.Duration
-	counts   [6]int // by pageStatuses
+	counts   [6]int // in the order of result.Statuses, as page.js has it
 	statuses map[testHash]uint8
 }
 
@@ -106,7 +106,7 @@ func (e *Earlier) add(line []byte, s *span) error {
 		s.told = max(s.told, fromMilliseconds(r.Run.DurationMS))
 		return nil
 	}
-	status := slices.Index(pageStatuses(), r.Status)
+	status := slices.Index(result.Statuses(), r.Status)
 	if status < 0 {
 		return fmt.Errorf("the status is %q", r.Status)
 	}

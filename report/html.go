@@ -115,12 +115,6 @@ func (h *page) line(kind string, about any) error {
 	return err
 }
 
-// pageStatuses is the order in which the page shows verdicts; page.js has the
-// same.
-func pageStatuses() []result.Status {
-	return []result.Status{result.Failed, result.Broken, result.Flaky, result.Passed, result.KnownFailing, result.Skipped}
-}
-
 // causeOf is what is wrong first, and what came instead.
 func causeOf(v *result.Verdict) string {
 	cause := oneLine(headOf(v))

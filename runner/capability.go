@@ -2,7 +2,6 @@ package runner
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -84,30 +83,28 @@ func hasScript(v *source.Value) bool {
 // DropPlan lists, sorted and without repetition, the namespaces
 // ("database.collection") that running the suites drops: those of
 // initialData. (The enxcol_ collections beside each are dropped too.)
-func DropPlan(suites []*specs.Suite) []string {
-	namespaces := make(map[string]bool)
+func DropPlan(suites []*specs.Suite) (namespaces []string) {
 	for _, s := range suites {
 		for _, data := range s.InitialData {
-			namespaces[data.DatabaseName+"."+data.CollectionName] = true
+			namespaces = append(namespaces, data.DatabaseName+"."+data.CollectionName)
 		}
 	}
-	return slices.Sorted(maps.Keys(namespaces))
+	return slices.Compact(slices.Sorted(slices.Values(namespaces)))
 }
 
 // FailPoints lists, sorted and without repetition, the fail points that the
 // suites set.
-func FailPoints(suites []*specs.Suite) []string {
-	names := make(map[string]bool)
+func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			for _, step := range t.Steps {
 				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == operations.TestRunner && name != "" {
-					names[name] = true
+					names = append(names, name)
 				}
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // commandEffects has what is known of commands that runCommand and its cursors

@@ -216,14 +216,9 @@ func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 // known gives the entry of the known failures that a test falls under: the
 // first that has not expired, else the first.
 func known(list []KnownFailure, subject string, now time.Time) (found *KnownFailure) {
-	for i := range list {
-		k := &list[i]
-		switch {
-		case !k.Pattern.MatchString(subject):
-		case !k.Expired(now):
-			return k
-		case found == nil:
-			found = k
+	for _, k := range list {
+		if k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
+			found = &k
 		}
 	}
 	return found
