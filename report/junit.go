@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/unified-test-runner/utr/result"
 )
@@ -17,16 +18,15 @@ import (
 // or flaky test is a failure, a broken one an error, skipped and known-failing ones are
 // skipped. Problems of the run itself are failures of a testsuite "utr".
 func JUnit() Generator {
-	j := &junit{skips: map[string]*junitSkipped{}, index: map[[2]string]int{}}
+	j := &junit{index: map[[2]string]int{}}
 	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
 }
 
 type junit struct {
 	start  time.Time
 	suites []*junitSuite
-	index  map[[2]string]int        // file, where → place in suites
-	held   int                      // bytes of the texts of faults
-	skips  map[string]*junitSkipped // by reason: many tests have the same
+	index  map[[2]string]int // file, where → place in suites
+	held   int               // bytes of the texts of faults
 	out    bytes.Buffer
 }
 
@@ -102,23 +102,19 @@ func (j *junit) add(v *result.Verdict) {
 		c.Error = j.fault(v)
 	case result.Skipped:
 		s.Skipped++
-		c.Skipped = j.skipped(skipReason(v))
+		c.Skipped = skippedFor(skipReason(v))
 	case result.KnownFailing:
 		s.Skipped++
-		c.Skipped = j.skipped("known-failing: " + v.Reason)
+		c.Skipped = skippedFor("known-failing: " + v.Reason)
 	}
 	s.Tests++
 	s.took += v.Duration
 	s.Cases = append(s.Cases, c)
 }
 
-func (j *junit) skipped(reason string) *junitSkipped {
-	s := j.skips[reason]
-	if s == nil {
-		s = &junitSkipped{Message: printable(reason)}
-		j.skips[reason] = s
-	}
-	return s
+// skippedFor keeps each reason once: many tests have the same.
+func skippedFor(reason string) *junitSkipped {
+	return &junitSkipped{Message: unique.Make(printable(reason)).Value()}
 }
 
 // fault carries the whole explanation that the text report gives.

@@ -193,7 +193,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 	if err != nil {
 		return id, err
 	}
-	line, err := request(&id, method, params)
+	line, err := message{ID: &id, Method: method}.line(params)
 	if err != nil {
 		c.fail(err)
 		return id, err
@@ -209,7 +209,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 			case m.Method == callCallback && callback == nil:
 				c.fail(fmt.Errorf("a callback for %s, which has none", during))
 			case m.Method == callCallback:
-				if line, err = response(*m.ID, callback()); err != nil {
+				if line, err = (message{ID: m.ID}).line(callback()); err != nil {
 					c.fail(err)
 				}
 				out = c.lines
@@ -228,7 +228,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 			}
 			over, late = nil, time.After(grace)
 			if out == nil {
-				if line, err = request(nil, noteCancel, cancelParams{ID: id}); err == nil {
+				if line, err = (message{Method: noteCancel}).line(cancelParams{ID: id}); err == nil {
 					out = c.lines
 				}
 			}

@@ -45,9 +45,8 @@ type Engine struct {
 	note    noteLine
 
 	mu    sync.Mutex
-	about *engine.Description // of the first conversation
-	idle  []*conversation
-	used  map[*conversation]bool
+	about *engine.Description    // of the first conversation
+	all   map[*conversation]bool // whether a test uses it
 }
 
 // New makes an engine. No adapter is started yet.
@@ -64,7 +63,7 @@ func New(o Options) (*Engine, error) {
 	if o.StartLimit <= 0 {
 		o.StartLimit = DefaultStartLimit
 	}
-	return &Engine{options: o, note: transcript(o.Transcript), used: map[*conversation]bool{}}, nil
+	return &Engine{options: o, note: transcript(o.Transcript), all: map[*conversation]bool{}}, nil
 }
 
 // Describe returns what the adapter says of itself.
@@ -96,14 +95,11 @@ func (e *Engine) Begin(ctx context.Context) (engine.Test, error) {
 // Close ends all adapters. An adapter that does not end by itself is killed.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	all := e.idle
-	for c := range e.used {
-		all = append(all, c)
-	}
-	e.idle, e.used = nil, map[*conversation]bool{}
+	all := e.all
+	e.all = map[*conversation]bool{}
 	e.mu.Unlock()
 	var ending sync.WaitGroup
-	for _, c := range all {
+	for c := range all {
 		ending.Go(func() { c.fail(nil) })
 	}
 	ending.Wait()
@@ -116,11 +112,11 @@ func (e *Engine) Close() error {
 // take returns an idle conversation, or a new one.
 func (e *Engine) take(ctx context.Context) (*conversation, error) {
 	e.mu.Lock()
-	for len(e.idle) > 0 {
-		c := e.idle[len(e.idle)-1]
-		e.idle = e.idle[:len(e.idle)-1]
-		if !c.failed() { // an adapter can end while it is idle
-			e.used[c] = true
+	for c, used := range e.all {
+		if !used && c.failed() { // an adapter can end while it is idle
+			delete(e.all, c)
+		} else if !used {
+			e.all[c] = true
 			e.mu.Unlock()
 			return c, nil
 		}
@@ -139,7 +135,7 @@ func (e *Engine) take(ctx context.Context) (*conversation, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.used[c] = true
+	e.all[c] = true
 	return c, nil
 }
 
@@ -147,10 +143,11 @@ func (e *Engine) take(ctx context.Context) (*conversation, error) {
 func (e *Engine) put(c *conversation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.used[c] && !c.failed() {
-		e.idle = append(e.idle, c)
+	if c.failed() {
+		delete(e.all, c)
+	} else if e.all[c] { // the engine has not been closed meanwhile
+		e.all[c] = false
 	}
-	delete(e.used, c)
 }
 
 func (e *Engine) start(ctx context.Context) (*conversation, error) {

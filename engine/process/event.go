@@ -46,15 +46,15 @@ func milliseconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 func instant(ms float64) time.Time { return time.UnixMicro(int64(ms * 1000)) }
 
-func eventOf(e result.Event) (out event) {
-	exchange.Write(&out, &e)
-	if !e.Time.IsZero() {
-		out.Time = milliseconds(e.Time)
+// Written sees to times.
+func (e *event) Written(from any) {
+	happened := from.(*result.Event)
+	if !happened.Time.IsZero() {
+		e.Time = milliseconds(happened.Time)
 	}
-	if e.Command != nil {
-		out.DurationMS = float64(e.Command.Duration) / float64(time.Millisecond)
+	if c := happened.Command; c != nil {
+		e.DurationMS = float64(c.Duration) / float64(time.Millisecond)
 	}
-	return out
 }
 
 func (e event) event() (out result.Event, err error) {
@@ -88,14 +88,6 @@ type logMessage struct {
 	FailureRedacted *bool    `json:"failureRedacted,omitempty"`
 }
 
-func logMessageOf(m result.LogMessage) (out logMessage) {
-	exchange.Write(&out, &m)
-	out.Time = milliseconds(m.Time)
-	return out
-}
-
-func (m logMessage) message() (out result.LogMessage) {
-	exchange.Read(&m, &out)
-	out.Time = instant(m.Time)
-	return out
-}
+// Written and Reading see to the time.
+func (m *logMessage) Written(from any) { m.Time = milliseconds(from.(*result.LogMessage).Time) }
+func (m *logMessage) Reading(into any) { into.(*result.LogMessage).Time = instant(m.Time) }

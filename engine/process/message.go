@@ -39,29 +39,21 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// line is a message as it is sent.
-func (m message) line() ([]byte, error) {
+// line is a message as it is sent. about is its parameters or its result; an error of the
+// message has none.
+func (m message) line(about any) (line []byte, err error) {
 	m.JSONRPC = version
-	data, err := json.Marshal(m)
-	return append(data, '\n'), err
-}
-
-// request makes the line of a call, or of a notification, which has no id.
-func request(id *int64, method string, params any) ([]byte, error) {
-	data, err := json.Marshal(params)
+	switch {
+	case m.Method != "":
+		m.Params, err = json.Marshal(about)
+	case m.Error == nil:
+		m.Result, err = json.Marshal(about)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return message{ID: id, Method: method, Params: data}.line()
-}
-
-// response makes the line of a reply with a result.
-func response(id int64, result any) ([]byte, error) {
-	data, err := json.Marshal(result)
-	if err != nil {
-		return nil, err
-	}
-	return message{ID: &id, Result: data}.line()
+	line, err = json.Marshal(m)
+	return append(line, '\n'), err
 }
 
 // rpcError says that a call could not be carried out. Errors of the driver under
