@@ -7,24 +7,14 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// ProgressOptions are what a status line needs.
-type ProgressOptions struct {
-	// Width gives the current columns of the terminal.
-	Width func() int
-	// Now is the time; nil means time.Now.
-	Now func() time.Time
-}
-
 // Progress adds a status line to a report that goes to a terminal: how many tests
 // have ended, how many of them are red, how fast they end, how long the rest will
 // take, and which test runs. The report erases the line, continues, and draws it
-// again below; at the end it is gone.
-func Progress(inner Generator, o ProgressOptions) Generator {
+// again below; at the end it is gone. width gives the current columns of the terminal, and
+// now the time.
+func Progress(inner Generator, width func() int, now func() time.Time) Generator {
 	const wipe = "\r\x1b[K"
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	s := status{now: o.Now}
+	s := status{now: now}
 	drawn := false
 	return func(n result.Note) []byte {
 		out := string(inner(n))
@@ -33,9 +23,9 @@ func Progress(inner Generator, o ProgressOptions) Generator {
 		}
 		s.note(n)
 		_, over := n.(result.RunFinished)
-		width := o.Width() - 1 // one column stays free, so that no terminal wraps the line
-		if drawn = !over && width > 1; drawn {
-			out += fit(s.line(), width)
+		free := width() - 1 // one column stays free, so that no terminal wraps the line
+		if drawn = !over && free > 1; drawn {
+			out += fit(s.line(), free)
 		}
 		return []byte(out)
 	}

@@ -39,7 +39,7 @@ func TestTitleIsOneLine(t *testing.T) {
 
 // progress adds a status line of some width to a text report.
 func progress(width int, now func() time.Time) report.Generator {
-	return report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return width }, Now: now})
+	return report.Progress(report.Text(report.TextOptions{}), func() int { return width }, now)
 }
 
 // lastStatus gives the status line that a text ends with.

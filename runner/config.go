@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"regexp"
 	"time"
 
@@ -61,8 +60,8 @@ type Config struct {
 	// Rerun gives the argument vector that runs one test again, for reports.
 	// Nil leaves it out.
 	Rerun func(result.TestID) []string
-	// Clock is the time of waits and durations; the zero value is real time.
-	Clock Clock
+	// Now is the time of durations; nil means time.Now.
+	Now func() time.Time
 }
 
 // DefaultTimeout bounds a test when Config.Timeout does not.
@@ -86,21 +85,3 @@ const (
 	ReseedAuto   Reseed = ""
 	ReseedAlways Reseed = "always" // the letter of the format
 )
-
-// Clock is time as the runner sees it. Nil functions mean real time.
-type Clock struct {
-	Now func() time.Time
-	// Sleep waits for d, or returns the cause of the context's end.
-	Sleep func(ctx context.Context, d time.Duration) error
-}
-
-// real puts real time where there are no functions.
-func (c Clock) real() Clock {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Sleep == nil {
-		c.Sleep = sleep
-	}
-	return c
-}

@@ -120,12 +120,12 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 
 // do has the engine perform an operation, and keeps a log of it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
-	started := t.run.clock.Now()
+	started := t.run.now()
 	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.clock.Now().Sub(started),
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.now().Sub(started),
 	})
 	if err != nil {
 		return outcome, &fault{broken: err}

@@ -33,7 +33,7 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
 	skipped, byFile := count(jobs)
-	started := r.clock.Now()
+	started := r.now()
 	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
@@ -47,8 +47,8 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	for _, s := range r.sites {
 		s.close()
 	}
-	r.summary.Duration = r.clock.Now().Sub(started)
-	r.notify(result.RunFinished{Time: r.clock.Now(), Summary: r.summary})
+	r.summary.Duration = r.now().Sub(started)
+	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
 	return r.summary, r.refusal
 }
 
@@ -69,7 +69,7 @@ type run struct {
 	about    engine.Description
 	offers   []deployment.Description
 	specials map[string]special
-	clock    Clock
+	now      func() time.Time
 	timeout  time.Duration
 	workers  int
 	day      time.Time // that known failures are judged by: all by the same one
@@ -91,8 +91,11 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		return nil, errors.New("runner: a Config needs an Engine and a Source")
 	}
 	r := &run{
-		cfg: cfg, specials: specials(), clock: cfg.Clock.real(), timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
+		cfg: cfg, specials: specials(), now: cfg.Now, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
 		sites: make(map[deployment.Deployment]*site),
+	}
+	if r.now == nil {
+		r.now = time.Now
 	}
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout
@@ -112,7 +115,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	return r, nil
 }
 
-// sleep is Clock.Sleep in real time.
+// sleep waits for d, or returns the cause of the context's end.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,7 +177,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.expectFailure(v, subject(j.suite, j.test))
 		return v
 	}
-	began := r.clock.Now()
+	began := r.now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
 		broken := true
@@ -186,7 +189,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				broken = false
 				return skipped(why)
 			}
-			r.notify(result.TestStarted{Test: j.id, Time: r.clock.Now()})
+			r.notify(result.TestStarted{Test: j.id, Time: r.now()})
 			var state condition
 			v, state = r.runTest(ctx, s, j)
 			broken = !r.keep(s, state)
@@ -224,7 +227,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	r.locked(func() { r.sites[d] = s })
 	about := d.Description()
 	r.notify(result.DeploymentReady{
-		Name: about.Name, Took: r.clock.Now().Sub(began),
+		Name: about.Name, Took: r.now().Sub(began),
 		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
 	})
 	return s, nil

@@ -63,7 +63,7 @@ func (t *testRun) settle(ctx context.Context) {
 	defer cancel()
 	for _, address := range slices.Sorted(maps.Keys(sessions)) {
 		for wait := time.Millisecond; t.site.busy(ctx, address, sessions[address]); wait = min(2*wait, 50*time.Millisecond) {
-			if t.run.clock.Sleep(ctx, wait) != nil {
+			if sleep(ctx, wait) != nil {
 				return
 			}
 		}

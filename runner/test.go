@@ -47,7 +47,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
-	started := r.clock.Now()
+	started := r.now()
 	t.window[0] = time.Now()
 	limit := r.timeout
 	running, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"the test's time limit", limit})
@@ -72,7 +72,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	})
 	lost, fallen := s.ill(ctx, untidy != nil, t.differs())
 	v = t.verdict(j, untidy, lost, fallen)
-	v.Began, v.Duration = started, r.clock.Now().Sub(started)
+	v.Began, v.Duration = started, r.now().Sub(started)
 	switch {
 	case lost != nil:
 		state = gone
@@ -167,8 +167,8 @@ func flawed(test *specs.Test) *fault {
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
-	began := t.run.clock.Now()
-	defer func() { t.timings.Setup += t.run.clock.Now().Sub(began) }()
+	began := t.run.now()
+	defer func() { t.timings.Setup += t.run.now().Sub(began) }()
 	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
@@ -204,9 +204,9 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 // operate performs the operations, and waits for threads that the test itself
 // does not wait for.
 func (t *testRun) operate(ctx context.Context) *fault {
-	began, waited := t.run.clock.Now(), t.timings.Waiting
+	began, waited := t.run.now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += t.run.clock.Now().Sub(began) - (t.timings.Waiting - waited) })
+		t.locked(func() { t.timings.Engine += t.run.now().Sub(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -418,15 +418,14 @@ func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (co
 
 // timed counts the time that something takes.
 func (t *testRun) timed(time *time.Duration, do func()) {
-	began := t.run.clock.Now()
+	began := t.run.now()
 	do()
-	t.locked(func() { *time += t.run.clock.Now().Sub(began) })
+	t.locked(func() { *time += t.run.now().Sub(began) })
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }
 
-// sleep waits by the run's clock.
 func (t *testRun) sleep(ctx context.Context, d time.Duration) (err error) {
-	t.whileWaiting(func() { err = t.run.clock.Sleep(ctx, d) })
+	t.whileWaiting(func() { err = sleep(ctx, d) })
 	return err
 }

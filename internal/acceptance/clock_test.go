@@ -48,7 +48,7 @@ func TestClockIsSet(t *testing.T) {
 	testkit.Check(t, err)
 	b := bench.With(t, e, deployment.EmbeddedOptions{})
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
-	b.Config.Clock, b.Config.KeepEvents = runner.Clock{Now: restless()}, true
+	b.Config.Now, b.Config.KeepEvents = restless(), true
 	var suites []*specs.Suite
 	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
 		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
@@ -91,9 +91,9 @@ func TestExpiryAtTheStart(t *testing.T) {
 		var got []result.Status
 		config.Jobs = 1
 		config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
-		config.Clock = runner.Clock{Now: func() time.Time {
+		config.Now = func() time.Time {
 			return map[bool]time.Time{false: r.start, true: r.later}[began.Load()]
-		}}
+		}
 		config.Notify = func(n result.Note) {
 			switch n := n.(type) {
 			case result.RunStarted:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -205,12 +206,12 @@ func (c *call) text(p *reportFlags) report.Generator {
 	if !terminal {
 		return report.Files(text, o.Timings)
 	}
-	return report.Progress(text, report.ProgressOptions{Width: func() int {
+	return report.Progress(text, func() int {
 		if now, ok := c.terminal(); ok {
 			columns = now
 		}
 		return columns
-	}})
+	}, time.Now)
 }
 
 func (c *call) terminal() (columns int, ok bool) {
