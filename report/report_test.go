@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 		"summary.md":    report.Markdown(),
 		"annotated.txt": report.Annotated(report.Text(report.TextOptions{})),
 		"badge.svg":     report.Badge(),
-		"progress.txt":  progress(40, nil),
+		"progress.txt":  progress(40, time.Now),
 	} {
 		golden(t, file, generate(g, run()))
 	}

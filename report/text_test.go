@@ -61,7 +61,7 @@ func TestProgressFits(t *testing.T) {
 		{"wide characters", "日本語日本語日本", "0/1 : 日本語日本語…"},
 		{"bytes that are not text", "a\xff", "0/1 : a\uFFFD"},
 	} {
-		text := generate(progress(20, nil), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
+		text := generate(progress(20, time.Now), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
 		testkit.Equal(t, r.reason, lastStatus(string(text)), r.want)
 	}
 }
@@ -72,7 +72,7 @@ func TestProgressIsGone(t *testing.T) {
 	want := plain(report.TextOptions{}, run()...)
 	for width := range 60 {
 		var kept strings.Builder
-		for _, part := range strings.Split(string(generate(progress(width, nil), run())), "\r\x1b[K") {
+		for _, part := range strings.Split(string(generate(progress(width, time.Now), run())), "\r\x1b[K") {
 			end := strings.LastIndex(part, "\n") + 1
 			kept.WriteString(part[:end])
 			testkit.Equal(t, fmt.Sprintf("%q fits into %d columns", part[end:], width), len([]rune(part[end:])) <= max(0, width-1), true)
