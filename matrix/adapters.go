@@ -28,15 +28,15 @@ type Adapter struct {
 
 // ParseAdapters reads an engines file. Paths in it are relative to its folder, and
 // ${NAME} stands for a variable of the environment. The file must not use the names
-// that are taken. The error is a *source.Error for invalid YAML, and Problems for
-// everything else. It may be called concurrently.
+// that are taken. The error lists everything that is wrong with it. It may be called
+// concurrently.
 func ParseAdapters(name string, data []byte, getenv func(string) string, taken []string) (all []Adapter, err error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{}
-	v := &variables{problems: &r.Problems, getenv: getenv, used: map[string]bool{}}
+	v := &variables{problems: &r.problems, getenv: getenv, used: map[string]bool{}}
 	if root = v.replace(root); root.Kind != source.Document {
 		r.add(root.Position, "an engines file must be a document with a name and a document for each engine")
 	}

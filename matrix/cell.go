@@ -16,8 +16,8 @@ type Cell struct {
 	Name string
 	// Position is that of the cluster, or of the block that includes it.
 	Position source.Position
-	// Settings are in a fixed order. They may hold secrets.
-	Settings []Setting
+	// Flags of utr run, in a fixed order. They may hold secrets.
+	Flags []string
 	// Paths name the suites.
 	Paths []string
 	// Timeout bounds the whole cell; 0 leaves that to the caller.
@@ -26,23 +26,13 @@ type Cell struct {
 	parts [axisCount]string // by name; that of the options may be ""
 }
 
-// Setting is a flag of utr run and its value, or one of its values.
-type Setting struct {
-	Flag  string // its name
-	Value string // "" for a flag without a value
-}
-
 // Cluster is the name of the cell's cluster. Clusters at other positions may have the
 // same name.
 func (c *Cell) Cluster() string { return c.parts[clusters] }
 
 // Args is the command line of utr run that the cell is, for a process or a person.
-func (c *Cell) Args() (args []string) {
-	for _, s := range c.Settings {
-		if args = append(args, "--"+s.Flag); s.Value != "" {
-			args = append(args, s.Value)
-		}
-	}
+func (c *Cell) Args() []string {
+	args := slices.Clone(c.Flags)
 	if slices.ContainsFunc(c.Paths, func(p string) bool { return strings.HasPrefix(p, "-") }) {
 		args = append(args, "--")
 	}
@@ -51,7 +41,7 @@ func (c *Cell) Args() (args []string) {
 
 // same reports whether two cells are the same run, ignoring their names.
 func (c *Cell) same(o *Cell) bool {
-	return slices.Equal(c.Settings, o.Settings) && slices.Equal(c.Paths, o.Paths)
+	return slices.Equal(c.Flags, o.Flags) && slices.Equal(c.Paths, o.Paths)
 }
 
 // part is a value of one of the four axes: a cluster, an engine, suites or

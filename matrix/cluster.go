@@ -9,7 +9,7 @@ import (
 
 // clusters reads one cluster, or those that lists in it make.
 func (r *reader) clusters(v *source.Value) []part {
-	before := len(r.Problems)
+	before := len(r.problems)
 	p := r.part(v, "a cluster", kindNames()...)
 	if v.Kind != source.Document {
 		return nil
@@ -20,7 +20,7 @@ func (r *reader) clusters(v *source.Value) []part {
 			kinds = append(kinds, k)
 		}
 	}
-	if len(kinds) == 0 && len(r.Problems) > before {
+	if len(kinds) == 0 && len(r.problems) > before {
 		return nil // probably a misspelt kind, which is reported already
 	}
 	if len(kinds) != 1 {

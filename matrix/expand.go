@@ -70,8 +70,11 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 		for _, v := range one.values {
 			if one.key.name == cellTimeout {
 				cell.Timeout, _ = time.ParseDuration(v) // which keyed has checked
-			} else {
-				cell.Settings = append(cell.Settings, Setting{cmp.Or(one.key.flag, one.key.name), v})
+				continue
+			}
+			cell.Flags = append(cell.Flags, "--"+cmp.Or(one.key.flag, one.key.name))
+			if v != "" {
+				cell.Flags = append(cell.Flags, v)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -35,15 +36,15 @@ type Options struct {
 	Getenv func(string) string
 }
 
-// Parse reads a matrix file. The error is a *source.Error for invalid YAML, and
-// Problems for everything else. It may be called concurrently.
+// Parse reads a matrix file. The error lists everything that is wrong with it, in the order
+// of the file, a line each. Parse may be called concurrently.
 func Parse(name string, data []byte, o Options) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{}
-	v := &variables{problems: &r.Problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
+	v := &variables{problems: &r.problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
 	names := axisNames()
 	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -70,7 +71,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 	}
 	cells := r.exclude(f, r.product(r.top, source.Position{}), root.Get("exclude"))
 	cells = append(cells, r.include(root.Get("include"))...)
-	if len(r.Problems) == 0 && len(cells) == 0 {
+	if len(r.problems) == 0 && len(cells) == 0 {
 		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
 	}
 	f.Cells = r.distinct(cells)
@@ -82,9 +83,30 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 
 // reader reads one file.
 type reader struct {
-	Problems
+	problems
 	defaults []setting
 	top      [axisCount][]part // what the file defines, and crosses
+}
+
+// problems are what is wrong with a file.
+type problems []source.Error
+
+func (p *problems) add(at source.Position, format string, args ...any) {
+	*p = append(*p, source.Error{Position: at, Message: fmt.Sprintf(format, args...)})
+}
+
+// err gives all of them, each once: what is wrong with a part is found in each of its cells.
+func (p *problems) err() error {
+	slices.SortStableFunc(*p, func(a, b source.Error) int { return a.Position.Compare(b.Position) })
+	seen := map[source.Error]bool{}
+	var all []error
+	for _, one := range *p {
+		if !seen[one] {
+			seen[one] = true
+			all = append(all, &one)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // why says why there are no cells.

@@ -14,7 +14,7 @@ import (
 // this run takes precedence over the environment, and that over the file's own
 // variables.
 type variables struct {
-	problems *Problems
+	problems *problems
 	set      map[string]string
 	getenv   func(string) string
 	file     map[string]string // nil where only the environment sets variables

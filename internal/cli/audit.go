@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +76,7 @@ type mutant struct {
 	id    result.TestID // of the unchanged test
 }
 
-func (a *audit) act(ctx context.Context, c *call) (err error) {
+func (a *audit) act(ctx context.Context, c *call) error {
 	if err := a.run.checkTarget(c); err != nil {
 		return err
 	}
@@ -85,26 +84,15 @@ func (a *audit) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := a.run.config
-	cfg.AllTopologies = a.run.deployment.topology == topologyAll
-	suites, err := c.chosen(ctx, cfg.Filter)
+	suites, err := c.chosen(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
 	}
-	if cfg.Engine, err = named.open(a.run.engine); err != nil {
-		return usage("%w", err)
-	}
-	defer func() { _ = cfg.Engine.Close() }()
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	if cfg.Source, err = a.run.source(ctx, c, lose, suites); err != nil {
-		return err
-	}
-	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if a.run.uri != "" || a.run.orchestration.touchesOthers() {
-		c.announce(cfg.Source, suites)
-	}
+	return a.run.on(ctx, c, named, suites, func(ctx context.Context, cfg runner.Config) error { return a.of(ctx, c, suites, cfg) })
+}
 
+// of records the suites, and judges or writes their mutants.
+func (a *audit) of(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	told := c.announceInterruption(ctx)
 	rec, summary, err := runner.Record(ctx, suites, cfg)
 	told()
@@ -212,13 +200,7 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 	if !a.asJSON {
 		out.WriteString(a.summary(len(all), count, left, len(rec.Passed)))
 	}
-	if err := c.print(c.secrets.Hide(out.String())); err != nil {
-		return err
-	}
-	if count[result.Failed] < len(all) {
-		return exit(ExitFailed)
-	}
-	return nil
+	return c.conclude(c.secrets.Hide(out.String()), count[result.Failed] < len(all))
 }
 
 // line is what is printed of a mutant.
@@ -230,7 +212,7 @@ func (a *audit) line(m mutant, v *result.Verdict) string {
 		}
 		return fmt.Sprintf("%s: %s %s: %s: %s%s\n", m.Position, v.Status, m.id.Description, m.Path, m.Change, reason)
 	}
-	text, err := json.Marshal(struct {
+	return jsonLine(struct {
 		File       string        `json:"file"`
 		Line       int           `json:"line"`
 		Column     int           `json:"column"`
@@ -240,10 +222,6 @@ func (a *audit) line(m mutant, v *result.Verdict) string {
 		Change     string        `json:"change"`
 		Status     result.Status `json:"status"`
 	}{m.id.File, m.Position.Line, m.Position.Column, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status})
-	if err != nil { // no type of a line can fail
-		return err.Error()
-	}
-	return string(text) + "\n"
 }
 
 func (a *audit) summary(judged int, count map[result.Status]int, left map[string]int, tests int) string {

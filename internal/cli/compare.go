@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -146,19 +145,14 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case err != nil:
 		return err
 	}
-	if err := writeFile(r.json, out.json); err != nil {
+	if err := writeFile(r.json, jsonLines(out.records)); err != nil {
 		return err
 	}
-	if err := c.print(out.text.String() + out.counts.String() + "\n"); err != nil {
-		return err
-	}
-	switch {
-	case out.counts[compare.Different] > 0 || out.problems > 0:
-		return exit(ExitFailed)
-	case out.counts[compare.Same]+out.counts[compare.Explained] == 0:
+	err = c.conclude(out.text.String()+out.counts.String()+"\n", out.counts[compare.Different] > 0 || out.problems > 0)
+	if err == nil && out.counts[compare.Same]+out.counts[compare.Explained] == 0 {
 		return usage("nothing was compared: no test ran on both engines")
 	}
-	return nil
+	return err
 }
 
 // side opens one of the two engines, with deployments of its own.
@@ -332,14 +326,4 @@ func (o *comparison) finding(what string, f compare.Finding, flaky bool) {
 	}
 	o.text.WriteString(o.describe(f.Pair))
 	o.records = append(o.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
-}
-
-func (o *comparison) json(w io.Writer) error {
-	e := json.NewEncoder(w)
-	for _, r := range o.records {
-		if err := e.Encode(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -73,13 +73,7 @@ func (c *call) convert(check bool) error {
 		did = "out of date or missing"
 	}
 	fmt.Fprintf(&out, "%d YAML suites: %d JSON files %s\n", yaml, stale, did)
-	if err := c.print(out.String()); err != nil {
-		return err
-	}
-	if check && stale > 0 {
-		return exit(ExitFailed)
-	}
-	return nil
+	return c.conclude(out.String(), check && stale > 0)
 }
 
 // writeTwin writes the JSON form of a suite if it differs, and reports whether it does.

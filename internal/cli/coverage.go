@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"strings"
@@ -82,9 +81,5 @@ func (o *coverageOptions) run(ctx context.Context, c *call) error {
 	if !o.asJSON {
 		return c.print(coverage.Text(sections))
 	}
-	text, err := json.MarshalIndent(sections, "", "  ")
-	if err != nil {
-		return err
-	}
-	return c.print(string(text) + "\n")
+	return c.print(jsonPage(sections))
 }

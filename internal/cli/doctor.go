@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,7 +96,8 @@ func (d *doctor) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	source, err := d.look(ctx, c, suites)
+	d.run.lock = nil // another run may go on
+	source, err := d.run.source(ctx, c, nil, suites)
 	if err != nil {
 		return err
 	}
@@ -106,33 +106,13 @@ func (d *doctor) act(ctx context.Context, c *call) (err error) {
 	for _, o := range source.Offers() {
 		found.Deployments = append(found.Deployments, deployedAs(o))
 	}
-	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: e, Source: source, AllTopologies: d.run.deployment.topology == topologyAll})
+	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: e, Source: source, AllTopologies: d.run.config.AllTopologies})
 	found.count(planned)
+	text := jsonPage(found)
 	if !d.asJSON {
-		return cmp.Or(c.print(c.secrets.Hide(found.text(len(suites) > 0 && unusable == nil))), unusable)
+		text = found.text(len(suites) > 0 && unusable == nil)
 	}
-	text, err := json.MarshalIndent(found, "", "  ")
-	if err != nil {
-		return err
-	}
-	return cmp.Or(c.print(c.secrets.Hide(string(text)+"\n")), unusable)
-}
-
-// look opens what the flags name, and takes no lock: another run may go on.
-func (d *doctor) look(ctx context.Context, c *call, suites []*specs.Suite) (deployment.Source, error) {
-	options, err := d.run.targetOptions(c, suites)
-	if err != nil {
-		return nil, err
-	}
-	switch o := options.(type) {
-	case deployment.ClusterOptions:
-		o.Lock = nil
-		options = o
-	case deployment.OrchestrationOptions:
-		o.Lock = nil
-		options = o
-	}
-	return c.program.Open(ctx, options)
+	return cmp.Or(c.print(c.secrets.Hide(text)), unusable)
 }
 
 func deployedAs(o deployment.Description) deployed {

@@ -90,10 +90,7 @@ func (c *call) adapters() ([]matrix.Adapter, error) {
 
 // engineNames lists the engines of the program and of the engines file.
 func (c *call) engineNames(adapters []matrix.Adapter) []string {
-	names := slices.Collect(maps.Keys(c.program.Engines))
-	for _, a := range adapters {
-		names = append(names, a.Name)
-	}
+	names := slices.AppendSeq(each(adapters, func(a matrix.Adapter) string { return a.Name }), maps.Keys(c.program.Engines))
 	slices.Sort(names)
 	return names
 }

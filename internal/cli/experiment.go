@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/experiment"
+	"github.com/unified-test-runner/utr/experiment/counter"
 )
 
 func experimentGroup(c *call) *cobra.Command {
@@ -36,18 +38,8 @@ type overloadFlags struct {
 }
 
 func overloadCommand(c *call) *cobra.Command {
-	var known strings.Builder
-	var names []string
-	for _, p := range experiment.Policies() {
-		names = append(names, p.Name)
-		fmt.Fprintf(&known, "\n    %-6s  %s", p.Name, p.What)
-	}
-	var asked strings.Builder
-	var questions []string
-	for _, q := range experiment.Questions() {
-		questions = append(questions, q.Name)
-		fmt.Fprintf(&asked, "\n    %-8s  %s", q.Name, q.Asks)
-	}
+	names, known := described(6, experiment.Policies(), func(p experiment.Policy) (string, string) { return p.Name, p.What })
+	questions, asked := described(8, experiment.Questions(), func(q experiment.Question) (string, string) { return q.Name, q.Asks })
 	return c.command(&cobra.Command{
 		Use:   "overload",
 		Short: "Simulate clients and an overloaded server",
@@ -58,10 +50,10 @@ Clients decide by the rules of the reference engine; the server is a model. The 
 flags give the same output, byte for byte.
 
 Policies:
-` + known.String() + `
+` + known + `
 
 --question compares what was asked about in a review, with policies of its own:
-` + asked.String(),
+` + asked,
 		Example: `# all policies, 1,000 clients, a spike of 300 percent
 utr experiment overload
 # a spike of one second, and a page with plots
@@ -116,16 +108,34 @@ func (e *overloadFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
-	for _, f := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{{e.json, report.JSON}, {e.html, report.HTML}, {e.svg, report.SVG}} {
+	return c.measured(report.Text, fileReport{e.json, report.JSON}, fileReport{e.html, report.HTML}, fileReport{e.svg, report.SVG})
+}
+
+// described gives the names of a list, and a table of them for help.
+func described[T any](width int, all []T, of func(T) (name, what string)) (names []string, table string) {
+	for _, one := range all {
+		name, what := of(one)
+		names = append(names, name)
+		table += fmt.Sprintf("\n    %-*s  %s", width, name, what)
+	}
+	return names, table
+}
+
+// fileReport is a report for a file, if one is named.
+type fileReport struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// measured writes the reports of an experiment, and prints its results.
+func (c *call) measured(text func(io.Writer) error, files ...fileReport) error {
+	for _, f := range files {
 		if err := writeFile(f.name, f.write); err != nil {
 			return err
 		}
 	}
 	var b strings.Builder
-	if err := report.Text(&b); err != nil {
+	if err := text(&b); err != nil {
 		return err
 	}
 	return c.print(b.String())
@@ -142,4 +152,80 @@ func (c *call) progress(to io.Writer) func(line string) {
 		}
 		last = line
 	}
+}
+
+// counterFlags are those of utr experiment counter.
+type counterFlags struct {
+	counter.Config
+	strategies []string
+	faults     []counter.Fault
+	elapsed    bool
+	json, svg  string
+}
+
+func counterCommand(c *call) *cobra.Command {
+	names, known := described(16, counter.Strategies(), func(s counter.Strategy) (string, string) { return s.Name, s.What })
+	faults := each(counter.Faults(), func(f counter.Fault) string { return string(f) })
+	return c.command(&cobra.Command{
+		Use:   "counter",
+		Short: "Count events while the network and the server fail",
+		Long: `Increments a counter through the Go driver, once for each strategy and fault. A proxy
+before the server strikes at the moment at which a write becomes durable: it loses the
+request or the reply, breaks all connections for a moment or until the application gives
+up, or refuses the command. Prints which strategies count too little, too much or in
+vain, and what was measured. Unless strategies or faults are chosen, it also shows what
+happens to other operations that are tried again once: find, insert, delete, $set.
+
+Strategies:` + known,
+		Example: `# all strategies in all faults
+utr experiment counter
+# on a deployment of yours
+utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --fault lost-reply`,
+		Args: arguments(0, 0, ""),
+	}, func(f *flags) action {
+		e := &counterFlags{Config: counter.Defaults()}
+		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)
+		list(f, &e.faults, "fault", "NAME", "fault to cause (default all): "+strings.Join(faults, ", "), oneOf[counter.Fault](faults), faults...)
+		f.number(&e.Events, "events", "N", 1, "events that each strategy counts in each fault")
+		f.text(&e.URI, "uri", "URI", "count on the deployment at this connection string, without TLS (default an embedded one)")
+		f.toggle(&e.elapsed, "elapsed", "print messages and time as well, which differ from run to run")
+		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
+		f.file(&e.svg, "svg", "write a plot of the counter as an SVG image", ".yml", ".yaml")
+		return e.act
+	})
+}
+
+func (e *counterFlags) act(ctx context.Context, c *call) error {
+	config := e.Config
+	if len(e.strategies) > 0 {
+		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
+	}
+	if len(e.faults) > 0 {
+		config.Faults = e.faults
+	}
+	if config.URI == "" {
+		d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		config.URI = d.URI()
+	}
+	status, n := c.progress(c.errors), 0
+	cells, err := counter.Run(ctx, config, func() {
+		n++
+		status(fmt.Sprintf("%d of %d measured", n, len(config.Strategies)*len(config.Faults)))
+	})
+	status("")
+	if err != nil {
+		return fmt.Errorf("the experiment did not finish: %w", err)
+	}
+	report := counter.Report{Cells: cells}
+	if len(e.strategies)+len(e.faults) == 0 {
+		if report.Operations, err = counter.RunOperations(ctx, config); err != nil {
+			return fmt.Errorf("the experiment did not finish: %w", err)
+		}
+	}
+	text := func(w io.Writer) error { return report.Text(w, e.elapsed) }
+	return c.measured(text, fileReport{e.json, report.JSON}, fileReport{e.svg, report.SVG})
 }

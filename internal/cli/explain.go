@@ -58,11 +58,8 @@ utr explain --policy retryable-reads@2024 --diff current
 utr explain --run 'after two' specs/client-backpressure/collection-find.yml
 # the policies
 utr explain --list`,
-		ValidArgsFunction: completes(func() (ids []string) {
-			for _, r := range numbered() {
-				ids = append(ids, r.ID)
-			}
-			return ids
+		ValidArgsFunction: completes(func() []string {
+			return each(numbered(), func(r retry.Rule) string { return r.ID })
 		}, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
 		e := &explanation{operation: "find", topology: "replicaset", left: time.Minute, wire: 25}
@@ -122,11 +119,8 @@ func fraction(f *flags, to **float64, name, placeholder string, most float64, su
 }
 
 // policyNames are the names of the retry policies.
-func policyNames() (names []string) {
-	for _, p := range retry.Policies() {
-		names = append(names, p.Name)
-	}
-	return names
+func policyNames() []string {
+	return each(retry.Policies(), func(p *retry.Policy) string { return p.Name })
 }
 
 type explanation struct {
@@ -337,10 +331,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 // operationNamed returns an operation of the table. The core treats any other name as a
 // generic command; a misspelt name is an error here.
 func operationNamed(name string) (retry.Operation, error) {
-	var names []string
-	for _, o := range retry.Operations() {
-		names = append(names, o.Name)
-	}
+	names := each(retry.Operations(), func(o retry.Operation) string { return o.Name })
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}

@@ -81,11 +81,7 @@ func addressesOf(servers []selection.Server) string {
 	if len(servers) == 0 {
 		return "none"
 	}
-	var out []string
-	for _, v := range servers {
-		out = append(out, v.Address)
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(servers, func(v selection.Server) string { return v.Address }), " ")
 }
 
 func tagsOf(tags map[string]string) (text string) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -21,8 +20,10 @@ func findings(format string, problems []specs.Problem, version string) string {
 		switch format {
 		case formatGitHub:
 			out.WriteString(report.Annotation(p.Severity.String(), p.Position, p.Rule, pathAndMessage(p)))
+		case formatJSON:
+			out.WriteString(jsonLine(problemRecord(p)))
 		default:
-			out.WriteString(problemLine(p, format == formatJSON) + "\n")
+			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no file
 		}
 	}
 	return out.String()
@@ -35,11 +36,9 @@ func pathAndMessage(p specs.Problem) string {
 	return p.Path + ": " + p.Message
 }
 
-func problemLine(p specs.Problem, asJSON bool) string {
-	if !asJSON {
-		return strings.TrimPrefix(p.String(), ": ") // of a problem without a file
-	}
-	text, err := json.Marshal(struct {
+// problemRecord is a problem in JSON.
+func problemRecord(p specs.Problem) any {
+	return struct {
 		File     string `json:"file"`
 		Line     int    `json:"line,omitempty"`
 		Column   int    `json:"column,omitempty"`
@@ -47,11 +46,7 @@ func problemLine(p specs.Problem, asJSON bool) string {
 		Rule     string `json:"rule"`
 		Severity string `json:"severity"`
 		Message  string `json:"message"`
-	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message})
-	if err != nil { // no type of a problem can fail
-		return err.Error()
-	}
-	return string(text)
+	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message}
 }
 
 // otherRules are those that refuse a file before the checks look at it.
@@ -84,12 +79,11 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool       sarifTool     `json:"tool"`
+		Tool struct {
+			Driver sarifDriver `json:"driver"`
+		} `json:"tool"`
 		ColumnKind string        `json:"columnKind"`
 		Results    []sarifResult `json:"results"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
 	}
 	sarifDriver struct {
 		Name           string      `json:"name"`
@@ -111,13 +105,12 @@ type (
 		Locations []sarifLocation `json:"locations,omitempty"`
 	}
 	sarifLocation struct {
-		PhysicalLocation sarifPlace `json:"physicalLocation"`
-	}
-	sarifPlace struct {
-		ArtifactLocation struct {
-			URI string `json:"uri"`
-		} `json:"artifactLocation"`
-		Region *sarifRegion `json:"region,omitempty"`
+		PhysicalLocation struct {
+			ArtifactLocation struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region *sarifRegion `json:"region,omitempty"`
+		} `json:"physicalLocation"`
 	}
 	sarifRegion struct {
 		StartLine   int `json:"startLine"`
@@ -143,9 +136,5 @@ func sarif(problems []specs.Problem, version string) string {
 		}
 		run.Results = append(run.Results, found)
 	}
-	text, err := json.MarshalIndent(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}, "", "  ")
-	if err != nil { // no type of a log can fail
-		return err.Error()
-	}
-	return string(text) + "\n"
+	return jsonPage(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }

@@ -86,13 +86,9 @@ func (l *listing) run(ctx context.Context, c *call) error {
 			}
 			if !l.asJSON {
 				out.WriteString(line.text())
-				continue
+			} else {
+				out.WriteString(jsonLine(line))
 			}
-			text, err := json.Marshal(line)
-			if err != nil {
-				return err
-			}
-			out.Write(append(text, '\n'))
 		}
 		if tests > before {
 			files++

@@ -164,10 +164,8 @@ func (r *cellRun) check(c *call) (err error) {
 	f := newFlags(r.call, &cobra.Command{Use: "run"})
 	r.flags = declareRun(f)
 	r.flags.config.Cell = r.Name
-	for _, s := range r.Settings {
-		if err := f.Set(s.Flag, cmp.Or(s.Value, "true")); err != nil {
-			return err
-		}
+	if err := f.Parse(r.Flags); err != nil {
+		return err
 	}
 	if err := f.conflicts(); err != nil {
 		return err

@@ -19,12 +19,9 @@ import (
 //go:embed templates
 var templates embed.FS
 
-func templateNames() (names []string) {
+func templateNames() []string {
 	entries, _ := templates.ReadDir("templates") // of the program itself
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yml"))
-	}
-	return names
+	return each(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yml") })
 }
 
 func newCommand(c *call) *cobra.Command {

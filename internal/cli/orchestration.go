@@ -46,8 +46,8 @@ func openService(url string) (*orchestration.Client, error) {
 }
 
 // touchesOthers reports whether tests run on a cluster that utr did not make.
-func (o *orchestrationFlags) touchesOthers() bool {
-	return slices.ContainsFunc(o.clusters, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
+func (r *runFlags) touchesOthers() bool {
+	return r.uri != "" || slices.ContainsFunc(r.orchestration.clusters, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
 }
 
 // names are those of the clusters: without --cluster the presets of a topology, with

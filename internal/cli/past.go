@@ -65,13 +65,7 @@ utr diff yesterday.json today.json`,
 			if asJSON {
 				text = d.JSON
 			}
-			if err := c.print(string(text())); err != nil {
-				return err
-			}
-			if len(d[report.NewFailure]) > 0 {
-				return exit(ExitFailed)
-			}
-			return nil
+			return c.conclude(string(text()), len(d[report.NewFailure]) > 0)
 		}
 	})
 }

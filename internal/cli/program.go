@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +16,10 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -46,6 +50,59 @@ type Program struct {
 	Build func() (string, error)
 	// Serve starts an embedded deployment on chosen ports.
 	Serve func(context.Context, embedded.Options) (Server, error)
+}
+
+// New gives a Program with every engine and deployment of this project.
+// Streams and environment are the caller's to fill in.
+func New() *Program {
+	return &Program{
+		Version: Version(),
+		Engines: map[string]NewEngine{
+			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
+			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
+		},
+		Open:  open,
+		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
+		Run:   runner.Run,
+		Child: spawn,
+		Build: build,
+	}
+}
+
+// open is Program.Open.
+func open(ctx context.Context, options any) (deployment.Source, error) {
+	switch o := options.(type) {
+	case deployment.ClusterOptions:
+		return deployment.OpenCluster(ctx, o)
+	case deployment.OrchestrationOptions:
+		return deployment.OpenOrchestration(ctx, o)
+	case deployment.LocalOptions:
+		return deployment.OpenLocal(ctx, o)
+	default:
+		return deployment.OpenEmbedded(ctx, options.(deployment.EmbeddedOptions))
+	}
+}
+
+// modulePath is that of this project.
+const modulePath = "github.com/unified-test-runner/utr"
+
+// Version is the version of utr that the binary was built from, or one that names the
+// commit if it was built in a checkout. A program of another module has utr as a
+// dependency.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	for _, dependency := range info.Deps {
+		if dependency.Path == modulePath {
+			return dependency.Version
+		}
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	return "devel"
 }
 
 // The groups of commands in the help.
@@ -232,6 +289,40 @@ func (c *call) print(text string) error {
 		return fmt.Errorf("writing to standard output: %w", err)
 	}
 	return nil
+}
+
+// conclude prints the last words of a command, which may have failed.
+func (c *call) conclude(text string, failed bool) error {
+	err := c.print(text)
+	if err == nil && failed {
+		return exit(ExitFailed)
+	}
+	return err
+}
+
+// jsonLine writes a value as a line of JSON. No type of this package can fail.
+func jsonLine(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text) + "\n"
+}
+
+// jsonPage writes a value as JSON for people.
+func jsonPage(v any) string {
+	text, _ := json.MarshalIndent(v, "", "  ")
+	return string(text) + "\n"
+}
+
+// jsonLines writes each value to a file as a line of JSON.
+func jsonLines[T any](all []T) func(io.Writer) error {
+	return content(strings.Join(each(all, func(one T) string { return jsonLine(one) }), ""))
+}
+
+// each gives what a function makes of each element, such as its name.
+func each[T, U any](all []T, of func(T) U) (made []U) {
+	for _, one := range all {
+		made = append(made, of(one))
+	}
+	return made
 }
 
 // load reads suites. The end of ctx ends it even while it waits for standard input.

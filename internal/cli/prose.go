@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/prose"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
 )
 
 // proseFlags are those of utr prose, some of which it shares with utr run.
@@ -66,11 +65,8 @@ utr prose --policy client-backpressure@2025-12 backpressure`,
 	})
 }
 
-func proseNames() (names []string) {
-	for _, t := range prose.Tests() {
-		names = append(names, t.Name)
-	}
-	return names
+func proseNames() []string {
+	return each(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
 // chosenProse are the tests that the arguments name, all of them without any.
@@ -105,7 +101,7 @@ type proseRecord struct {
 	Seconds       float64 `json:"seconds"`
 }
 
-func (p *proseFlags) act(ctx context.Context, c *call) (err error) {
+func (p *proseFlags) act(ctx context.Context, c *call) error {
 	tests, err := chosenProse(c.paths)
 	if err != nil {
 		return err
@@ -122,34 +118,26 @@ func (p *proseFlags) act(ctx context.Context, c *call) (err error) {
 	if p.named, err = c.engineNamed(p.run.driver); err != nil {
 		return err
 	}
-	if p.shared, err = p.named.open(p.run.engine); err != nil {
-		return usage("%w", err)
-	}
-	defer func() {
-		_ = p.shared.Close()
-		for _, e := range p.engines {
-			_ = e.Close()
+	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, cfg runner.Config) error {
+		p.shared = cfg.Engine
+		defer func() {
+			for _, e := range p.engines {
+				_ = e.Close()
+			}
+		}()
+		if p.run.touchesOthers() {
+			c.note("utr drops the collection utr-prose.documents of the deployment")
 		}
-	}()
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	source, err := p.run.source(ctx, c, lose, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = c.stop(source, err) }() // also after a panic, so that the lock is released
-	if p.run.uri != "" || p.run.orchestration.touchesOthers() {
-		c.note("utr drops the collection utr-prose.documents of the deployment")
-	}
-	var records []proseRecord
-	for _, t := range tests {
-		done, err := p.test(ctx, c, source, t)
-		records = append(records, done...)
-		if err != nil {
-			return err
+		var records []proseRecord
+		for _, t := range tests {
+			done, err := p.test(ctx, c, cfg.Source, t)
+			records = append(records, done...)
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return p.conclude(c, records)
+		return p.conclude(c, records)
+	})
 }
 
 // test runs one test on each deployment that it allows, or on the first.
@@ -290,25 +278,13 @@ func (p *proseFlags) conclude(c *call, records []proseRecord) error {
 	for _, r := range records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		for _, r := range records {
-			if err := e.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := writeFile(p.json, jsonLines(records)); err != nil {
 		return err
 	}
-	if err := c.print(fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])); err != nil {
-		return err
-	}
-	switch {
-	case count["failed"] > 0:
-		return exit(ExitFailed)
-	case count["passed"] == 0:
+	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])
+	err := c.conclude(text, count["failed"] > 0)
+	if err == nil && count["passed"] == 0 {
 		return usage("nothing was tested: no test could run")
 	}
-	return nil
+	return err
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"reflect"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -20,13 +19,7 @@ func (r redactor) note(n result.Note) result.Note {
 }
 
 // texts removes secrets from texts.
-func (r redactor) texts(all []string) []string {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i] = r.Hide(all[i])
-	}
-	return all
-}
+func (r redactor) texts(all []string) []string { return each(all, r.Hide) }
 
 // value copies a value of plain data with every string and every document redacted.
 // Names of files and tests come from suites and stay. Values without secrets are shared.

@@ -120,10 +120,10 @@ func sameFile(a, b string) bool {
 	return missing == nil && gone == nil && os.SameFile(file, another)
 }
 
-// content writes bytes to a file.
-func content(data []byte) func(io.Writer) error {
+// content writes a text to a file.
+func content[T string | []byte](text T) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := w.Write(data)
+		_, err := io.WriteString(w, string(text))
 		return err
 	}
 }

@@ -182,11 +182,7 @@ func quoteGlob(name string) string {
 
 // filesOf names the files of suites.
 func filesOf(suites []*specs.Suite) []string {
-	var names []string
-	for _, s := range suites {
-		names = append(names, s.File)
-	}
-	return names
+	return each(suites, func(s *specs.Suite) string { return s.File })
 }
 
 // text is the report on standard output: with colour and a status line on a terminal,

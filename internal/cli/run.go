@@ -36,7 +36,7 @@ type runFlags struct {
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
-	lock          lock.Options
+	lock          *lock.Options // nil takes no lock
 	local         deployment.LocalOptions
 	orchestration orchestrationFlags
 	durations     string // a file, as is the next
@@ -94,7 +94,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 
 // newRun gives the flags their values before any is declared.
 func newRun(f *flags) *runFlags {
-	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}}
+	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
 }
 
 func declareRun(f *flags) *runFlags {
@@ -217,10 +217,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return nil
 	}
-	if cfg.Engine, err = named.open(r.engine); err != nil {
-		return usage("%w", err)
-	}
-	defer func() { _ = cfg.Engine.Close() }()
 	// Reports are opened before anything is touched that took long to reach.
 	out, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
@@ -232,9 +228,27 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		defer stop()
 		ctx = late
 	}
+	return r.on(ctx, c, named, needed, func(ctx context.Context, cfg runner.Config) error {
+		err := c.run(ctx, out, suites, cfg, r.least)
+		local, is := cfg.Source.(interface{ KeepLogs() })
+		if code := codeOf(err); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+			local.KeepLogs()
+		}
+		return err
+	})
+}
+
+// on opens the engine and what the flags say to run suites on, uses both, and closes them.
+func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite,
+	use func(context.Context, runner.Config) error) (err error) {
+	cfg := r.config
+	if cfg.Engine, err = named.open(r.engine); err != nil {
+		return usage("%w", err)
+	}
+	defer func() { _ = cfg.Engine.Close() }()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	if cfg.Source, err = r.source(ctx, c, lose, needed); err != nil {
+	if cfg.Source, err = r.source(ctx, c, lose, suites); err != nil {
 		switch cause := context.Cause(ctx); {
 		case cause == nil:
 			return err
@@ -245,17 +259,10 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if local, is := cfg.Source.(interface{ KeepLogs() }); is {
-		defer func() {
-			if code := codeOf(err); ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
-				local.KeepLogs()
-			}
-		}()
+	if r.touchesOthers() {
+		c.announce(cfg.Source, suites)
 	}
-	if r.uri != "" || r.orchestration.touchesOthers() {
-		c.announce(cfg.Source, needed)
-	}
-	return c.run(ctx, out, suites, cfg, r.least)
+	return use(ctx, cfg)
 }
 
 // stop closes what a command ran on. It returns the error of the command; only without one is an error of closing
@@ -275,7 +282,6 @@ func (c *call) stop(source deployment.Source, err error) error {
 // complete checks and completes the runner's configuration.
 func (r *runFlags) complete(c *call) error {
 	cfg := &r.config
-	cfg.AllTopologies = r.deployment.topology == topologyAll
 	cfg.Rerun = r.rerun(c)
 	if err := r.reports.check(); err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -78,7 +77,7 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 			changed++
 		}
 		if v.asJSON {
-			out.WriteString(versionJSON(f, needed, because) + "\n")
+			out.WriteString(versionJSON(f, needed, because))
 		} else if order != 0 {
 			out.WriteString(versionLine(f, needed, order, because) + "\n")
 		}
@@ -115,21 +114,17 @@ func versionLine(f specs.File, lowest string, order int, because *specs.Problem)
 func versionJSON(f specs.File, lowest string, because *specs.Problem) string {
 	declared := f.Root.Get("schemaVersion")
 	line := struct {
-		File     string          `json:"file"`
-		Line     int             `json:"line"`
-		Column   int             `json:"column"`
-		Declared string          `json:"declared"`
-		Lowest   string          `json:"lowest"`
-		Because  json.RawMessage `json:"because,omitempty"`
+		File     string `json:"file"`
+		Line     int    `json:"line"`
+		Column   int    `json:"column"`
+		Declared string `json:"declared"`
+		Lowest   string `json:"lowest"`
+		Because  any    `json:"because,omitempty"`
 	}{f.Name, declared.Position.Line, declared.Position.Column, declared.Text(), lowest, nil}
 	if because != nil {
-		line.Because = json.RawMessage(problemLine(*because, true))
+		line.Because = problemRecord(*because)
 	}
-	text, err := json.Marshal(line)
-	if err != nil { // no type of a line can fail
-		return err.Error()
-	}
-	return string(text)
+	return jsonLine(line)
 }
 
 // setVersion changes schemaVersion in a file and its twin.

@@ -82,6 +82,7 @@ func topologyOf(name string) deployment.Topology {
 // is connected to. It takes connection strings from the environment where flags give
 // none.
 func (r *runFlags) checkTarget(c *call) error {
+	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
 	case onEmbedded:
 		return r.deployment.check()
@@ -119,7 +120,9 @@ func (r *runFlags) checkTarget(c *call) error {
 
 // source opens what the flags say to run on. The loss of its lock ends the run.
 func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
-	r.lock.Lost = func(err error) { lost(err) }
+	if r.lock != nil {
+		r.lock.Lost = func(err error) { lost(err) }
+	}
 	options, err := r.targetOptions(c, suites)
 	if err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err err
 	switch r.flags.target() {
 	case onURI:
 		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
-			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note}
+			URIOptions: r.uriOptions, Lock: r.lock, Note: c.note}
 		// The ledger records the lock and the fail points. A run continues without it, since
 		// a lock expires.
 		if o.Ledger, err = c.runLedger(); err != nil {
@@ -156,7 +159,7 @@ func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err err
 			o.Clusters = append(o.Clusters, cluster)
 		}
 		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
-		o.Lock, o.Secret, o.Note = &r.lock, c.secrets.Learn, c.note
+		o.Lock, o.Secret, o.Note = r.lock, c.secrets.Learn, c.note
 		o.Ledger, err = c.runLedger()
 		return o, err
 	default:

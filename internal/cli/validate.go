@@ -113,13 +113,11 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
 		out += fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(valid), len(invalid), faults, len(problems)-faults, left)
 	}
-	if err := c.print(c.secrets.Hide(out)); err != nil {
-		return err
-	}
-	if faults > 0 {
+	err = c.print(c.secrets.Hide(out))
+	if err == nil && faults > 0 {
 		return exit(ExitUsage)
 	}
-	return nil
+	return err
 }
 
 // judged leaves out what is disabled, makes errors of warnings if they are to be, and
