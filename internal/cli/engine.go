@@ -29,12 +29,12 @@ func engineGroup(c *call) *cobra.Command {
 		Use:     "engine COMMAND",
 		GroupID: suitesGroup,
 		Short:   "Check an engine, or record a conversation with it",
-	}
-	group.RunE = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usage("unknown command %q", args[0])
-		}
-		return usage("requires a command: check or record")
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unknown command %q", args[0])
+			}
+			return usage("requires a command: check or record")
+		},
 	}
 	group.AddCommand(checkCommand(c), recordCommand(c))
 	return group

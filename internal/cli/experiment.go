@@ -20,9 +20,9 @@ func experimentGroup(c *call) *cobra.Command {
 		Use:     "experiment NAME",
 		GroupID: rulesGroup,
 		Short:   "Measure what retry policies and strategies do",
-	}
-	group.RunE = func(*cobra.Command, []string) error {
-		return usage("requires the name of an experiment: counter or overload")
+		RunE: func(*cobra.Command, []string) error {
+			return usage("requires the name of an experiment: counter or overload")
+		},
 	}
 	group.AddCommand(counterCommand(c), overloadCommand(c))
 	return group

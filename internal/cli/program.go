@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,10 +100,7 @@ func Version() string {
 			return dependency.Version
 		}
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	return "devel"
+	return cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 }
 
 // The groups of commands in the help.
@@ -220,28 +218,23 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 		}
 		command.SetArgs(args)
 		command, err = command.ExecuteContextC(ctx)
-		var e *exitError
-		switch {
-		case err == nil:
+		if err == nil {
 			err = c.helped
-		case !c.parsed && !errors.As(err, &e):
+		} else if !c.parsed && !errors.As(err, new(*exitError)) {
 			err = usage("%w", err)
 		}
 	}
 	var e *exitError
-	if err == nil || (errors.As(err, &e) && e.err == nil) {
+	if err == nil || errors.As(err, &e) && e.err == nil {
 		return codeOf(err)
 	}
-	message := strings.TrimSpace(err.Error())
-	if e == nil || !e.hint {
-		_, _ = fmt.Fprintf(c.errors, "utr: %s\n", message)
-		return codeOf(err)
+	message, see := strings.TrimSpace(err.Error()), ""
+	if e != nil && e.hint {
+		_, name, _ := strings.Cut(command.CommandPath(), " ")
+		message = strings.TrimPrefix(name+": "+message, ": ")
+		see = strings.TrimSpace("See: utr help "+name) + "\n"
 	}
-	_, name, _ := strings.Cut(command.CommandPath(), " ")
-	if name != "" {
-		message = name + ": " + message
-	}
-	_, _ = fmt.Fprintf(c.errors, "utr: %s\nSee: %s\n", message, strings.TrimSpace("utr help "+name))
+	_, _ = fmt.Fprintf(c.errors, "utr: %s\n%s", message, see)
 	return codeOf(err)
 }
 

@@ -5,6 +5,7 @@ package ledger
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,29 @@ import (
 	"strings"
 	"time"
 )
+
+// EnvDir names the environment variable that chooses the state directory.
+const EnvDir = "UTR_STATE_DIR"
+
+// EnvParent names the variable with the parent of the state directory, if EnvDir chooses none.
+const EnvParent = "XDG_STATE_HOME"
+
+// Dir gives the state directory of utr: $UTR_STATE_DIR, else utr in
+// $XDG_STATE_HOME, else utr in the user's cache directory. It need not be there.
+func Dir(getenv func(string) string) (string, error) {
+	if dir := getenv(EnvDir); dir != "" {
+		return filepath.Abs(dir)
+	}
+	// A relative one is to be ignored (XDG Base Directory Specification).
+	if dir := getenv(EnvParent); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "utr"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("there is no place to remember what a run creates: name one by $%s", EnvDir), err)
+	}
+	return filepath.Join(dir, "utr"), nil
+}
 
 // Ledger is the state directory as one run sees it. Methods may be called
 // concurrently, and any number of runs may share the directory. A nil Ledger
@@ -50,11 +74,9 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if e.Kind == ChildProcess && e.Process.Started == "" {
-		if e.Process, err = ProcessOf(e.Process.PID); err != nil {
-			return nil, fmt.Errorf("ledger: %w", err)
-		}
+		e.Process, err = ProcessOf(e.Process.PID)
 	}
-	if err := e.check(); err != nil {
+	if err := cmp.Or(err, e.check()); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	text, err := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
@@ -158,4 +180,40 @@ func read(name string) (Leftover, error) {
 		return l, fmt.Errorf("%s is not an entry: %w", name, err)
 	}
 	return l, nil
+}
+
+// TempFolder is a temporary folder that is remembered.
+type TempFolder struct {
+	Path string
+	// Forget removes its entry, not the folder.
+	Forget func() error
+}
+
+// MakeFolder makes a temporary folder, which is remembered before it is there.
+// Its name says the purpose; parent is where, "" for the system's place.
+func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(parent, FolderPrefix+purpose+"-"+strings.ToLower(rand.Text()[:10]))
+	forget, err := l.Add(Entry{Kind: Folder, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("a temporary folder: %w", err), forget())
+	}
+	return &TempFolder{path, forget}, nil
+}
+
+// Close removes the folder and its entry.
+func (f *TempFolder) Close(context.Context) error {
+	if err := os.RemoveAll(f.Path); err != nil {
+		return err
+	}
+	return f.Forget()
 }
