@@ -25,9 +25,8 @@ import (
 
 func auditCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "audit PATH...",
-		GroupID: suitesGroup,
-		Short:   "Change what tests expect, one thing at a time: each must fail then",
+		Use:   "audit PATH...",
+		Short: "Change what tests expect, one thing at a time: each must fail then",
 		Long: `Runs the tests once. Then changes each expectation of those that passed, one at a time,
 and judges what happened by it: a changed test, called a mutant, must fail. One that
 passes is printed with the line and the change: the test expects less there than it
@@ -47,8 +46,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		a := &audit{run: newRun(f)}
 		a.run.declareWhere(f)
 		f.group = "Which tests"
-		f.patterns(&a.run.config.Filter.Run, "run", "audit only tests that match")
-		f.patterns(&a.run.config.Filter.Skip, "skip", "leave out tests that match")
+		f.filter(&a.run.config.Filter, "audit")
 		f.group = "How to run them"
 		a.run.declareEngine(f)
 		a.run.engine.Backoff = "none"

@@ -20,9 +20,8 @@ import (
 
 func cleanCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "clean",
-		GroupID: deploymentsGroup,
-		Short:   "Remove leftovers of killed runs",
+		Use:   "clean",
+		Short: "Remove leftovers of killed runs",
 		Long: `A run records in a ledger what it makes outside itself: clusters of an
 orchestration service, processes, temporary folders. It removes all of that when it
 ends, even if it is interrupted; utr clean removes what a killed run left. It does

@@ -36,9 +36,8 @@ type compareFlags struct {
 
 func compareCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "compare [PATH...]",
-		GroupID: suitesGroup,
-		Short:   "Compare two engines",
+		Use:   "compare [PATH...]",
+		Short: "Compare two engines",
 		Long: `Runs suites on two engines, each with embedded deployments of its own, and compares
 verdicts, outcomes of operations, and the commands of every client. What varies from
 run to run (addresses, ids, times) is normalized. An engine is a name, or a name and
@@ -71,8 +70,7 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		f.backoff(&r.backoff, "")
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
-		f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
-		f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
+		f.filter(&r.config.Filter, "run")
 		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason (default those of the engine in the engines file)")
 		f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once on each side")

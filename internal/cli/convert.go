@@ -18,9 +18,8 @@ import (
 
 func convertCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "convert PATH...",
-		GroupID: suitesGroup,
-		Short:   "Write the JSON form of YAML suites",
+		Use:   "convert PATH...",
+		Short: "Write the JSON form of YAML suites",
 		Long: `Writes x.json beside each x.yml, byte for byte as the specifications repository has
 it: with js-yaml and JSON.stringify. Prints the files that were written; a file that is
 the same already stays as it is. Of standard input, "-", it prints the JSON form.

@@ -15,9 +15,8 @@ import (
 
 func coverageCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "coverage PATH...",
-		GroupID: suitesGroup,
-		Short:   "Count what suites exercise, and what they never do",
+		Use:   "coverage PATH...",
+		Short: "Count what suites exercise, and what they never do",
 		Long: `Counts the tests for each operation, error code, error label, command of a fail
 point, event type and special operator, and lists what no test exercises. With --against
 it says what only one of two sets of suites exercises.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,9 +16,8 @@ import (
 
 func doctorCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "doctor [PATH...]",
-		GroupID: deploymentsGroup,
-		Short:   "Describe a deployment, and which tests it would skip",
+		Use:   "doctor [PATH...]",
+		Short: "Describe a deployment, and which tests it would skip",
 		Long: `Prints what the deployment and the engine are and can do. With suites, it counts the tests
 that would run there, and those that would be skipped by reason. No test runs. With --uri
 nothing is written, no lock is taken, and another run may use the deployment.
@@ -132,8 +130,7 @@ func (x *examined) count(planned []runner.Planned) {
 			reasons[skipReason{0, string(p.Skip), p.Reason}]++
 		}
 	}
-	for reason := range maps.Keys(reasons) {
-		n := reasons[reason]
+	for reason, n := range reasons {
 		reason.Tests = n
 		x.Skips = append(x.Skips, reason)
 	}

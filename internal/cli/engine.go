@@ -26,9 +26,8 @@ import (
 
 func engineGroup(c *call) *cobra.Command {
 	group := &cobra.Command{
-		Use:     "engine COMMAND",
-		GroupID: suitesGroup,
-		Short:   "Check an engine, or record a conversation with it",
+		Use:   "engine COMMAND",
+		Short: "Check an engine, or record a conversation with it",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unknown command %q", args[0])
@@ -210,8 +209,7 @@ utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 	}, func(f *flags) action {
 		r := &recording{}
 		f.deployment(&r.deployment, topologyAuto, topologyAuto)
-		f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
-		f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
+		f.filter(&r.config.Filter, "run")
 		f.enginesFlag()
 		return r.act
 	})

@@ -17,9 +17,8 @@ import (
 
 func experimentGroup(c *call) *cobra.Command {
 	group := &cobra.Command{
-		Use:     "experiment NAME",
-		GroupID: rulesGroup,
-		Short:   "Measure what retry policies and strategies do",
+		Use:   "experiment NAME",
+		Short: "Measure what retry policies and strategies do",
 		RunE: func(*cobra.Command, []string) error {
 			return usage("requires the name of an experiment: counter or overload")
 		},

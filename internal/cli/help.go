@@ -52,10 +52,9 @@ func helpCommand(c *call) *cobra.Command {
 
 func versionCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "version",
-		GroupID: aboutGroup,
-		Short:   "Print the version",
-		Args:    arguments(0, 0, ""),
+		Use:   "version",
+		Short: "Print the version",
+		Args:  arguments(0, 0, ""),
 	}, func(f *flags) action {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print a JSON document")
@@ -71,9 +70,8 @@ func versionCommand(c *call) *cobra.Command {
 
 func manCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "man DIR",
-		GroupID: aboutGroup,
-		Short:   "Write man pages into a folder",
+		Use:   "man DIR",
+		Short: "Write man pages into a folder",
 		Example: `# then: man -M /tmp/man utr-run
 utr man /tmp/man/man1`,
 		Args:              arguments(1, 1, "a folder"),

@@ -17,9 +17,8 @@ import (
 
 func listCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "list PATH...",
-		GroupID: suitesGroup,
-		Short:   "List tests with what they do and require",
+		Use:   "list PATH...",
+		Short: "List tests with what they do and require",
 		Long: `Prints each test with its place, its requirements, its operations, the commands that
 its fail points fail, error codes and error labels. A flag that is given keeps the
 tests that have one of its values; several flags keep the tests that have one of each.
@@ -33,8 +32,7 @@ utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var l listing
-		f.patterns(&l.filter.Run, "run", "list only tests that match")
-		f.patterns(&l.filter.Skip, "skip", "leave out tests that match")
+		f.filter(&l.filter, "list")
 		f.texts(&l.operations, "operation", "KIND.NAME", "only tests with this operation")
 		f.texts(&l.failCommands, "fail-command", "NAME", "only tests with a fail point for this command")
 		f.texts(&l.codes, "code", "N", "only tests with this error code")

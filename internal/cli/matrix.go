@@ -41,9 +41,8 @@ type matrixFlags struct {
 
 func matrixCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "matrix FILE",
-		GroupID: suitesGroup,
-		Short:   "Run suites on many clusters and engines",
+		Use:   "matrix FILE",
+		Short: "Run suites on many clusters and engines",
 		Long: `FILE is a YAML file that lists clusters, engines, suites and options. Each
 combination is a cell, and runs as utr run does, in a process of its own. One report
 describes all of them. docs/nightly.md describes the file.

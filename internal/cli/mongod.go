@@ -18,10 +18,9 @@ var verbatim = []string{"mongod", "mongos"}
 
 func mongodCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "mongod [OPTIONS OF MONGOD]",
-		GroupID: deploymentsGroup,
-		Short:   "Run a mongod stand-in",
-		Hidden:  true,
+		Use:    "mongod [OPTIONS OF MONGOD]",
+		Short:  "Run a mongod stand-in",
+		Hidden: true,
 		Long: `Runs one process of an embedded deployment with the part of mongod's command line
 that mongo-orchestration and utr run --local use. Data is kept in memory.
 docs/embedded.md lists the differences; utr release makes a folder with bin/mongod
@@ -39,10 +38,9 @@ utr mongod --port 27017 --replSet rs0 --dbpath data`,
 
 func mongosCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "mongos [OPTIONS OF MONGOS]",
-		GroupID: deploymentsGroup,
-		Short:   "Run a mongos stand-in",
-		Hidden:  true,
+		Use:    "mongos [OPTIONS OF MONGOS]",
+		Short:  "Run a mongos stand-in",
+		Hidden: true,
 		Long: `Runs a router of embedded deployments, as utr mongod runs a mongod. The config
 servers that --configdb names must be utr mongod processes as well.`,
 		Example: `# a router, as soon as the config server is initiated
@@ -64,10 +62,9 @@ func (c *call) process(ctx context.Context, mongos bool) error {
 
 func releaseCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "release DIR",
-		GroupID: deploymentsGroup,
-		Short:   "Make a folder with mongod and mongos stand-ins",
-		Hidden:  true,
+		Use:    "release DIR",
+		Short:  "Make a folder with mongod and mongos stand-ins",
+		Hidden: true,
 		Long: `Writes bin/mongod and bin/mongos, two small scripts that start utr mongod and utr
 mongos of this binary, so that DIR is a release of MongoDB to programs that
 require one: mongo-orchestration (its configuration maps names of versions to bin

@@ -26,9 +26,8 @@ func templateNames() []string {
 
 func newCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "new SPECIFICATION FILE",
-		GroupID: suitesGroup,
-		Short:   "Begin a suite",
+		Use:   "new SPECIFICATION FILE",
+		Short: "Begin a suite",
 		Long: `Writes a suite that is valid and passes, with comments, for a specification:
 ` + strings.Join(templateNames(), ", ") + `. FILE ends in .yml, and must not exist.
 

@@ -34,9 +34,8 @@ const slowerBy = 100 * time.Millisecond
 
 func diffCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "diff OLD NEW",
-		GroupID: suitesGroup,
-		Short:   "Compare the reports of two runs",
+		Use:   "diff OLD NEW",
+		Short: "Compare the reports of two runs",
 		Long: `OLD and NEW are reports that utr run --json wrote. A test is the same in both if
 its file, description, deployment and iteration are. Reported are new failures,
 failures of another kind, fixed tests, skips that changed, tests that passed and
@@ -72,9 +71,8 @@ utr diff yesterday.json today.json`,
 
 func mergeCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "merge FILE...",
-		GroupID: suitesGroup,
-		Short:   "Merge the reports of several runs",
+		Use:   "merge FILE...",
+		Short: "Merge the reports of several runs",
 		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They are
 reported as one run. Its problems are those of each report, a test that is in two
 reports, and a shard that is missing, duplicated or incomplete.

@@ -23,9 +23,8 @@ type pipe struct {
 
 func pipeCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
-		GroupID: deploymentsGroup,
-		Short:   "Test an application on a scripted server",
+		Use:   "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
+		Short: "Test an application on a scripted server",
 		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
 up, stalls or sends half a message. Then runs COMMAND with the server's connection string
 in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script

@@ -103,13 +103,8 @@ func Version() string {
 	return cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 }
 
-// The groups of commands in the help.
-const (
-	suitesGroup      = "suites"
-	deploymentsGroup = "deployments"
-	rulesGroup       = "rules"
-	aboutGroup       = "about"
-)
+// aboutGroup is the title of the group of commands to which cobra adds completion.
+const aboutGroup = "About utr:"
 
 // action runs a command once its flags are read.
 type action func(ctx context.Context, c *call) error
@@ -131,20 +126,24 @@ func (c *call) root() *cobra.Command {
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helped = c.print(help(cmd)) })
 	root.SetFlagErrorFunc(misspelt)
-	root.AddGroup(
-		&cobra.Group{ID: suitesGroup, Title: "Suites and reports:"},
-		&cobra.Group{ID: deploymentsGroup, Title: "Deployments:"},
-		&cobra.Group{ID: rulesGroup, Title: "Specifications:"},
-		&cobra.Group{ID: aboutGroup, Title: "About utr:"},
-	)
-	for _, command := range []func(*call) *cobra.Command{
-		runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand,
-		doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
-		schemaCommand, explainCommand, experimentGroup,
-		versionCommand, manCommand,
+	for _, group := range []struct {
+		title    string
+		commands []func(*call) *cobra.Command
+	}{
+		{"Suites and reports:", []func(*call) *cobra.Command{
+			runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
+			newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand}},
+		{"Deployments:", []func(*call) *cobra.Command{
+			doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand}},
+		{"Specifications:", []func(*call) *cobra.Command{schemaCommand, explainCommand, experimentGroup}},
+		{aboutGroup, []func(*call) *cobra.Command{versionCommand, manCommand}},
 	} {
-		root.AddCommand(command(c))
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, make := range group.commands {
+			command := make(c)
+			command.GroupID = group.title
+			root.AddCommand(command)
+		}
 	}
 	root.SetHelpCommand(helpCommand(c))
 	root.InitDefaultHelpCmd()
@@ -317,27 +316,3 @@ func each[T, U any](all []T, of func(T) U) (made []U) {
 	}
 	return made
 }
-
-// load reads suites. The end of ctx ends it even while it waits for standard input.
-func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
-	if slices.Contains(c.paths, "") {
-		return nil, usage("a path is empty")
-	}
-	o.Stdin = c.program.Stdin
-	var loaded *specs.Loaded
-	var err error
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		loaded, err = specs.Load(c.paths, o)
-	}()
-	select {
-	case <-read:
-		return loaded, err
-	case <-ctx.Done():
-		return nil, errInterrupted
-	}
-}
-
-// errInterrupted ends a command that has nothing to report yet.
-var errInterrupted = errors.New("interrupted")

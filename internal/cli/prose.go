@@ -32,9 +32,8 @@ type proseFlags struct {
 
 func proseCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "prose [NAME...]",
-		GroupID: suitesGroup,
-		Short:   "Run the prose tests of the retry specifications",
+		Use:   "prose [NAME...]",
+		Short: "Run the prose tests of the retry specifications",
 		Long: `Runs what Retryable Reads, Retryable Writes and Client Backpressure ask every driver to
 test and the Unified Test Format cannot express: fail points that change between two
 attempts, the server of each attempt, and how long backoffs take. NAME is a test, or the

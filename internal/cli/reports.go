@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,22 +20,19 @@ import (
 // reportKind is a report that goes to a file.
 type reportKind struct {
 	flag, summary string
-	generate      func(earlier []*report.Earlier) report.Generator
+	generate      func() report.Generator
 }
 
 // reportKinds is the table of reports: each is a flag of every command that
-// writes them.
-func reportKinds() []reportKind {
-	alone := func(g func() report.Generator) func([]*report.Earlier) report.Generator {
-		return func([]*report.Earlier) report.Generator { return g() }
-	}
+// writes them. Earlier reports give a page its trends.
+func reportKinds(earlier ...*report.Earlier) []reportKind {
 	return []reportKind{
-		{"json", "write a record for each test as JSON lines", alone(report.JSON)},
-		{"junit", "write a JUnit XML report", alone(report.JUnit)},
-		{"tap", "write a report in the Test Anything Protocol", alone(report.TAP)},
-		{"markdown", "write a summary in Markdown, for the page of a CI job", alone(report.Markdown)},
-		{"html", "write a self-contained HTML page", func(earlier []*report.Earlier) report.Generator { return report.HTML(earlier...) }},
-		{"badge", "write an SVG image with the counts", alone(report.Badge)},
+		{"json", "write a record for each test as JSON lines", report.JSON},
+		{"junit", "write a JUnit XML report", report.JUnit},
+		{"tap", "write a report in the Test Anything Protocol", report.TAP},
+		{"markdown", "write a summary in Markdown, for the page of a CI job", report.Markdown},
+		{"html", "write a self-contained HTML page", func() report.Generator { return report.HTML(earlier...) }},
+		{"badge", "write an SVG image with the counts", report.Badge},
 	}
 }
 
@@ -94,7 +93,7 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 		return nil, err
 	}
 	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.text(r), c.out())}}
-	for i, k := range reportKinds() {
+	for i, k := range reportKinds(earlier...) {
 		name := r.files[i]
 		if name == "" {
 			continue
@@ -107,7 +106,7 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 			return nil, errors.Join(err, o.closeFiles())
 		}
 		o.files = append(o.files, f)
-		o.all = append(o.all, report.New(name, k.generate(earlier), f))
+		o.all = append(o.all, report.New(name, k.generate(), f))
 	}
 	return o, nil
 }
@@ -215,4 +214,122 @@ func (c *call) terminal() (columns int, ok bool) {
 		return 0, false
 	}
 	return c.program.Terminal()
+}
+
+// reportOutput is a report that gets its name once it is complete: until then, and if a
+// write fails, an earlier file of that name is unchanged. Devices and pipes are
+// written directly.
+type reportOutput struct {
+	file    *os.File
+	name    string // as it was asked for
+	target  string // what it will be called; "" if it has its name already
+	written bool
+	err     error // of the first write that failed
+}
+
+// partial is the suffix of a report that is being written. After a run that was killed
+// it shows how far the run got.
+const partial = ".partial"
+
+// openReport opens a report.
+func openReport(name string) (*reportOutput, error) {
+	f, err := createReport(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a report: %w", err)
+	}
+	return f, nil
+}
+
+func createReport(name string) (*reportOutput, error) {
+	target, mode := name, fs.FileMode(0o666)
+	switch about, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !about.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		return &reportOutput{file: f, name: name}, err
+	default:
+		if target, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, err
+		}
+		mode = about.Mode().Perm()
+		f, err := os.OpenFile(target, os.O_WRONLY, 0) // one that may not be written is not replaced
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = os.Create(name) // the file may be written, its folder may not
+		target = ""
+	}
+	return &reportOutput{file: f, name: name, target: target}, err
+}
+
+// Write remembers the first error.
+func (f *reportOutput) Write(p []byte) (int, error) {
+	f.written = true
+	n, err := f.file.Write(p)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
+
+// Close gives the report its name. An incomplete report is removed, and so is that of a
+// run that never began.
+func (f *reportOutput) Close() error {
+	err := cmp.Or(f.file.Close(), f.err)
+	if f.target != "" && err == nil && f.written {
+		err = os.Rename(f.target+partial, f.target)
+	}
+	if f.target != "" && (err != nil || !f.written) {
+		_ = os.Remove(f.target + partial)
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
+	if _, there := os.Stat(f.name); f.target != "" && there == nil {
+		err = fmt.Errorf("%w; the earlier report is unchanged", err)
+	}
+	return err
+}
+
+// writeFile writes a report, if a file is named.
+func writeFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := openReport(name)
+	if err != nil {
+		return err
+	}
+	failed := write(f)
+	return cmp.Or(f.Close(), failed)
+}
+
+// sameFile reports whether two names refer to one file, which need not exist.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	one, noPath := filepath.Abs(a)
+	other, noOther := filepath.Abs(b)
+	if noPath == nil && noOther == nil && one == other {
+		return true
+	}
+	file, missing := os.Stat(a)
+	another, gone := os.Stat(b)
+	return missing == nil && gone == nil && os.SameFile(file, another)
+}
+
+// content writes a text to a file.
+func content[T string | []byte](text T) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, string(text))
+		return err
+	}
 }

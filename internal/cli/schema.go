@@ -11,9 +11,8 @@ import (
 
 func schemaCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "schema [VERSION]",
-		GroupID: rulesGroup,
-		Short:   "Print the JSON schema of a schemaVersion",
+		Use:   "schema [VERSION]",
+		Short: "Print the JSON schema of a schemaVersion",
 		Long: `Prints a JSON schema that accepts the same suites of a schemaVersion as utr does, by
 default the newest one.`,
 		Example: `# for an editor or another validator

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,19 +8,16 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
 
 func schemaVersionCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "schema-version PATH...",
-		GroupID: suitesGroup,
-		Short:   "Find the lowest schemaVersion that suites need",
+		Use:   "schema-version PATH...",
+		Short: "Find the lowest schemaVersion that suites need",
 		Long: `Prints each suite that does not declare the lowest schemaVersion that it complies
 with, and the first place that needs that version. The JSON schemas decide; for what
 they do not look at, such as operations, the changelog of the format does.
@@ -158,25 +154,16 @@ func setVersion(f specs.File, version string) error {
 // withVersion gives the text of a file with another schemaVersion.
 func withVersion(f specs.File, version string) ([]byte, error) {
 	declared := f.Root.Get("schemaVersion")
-	at := offset(f.Data, declared.Position)
-	old := []byte(declared.Text())
-	if at < len(f.Data) && bytes.IndexByte([]byte(`"'`), f.Data[at]) >= 0 {
-		at++
+	lines := strings.SplitAfter(string(f.Data), "\n")
+	line := []rune(lines[declared.Position.Line-1])
+	start := min(declared.Position.Column-1, len(line))
+	if start < len(line) && strings.ContainsRune(`"'`, line[start]) {
+		start++
 	}
-	if len(old) == 0 || at > len(f.Data) || !bytes.HasPrefix(f.Data[at:], old) {
+	rest, plain := strings.CutPrefix(string(line[start:]), declared.Text())
+	if declared.Text() == "" || !plain {
 		return nil, fmt.Errorf("%s: schemaVersion is not written plainly; change it to %q by hand", declared.Position, version)
 	}
-	return append(append(bytes.Clone(f.Data[:at]), version...), f.Data[at+len(old):]...), nil
-}
-
-// offset is the number of bytes before a position.
-func offset(data []byte, p source.Position) (n int) {
-	for range p.Line - 1 {
-		n += bytes.IndexByte(data[n:], '\n') + 1
-	}
-	for range p.Column - 1 {
-		_, size := utf8.DecodeRune(data[n:])
-		n += size
-	}
-	return n
+	lines[declared.Position.Line-1] = string(line[:start]) + version + rest
+	return []byte(strings.Join(lines, "")), nil
 }

@@ -49,9 +49,8 @@ type serveFlags struct {
 
 func serveCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "serve",
-		GroupID: deploymentsGroup,
-		Short:   "Start an embedded deployment for other programs",
+		Use:   "serve",
+		Short: "Start an embedded deployment for other programs",
 		Long: `Starts a deployment inside this process, prints its connection string, and serves
 until it is interrupted. A second line, "single URI", follows where one of several
 servers can be addressed alone.
