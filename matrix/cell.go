@@ -39,11 +39,6 @@ func (c *Cell) Args() []string {
 	return append(args, c.Paths...)
 }
 
-// same reports whether two cells are the same run, ignoring their names.
-func (c *Cell) same(o *Cell) bool {
-	return slices.Equal(c.Flags, o.Flags) && slices.Equal(c.Paths, o.Paths)
-}
-
 // part is a value of one of the four axes: a cluster, an engine, suites or
 // options.
 type part struct {

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -97,8 +98,8 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 		} else {
 			r.add(rule.Position, "a rule of exclude needs a reason")
 		}
-		patterns, any := r.patterns(rule)
-		if !any {
+		patterns := r.patterns(rule)
+		if len(patterns) == 0 {
 			r.add(rule.Position, "a rule of exclude needs one of %s", strings.Join(names[:], ", "))
 			continue
 		}
@@ -136,16 +137,16 @@ func (r *reader) hint(rule *source.Value) string {
 	return ""
 }
 
-// patterns are those of a rule, by axis; nil matches everything.
-type patterns [axisCount][]string
+// patterns are those of a rule, by axis; an axis without any matches everything.
+type patterns map[int][]string
 
-func (r *reader) patterns(rule *source.Value) (p patterns, any bool) {
+func (r *reader) patterns(rule *source.Value) patterns {
+	p := patterns{}
 	for a, name := range singular() {
 		v := rule.Get(name)
 		if v == nil {
 			continue
 		}
-		any = true
 		p[a] = r.texts(v, name)
 		for _, pattern := range p[a] {
 			if _, err := path.Match(pattern, ""); err != nil {
@@ -153,19 +154,22 @@ func (r *reader) patterns(rule *source.Value) (p patterns, any bool) {
 			}
 		}
 	}
-	return p, any
+	return p
 }
 
 func (p patterns) match(c Cell) bool {
-	for a, name := range c.parts {
-		if p[a] != nil && !slices.ContainsFunc(p[a], func(pattern string) bool {
-			matched, _ := path.Match(pattern, name)
-			return matched
-		}) {
+	for a, some := range p {
+		if len(some) > 0 && !slices.ContainsFunc(some, func(pattern string) bool { return matches(pattern, c.parts[a]) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// matches reports whether a pattern, which may be malformed, matches a name.
+func matches(pattern, name string) bool {
+	matched, err := path.Match(pattern, name)
+	return matched && err == nil
 }
 
 // include gives the cells of the included blocks: small matrices of their own. A
@@ -191,21 +195,19 @@ func (r *reader) include(v *source.Value) (cells []Cell) {
 
 // distinct refuses cells with the same name, whatever its case, since a cell is a
 // file; and cells that do the same.
-func (r *reader) distinct(cells []Cell) []Cell {
-	seen := map[string]int{}
-	for i := range cells {
-		c := &cells[i]
-		if j, again := seen[strings.ToLower(c.Name)]; again {
-			r.add(c.Position, "the cell %s already exists: %s", c.Name, cells[j].Position)
+func (r *reader) distinct(cells []Cell) {
+	seen, runs := map[string]Cell{}, map[string]Cell{}
+	for _, c := range cells {
+		if other, again := seen[strings.ToLower(c.Name)]; again {
+			r.add(c.Position, "the cell %s already exists: %s", c.Name, other.Position)
 			continue
 		}
-		seen[strings.ToLower(c.Name)] = i
-		for j := range i {
-			if c.same(&cells[j]) {
-				r.add(c.Position, "the cells %s and %s are the same run", cells[j].Name, c.Name)
-				break
-			}
+		seen[strings.ToLower(c.Name)] = c
+		run := fmt.Sprintf("%q %q", c.Flags, c.Paths)
+		if other, again := runs[run]; again {
+			r.add(c.Position, "the cells %s and %s are the same run", other.Name, c.Name)
+		} else {
+			runs[run] = c
 		}
 	}
-	return cells
 }

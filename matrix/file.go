@@ -16,7 +16,6 @@ import (
 
 // File is a matrix file.
 type File struct {
-	Name string
 	// Cells are in the order of the file: clusters first, then engines, suites
 	// and options; what is included comes last. There is one at least.
 	Cells []Cell
@@ -27,24 +26,16 @@ type File struct {
 // Excluded is a cell that is left out.
 type Excluded struct{ Cell, Reason string }
 
-// Options give variables their values.
-type Options struct {
-	// Set takes precedence over everything else. A name that the file does not use
-	// is a problem.
-	Set map[string]string
-	// Getenv is the environment; nil is an empty one.
-	Getenv func(string) string
-}
-
-// Parse reads a matrix file. The error lists everything that is wrong with it, in the order
+// Parse reads a matrix file. What set says of variables takes precedence over the environment
+// and the file; a name that the file does not use is a problem. The error lists everything that is wrong with it, in the order
 // of the file, a line each. Parse may be called concurrently.
-func Parse(name string, data []byte, o Options) (*File, error) {
+func Parse(name string, data []byte, set map[string]string, getenv func(string) string) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{}
-	v := &variables{problems: &r.problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
+	v := &variables{problems: &r.problems, set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}
 	names := axisNames()
 	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -55,7 +46,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 	root = v.replace(&filled)
 	v.unused(source.Position{File: name, Line: 1, Column: 1})
 
-	f := &File{Name: name}
+	f := &File{}
 	if d := root.Get("description"); d != nil {
 		r.text(d, "description") // it is for people who read the file
 	}
@@ -74,11 +65,9 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 	if len(r.problems) == 0 && len(cells) == 0 {
 		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
 	}
-	f.Cells = r.distinct(cells)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return f, nil
+	r.distinct(cells)
+	f.Cells = cells
+	return f, r.err()
 }
 
 // reader reads one file.
@@ -138,14 +127,12 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 // text reads a scalar.
 func (r *reader) text(v *source.Value, what string) (string, bool) {
 	s, ok := scalar(v)
-	switch {
-	case !ok:
+	if !ok {
 		r.add(v.Position, "%s must be a text", what)
-	case s == "":
+	} else if s == "" {
 		r.add(v.Position, "%s is empty", what)
-		return "", false
 	}
-	return s, ok
+	return s, s != ""
 }
 
 // texts reads a scalar, or a list of scalars.
@@ -305,7 +292,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	var names []string
 	for _, p := range defined {
 		names = append(names, p.name)
-		if matched, err := path.Match(pattern, p.name); err == nil && matched {
+		if matches(pattern, p.name) {
 			all = append(all, p)
 		}
 	}

@@ -32,12 +32,13 @@ func show(f *File) string {
 func TestTranscripts(t *testing.T) {
 	for _, name := range []string{"cells", "problems"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, file string) (said string) {
-			o := Options{Getenv: func(name string) string { return map[string]string{"OVER": "e", "ENV": "e", "SET": "e"}[name] }}
+			getenv := func(name string) string { return map[string]string{"OVER": "e", "ENV": "e", "SET": "e"}[name] }
+			var set map[string]string
 			if strings.Contains(file, "${SET}") {
-				o.Set = map[string]string{"SET": "s"}
+				set = map[string]string{"SET": "s"}
 			}
 			for i := range 20 { // the order of a map does not show
-				f, err := Parse("m.yml", []byte(file+"\n"), o)
+				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv)
 				got := fmt.Sprint(err)
 				if err == nil {
 					got = show(f)
@@ -52,6 +53,9 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// empty is an environment without variables.
+func empty(string) string { return "" }
+
 // Everything that is wrong is reported at once, each once, in the order of the
 // file.
 func TestProblemsAreInOrder(t *testing.T) {
@@ -59,10 +63,10 @@ func TestProblemsAreInOrder(t *testing.T) {
 	want := `m.yml:1:1: --set WOH: the file has no ${WOH}; did you mean WHO?
 m.yml:3:1: a matrix file has no key "bad"; it has clusters, engines, suites, options, description, variables, defaults, include, exclude
 m.yml:4:21: tls is set here and at m.yml:1:54, which meet in a cell`
-	_, err := Parse("m.yml", []byte(file), Options{Set: map[string]string{"WHO": "a", "WOH": "b"}})
+	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty)
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
-	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), Options{})
+	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), nil, empty)
 	testkit.Fails(t, err, "the matrix has more than 5000 cells")
 }
 
@@ -72,7 +76,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse("f", data, Options{})
+		file, err := Parse("f", data, nil, empty)
 		if err != nil {
 			testkit.Equal(t, "the error says nothing", err.Error() == "", false)
 			return
@@ -92,7 +96,7 @@ func FuzzParse(f *testing.F) {
 func TestNightly(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "nightly.yml"))
 	testkit.Check(t, err)
-	f, err := Parse("nightly.yml", data, Options{})
+	f, err := Parse("nightly.yml", data, nil, empty)
 	testkit.Check(t, err)
 	want := []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"}
 	for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {

@@ -34,10 +34,8 @@ func (v *variables) look(name string) (value string, found bool) {
 	if value, found = v.set[name]; found {
 		return value, true
 	}
-	if v.getenv != nil {
-		if value = v.getenv(name); value != "" {
-			return value, true
-		}
+	if value = v.getenv(name); value != "" {
+		return value, true
 	}
 	value, found = v.file[name]
 	return value, found

@@ -20,7 +20,6 @@ import (
 )
 
 type compareFlags struct {
-	flags      *flags
 	deployment deploymentFlags
 	config     runner.Config // of both sides, without engine and source
 	engines    []string
@@ -62,7 +61,7 @@ utr compare --generate 1000 --seed 7 --topology all
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		r := &compareFlags{flags: f, seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
+		r := &compareFlags{seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"
 		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
 		f.words["engine"] = c.completeEngines
@@ -94,17 +93,18 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 }
 
 func (r *compareFlags) act(ctx context.Context, c *call) error {
-	generated := r.flags.Changed("generate")
+	generated := r.generate > 0
 	switch {
 	case generated && len(c.paths) > 0:
 		return usage("--generate cannot be used with suites")
 	case !generated && len(c.paths) == 0:
 		return usage("requires suites, or --generate N")
 	}
-	if len(r.engines) == 0 {
+	switch len(r.engines) {
+	case 0:
 		r.engines = []string{referenceEngine, "driver"}
-	}
-	if len(r.engines) != 2 {
+	case 2:
+	default:
 		return usage("requires two engines: %d named", len(r.engines))
 	}
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
@@ -204,10 +204,10 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 		return err
 	}
 	out.generated(g)
-	if r.write == "" {
-		return nil
+	if r.write != "" {
+		err = r.writeSuites(g, &out.text)
 	}
-	if err := r.writeSuites(g, &out.text); err != nil {
+	if err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	return nil
@@ -277,7 +277,7 @@ func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 		}
 		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment,
 			NotCompared: p.NotCompared, Known: p.Known, Differences: p.Differences}
-		what, details := "different", "\n"+o.describe(p)
+		what, details := "different", "\n"+p.Describe(o.sides[0].Name, o.sides[1].Name)
 		switch {
 		case p.NotCompared != "":
 			what, details = "not compared", ": "+p.NotCompared+"\n"
@@ -293,10 +293,6 @@ func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 		o.records = append(o.records, record)
 	}
 	return nil
-}
-
-func (o *comparison) describe(p compare.Pair) string {
-	return p.Describe(o.sides[0].Name, o.sides[1].Name)
 }
 
 func (o *comparison) generated(g *compare.Generated) {
@@ -322,6 +318,6 @@ func (o *comparison) finding(what string, f compare.Finding, flaky bool) {
 	if f.Smallest.String() != f.Schedule.String() {
 		fmt.Fprintf(&o.text, "  shrunk to: %s\n", f.Smallest)
 	}
-	o.text.WriteString(o.describe(f.Pair))
+	o.text.WriteString(f.Pair.Describe(o.sides[0].Name, o.sides[1].Name))
 	o.records = append(o.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
 }

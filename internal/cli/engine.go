@@ -39,13 +39,6 @@ func engineGroup(c *call) *cobra.Command {
 	return group
 }
 
-// engineCheck is utr engine check.
-type engineCheck struct {
-	engine engine.Engine
-	about  engine.Description
-	only   []*regexp.Regexp
-}
-
 func checkCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check ENGINE [PATH...]",
@@ -64,10 +57,10 @@ utr engine check --run 'waits for events' pymongo`,
 		Args:              arguments(1, math.MaxInt, "an engine"),
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
-		e := &engineCheck{}
-		f.patterns(&e.only, "run", "try only behaviours that match")
+		var only []*regexp.Regexp
+		f.patterns(&only, "run", "try only behaviours that match")
 		f.enginesFlag()
-		return e.act
+		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
 	})
 }
 
@@ -96,50 +89,45 @@ func (c *call) engineAndSuites() (engine.Engine, error) {
 	return e, nil
 }
 
-func (e *engineCheck) act(ctx context.Context, c *call) (err error) {
-	behaviours := slices.DeleteFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool {
-		return len(e.only) > 0 && !slices.ContainsFunc(e.only, func(p *regexp.Regexp) bool { return p.MatchString(b.Name) })
-	})
+func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
+	behaviours := matching(enginetest.Behaviours(), only, func(b enginetest.Behaviour) string { return b.Name })
 	if len(behaviours) == 0 {
 		return usage("--run leaves no behaviour")
 	}
-	if e.engine, err = c.engineAndSuites(); err != nil {
+	e, err := c.engineAndSuites()
+	if err != nil {
 		return err
 	}
-	defer func() { _ = e.engine.Close() }()
+	defer func() { _ = e.Close() }()
 	suites, err := c.load(ctx, specs.Options{})
 	if err != nil {
 		return invalid(err)
 	}
-	if e.about, err = e.engine.Describe(ctx); err != nil {
+	about, err := e.Describe(ctx)
+	if err != nil {
 		return fmt.Errorf("the engine cannot be used: %w", err)
 	}
-	if err := c.print(describe(e.about)); err != nil {
+	if err := c.print(fmt.Sprintf("%s %s: schema version %s, %d operations, features: %s\n\n", about.Name, about.Version,
+		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
-	shown, failed, err := e.try(ctx, c, behaviours)
+	shown, failed, err := c.try(ctx, e, behaviours)
 	if err != nil {
 		return err
 	}
-	return c.conclude(fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, e.about)), failed > 0)
-}
-
-// describe is what an engine says of itself.
-func describe(about engine.Description) string {
-	return fmt.Sprintf("%s %s: schema version %s, %d operations, features: %s\n\n", about.Name, about.Version, about.SchemaVersion,
-		len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))
+	return c.conclude(fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, about)), failed > 0)
 }
 
 // try tries behaviours, and prints how each ended: an engine shows it, or not, or does
 // not support what it needs.
-func (e *engineCheck) try(ctx context.Context, c *call, behaviours []enginetest.Behaviour) (shown, failed int, err error) {
+func (c *call) try(ctx context.Context, e engine.Engine, behaviours []enginetest.Behaviour) (shown, failed int, err error) {
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { _ = server.Close() }()
 	for _, b := range behaviours {
-		why := b.Check(ctx, e.engine, server.URI())
+		why := b.Check(ctx, e, server.URI())
 		if ctx.Err() != nil {
 			return shown, failed, errInterrupted
 		}

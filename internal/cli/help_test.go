@@ -138,7 +138,7 @@ func TestWrittenCommandLines(t *testing.T) {
 					if !strings.HasPrefix(text, "clusters:") {
 						text += "\nclusters: [{name: replicaset-8.0, embedded: replicaset}]\nsuites: [smoke]\n"
 					}
-					_, err := matrix.Parse(name, []byte(text), matrix.Options{Getenv: func(string) string { return "mongodb://h/" }})
+					_, err := matrix.Parse(name, []byte(text), nil, func(string) string { return "mongodb://h/" })
 					testkit.Equal(t, text, err, nil)
 				}
 			}

@@ -98,17 +98,11 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	file, err := m.read(c)
+	file, cells, err := m.read(c)
 	if err != nil {
-		return err
+		return invalid(err)
 	}
-	cells, err := c.checked(file)
-	if err != nil {
-		return err
-	}
-	cells = slices.DeleteFunc(cells, func(cell *cellRun) bool {
-		return len(m.only) > 0 && !slices.ContainsFunc(m.only, func(p *regexp.Regexp) bool { return p.MatchString(cell.Name) })
-	})
+	cells = matching(cells, m.only, func(c *cellRun) string { return c.Name })
 	if len(cells) == 0 {
 		return usage("--only matches no cell: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
 	}
@@ -118,37 +112,29 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	return m.run(ctx, c, cells)
 }
 
-// read reads the file, and registers the secrets of its connection strings.
-func (m *matrixFlags) read(c *call) (*matrix.File, error) {
+// read reads the file, and registers the secrets of its connection strings. It gives the settings of all
+// cells to the flags of runs, and checks these as the processes of the cells will, before any of them runs.
+func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
-		return nil, invalid(err)
+		return nil, nil, err
 	}
-	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: m.set, Getenv: c.env})
+	file, err = matrix.Parse(c.paths[0], data, m.set, c.env)
 	if err != nil {
-		return nil, invalid(err)
+		return nil, nil, err
 	}
 	for _, cell := range file.Cells {
 		c.secrets.Read(cell.Args()...)
 	}
-	return file, nil
-}
-
-// checked gives the settings of all cells to the flags of runs, and checks these as the
-// processes of the cells will, before any of them runs.
-func (c *call) checked(file *matrix.File) (cells []*cellRun, err error) {
-	var problems []string
+	var problems []error
 	for _, cell := range file.Cells {
 		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "not run: interrupted"}}
 		if err := one.check(c); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: the cell %s: %s", cell.Position, cell.Name, err))
+			problems = append(problems, fmt.Errorf("%s: the cell %s: %s", cell.Position, cell.Name, err))
 		}
 		cells = append(cells, one)
 	}
-	if len(problems) > 0 {
-		return nil, invalid(errors.New(strings.Join(problems, "\n")))
-	}
-	return cells, nil
+	return file, cells, errors.Join(problems...)
 }
 
 func (r *cellRun) check(c *call) (err error) {
@@ -185,7 +171,7 @@ func (r *cellRun) check(c *call) (err error) {
 // plan is the output of --dry-run.
 func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), file.Name)
+	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), c.paths[0])
 	for _, cell := range cells {
 		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,6 +94,13 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 		fmt.Fprintf(&b, "  %s\n", namespace)
 	}
 	return head + b.String()
+}
+
+// matching keeps what patterns find by name; without any, all of it.
+func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {
+	return slices.DeleteFunc(all, func(one T) bool {
+		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
+	})
 }
 
 // watchInterval is how often --watch looks for changes.
