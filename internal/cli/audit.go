@@ -75,10 +75,7 @@ type mutant struct {
 }
 
 func (a *audit) act(ctx context.Context, c *call) error {
-	if err := a.run.checkTarget(c); err != nil {
-		return err
-	}
-	named, err := c.engineNamed(a.run.driver)
+	named, err := a.run.named(c)
 	if err != nil {
 		return err
 	}

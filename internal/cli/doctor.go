@@ -71,11 +71,8 @@ type skipReason struct {
 	Reason string `json:"reason"`
 }
 
-func (d *doctor) act(ctx context.Context, c *call) (err error) {
-	if err := d.run.checkTarget(c); err != nil {
-		return err
-	}
-	named, err := c.engineNamed(d.run.driver)
+func (d *doctor) act(ctx context.Context, c *call) error {
+	named, err := d.run.named(c)
 	if err != nil {
 		return err
 	}
@@ -85,26 +82,18 @@ func (d *doctor) act(ctx context.Context, c *call) (err error) {
 			return err
 		}
 	}
-	e, err := named.open(d.run.engine)
-	if err != nil {
-		return usage("%w", err)
-	}
-	defer func() { _ = e.Close() }()
-	about, err := e.Describe(ctx)
-	if err != nil {
-		return err
-	}
 	d.run.lock = nil // another run may go on
-	source, err := d.run.source(ctx, c, nil, suites)
+	return d.run.on(ctx, c, named, suites, func(ctx context.Context, cfg runner.Config) error { return d.examine(ctx, c, suites, cfg) })
+}
+
+// examine prints what the engine and the deployment are.
+func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+	about, err := cfg.Engine.Describe(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = c.stop(source, err) }()
-	found := examined{Engine: about.Name + " " + about.Version}
-	for _, o := range source.Offers() {
-		found.Deployments = append(found.Deployments, deployedAs(o))
-	}
-	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: e, Source: source, AllTopologies: d.run.config.AllTopologies})
+	found := examined{Engine: about.Name + " " + about.Version, Deployments: each(cfg.Source.Offers(), deployedAs)}
+	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies})
 	found.count(planned)
 	text := jsonPage(found)
 	if !d.asJSON {

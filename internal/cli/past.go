@@ -20,6 +20,17 @@ func readReport(name string) (*report.Past, error) {
 	return p, invalid(err)
 }
 
+func readReports(names []string) (all []*report.Past, err error) {
+	for _, name := range names {
+		p, err := readReport(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
 // fromFile reads a file that the user named.
 func fromFile[T any](name string, read func(name string, from io.Reader) (T, error)) (value T, err error) {
 	f, err := os.Open(name)
@@ -51,15 +62,11 @@ utr diff yesterday.json today.json`,
 		asJSON := false
 		f.toggle(&asJSON, "json", "print each change as a line of JSON")
 		return func(_ context.Context, c *call) error {
-			before, err := readReport(c.paths[0])
+			reports, err := readReports(c.paths)
 			if err != nil {
 				return err
 			}
-			after, err := readReport(c.paths[1])
-			if err != nil {
-				return err
-			}
-			d := report.Compare(before.Verdicts, after.Verdicts, cmp.Or(slower, slowerBy))
+			d := report.Compare(reports[0].Verdicts, reports[1].Verdicts, cmp.Or(slower, slowerBy))
 			text := d.Text
 			if asJSON {
 				text = d.JSON
@@ -88,13 +95,9 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 			if err := reports.check(); err != nil {
 				return err
 			}
-			var parts []*report.Past
-			for _, name := range c.paths {
-				p, err := readReport(name)
-				if err != nil {
-					return err
-				}
-				parts = append(parts, p)
+			parts, err := readReports(c.paths)
+			if err != nil {
+				return err
 			}
 			return c.report(&reports, report.Merge(parts))
 		}

@@ -108,14 +108,11 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 	if p.list {
 		return c.print(listProse(tests))
 	}
-	if err := p.run.checkTarget(c); err != nil {
+	if p.named, err = p.run.named(c); err != nil {
 		return err
 	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
-	}
-	if p.named, err = c.engineNamed(p.run.driver); err != nil {
-		return err
 	}
 	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, cfg runner.Config) error {
 		p.shared = cfg.Engine

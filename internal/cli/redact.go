@@ -24,6 +24,9 @@ func (r redactor) texts(all []string) []string { return each(all, r.Hide) }
 // value copies a value of plain data with every string and every document redacted.
 // Names of files and tests come from suites and stay. Values without secrets are shared.
 func (r redactor) value(v reflect.Value) reflect.Value {
+	if v.IsZero() {
+		return v
+	}
 	switch x := v.Interface().(type) {
 	case result.TestID, source.Position:
 		return v
@@ -40,12 +43,6 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 		return reflect.ValueOf(x)
 	}
 	out := reflect.New(v.Type()).Elem()
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Map:
-		if v.IsNil() {
-			return v
-		}
-	}
 	switch v.Kind() {
 	case reflect.Interface:
 		out.Set(r.value(v.Elem()))

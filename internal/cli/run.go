@@ -246,6 +246,14 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	})
 }
 
+// named finds the engine, and checks what the flags say to run on.
+func (r *runFlags) named(c *call) (namedEngine, error) {
+	if err := r.checkTarget(c); err != nil {
+		return namedEngine{}, err
+	}
+	return c.engineNamed(r.driver)
+}
+
 // on opens the engine and what the flags say to run suites on, uses both, and closes them.
 func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite,
 	use func(context.Context, runner.Config) error) (err error) {
@@ -267,7 +275,7 @@ func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []
 		}
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if r.touchesOthers() {
+	if r.touchesOthers() && r.lock != nil {
 		c.announce(cfg.Source, suites)
 	}
 	return use(ctx, cfg)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
 	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeRefused })
 	failures := []error{err}
-	lowest, lower, higher, changed := 0, 0, 0, 0
+	count, changed := map[int]int{}, 0 // by whether the declared version is lower, right, or higher
 	var out strings.Builder
 	for _, f := range files {
 		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
@@ -57,14 +58,7 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		needed := lowestVersion.String()
 		declared, _ := specs.ParseVersion(f.Root.Get("schemaVersion").Text()) // Lowest accepts no other form
 		order := declared.Compare(lowestVersion)
-		switch {
-		case order < 0:
-			lower++
-		case order > 0:
-			higher++
-		default:
-			lowest++
-		}
+		count[order]++
 		if v.fix && order != 0 {
 			if err := setVersion(f, needed); err != nil {
 				failures = append(failures, err)
@@ -80,22 +74,15 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	}
 	if !v.asJSON {
 		fmt.Fprintf(&out, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
-			len(files), lowest, lower, higher)
+			len(files), count[0], count[-1], count[1])
 		if v.fix {
 			fmt.Fprintf(&out, "; %d changed", changed)
 		}
 		out.WriteString("\n")
 	}
-	if err := c.print(c.secrets.Hide(out.String())); err != nil {
-		return err
-	}
-	if err := errors.Join(failures...); err != nil {
-		return invalid(err)
-	}
-	if lower+higher > changed {
-		return exit(ExitFailed)
-	}
-	return nil
+	invalidSuites := errors.Join(failures...)
+	err = c.conclude(c.secrets.Hide(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
+	return cmp.Or(err, invalid(invalidSuites))
 }
 
 func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
