@@ -27,8 +27,8 @@ type File struct {
 type Excluded struct{ Cell, Reason string }
 
 // Parse reads a matrix file. What set says of variables takes precedence over the environment
-// and the file; a name that the file does not use is a problem. The error lists everything that is wrong with it, in the order
-// of the file, a line each. Parse may be called concurrently.
+// and the file; a name that the file does not use is a problem. The error lists everything
+// that is wrong with the file, in its order, a line each. Parse may be called concurrently.
 func Parse(name string, data []byte, set map[string]string, getenv func(string) string) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,7 +40,7 @@ utr audit my-suite.yml
 # mutants for another test runner
 utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
-		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a directory"),
 	}, func(f *flags) action {
 		a := &audit{run: newRun(f)}
 		a.run.declareWhere(f)
@@ -83,7 +82,7 @@ func (a *audit) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.run.on(ctx, c, named, suites, func(ctx context.Context, cfg runner.Config) error { return a.of(ctx, c, suites, cfg) })
+	return a.run.on(ctx, c, named, suites, a.of)
 }
 
 // of records the suites, and judges or writes their mutants.

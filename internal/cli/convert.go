@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ or a file that is not a suite.`,
 utr convert source/retryable-reads
 # in CI
 utr convert --check source/`,
-		Args: arguments(1, math.MaxInt, "a suite or a directory"),
+		Args: arguments(1, unlimited, "a suite or a directory"),
 	}, func(f *flags) action {
 		check := false
 		f.toggle(&check, "check", "write nothing, and list the files that are out of date or missing")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ Exit codes: 0 the counts are printed, 2 bad usage or invalid suites.`,
 utr coverage specs/ --against ../specifications/source/retryable-reads/tests
 # with the rules that decided
 utr run --events --json run.json specs/ && utr coverage --report run.json specs/`,
-		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a directory"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var o coverageOptions

@@ -83,7 +83,7 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 		}
 	}
 	d.run.lock = nil // another run may go on
-	return d.run.on(ctx, c, named, suites, func(ctx context.Context, cfg runner.Config) error { return d.examine(ctx, c, suites, cfg) })
+	return d.run.on(ctx, c, named, suites, d.examine)
 }
 
 // examine prints what the engine and the deployment are.
@@ -93,7 +93,8 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 		return err
 	}
 	found := examined{Engine: about.Name + " " + about.Version, Deployments: each(cfg.Source.Offers(), deployedAs)}
-	planned, unusable := runner.Plan(ctx, suites, runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies})
+	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
+	planned, unusable := runner.Plan(ctx, suites, cfg)
 	found.count(planned)
 	text := jsonPage(found)
 	if !d.asJSON {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ suite, 3 the engine cannot be used, or the check was interrupted.`,
 utr engine check 'exec:ruby adapter.rb'
 # one behaviour
 utr engine check --run 'waits for events' pymongo`,
-		Args:              arguments(1, math.MaxInt, "an engine"),
+		Args:              arguments(1, unlimited, "an engine"),
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
 		var only []*regexp.Regexp
@@ -115,18 +114,19 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	return c.conclude(fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, about)), failed > 0)
+	text := fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, about))
+	return c.conclude(text, failed > 0)
 }
 
 // try tries behaviours, and prints how each ended: an engine shows it, or not, or does
 // not support what it needs.
-func (c *call) try(ctx context.Context, e engine.Engine, behaviours []enginetest.Behaviour) (shown, failed int, err error) {
+func (c *call) try(ctx context.Context, e engine.Engine, all []enginetest.Behaviour) (shown, failed int, err error) {
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { _ = server.Close() }()
-	for _, b := range behaviours {
+	for _, b := range all {
 		why := b.Check(ctx, e, server.URI())
 		if ctx.Err() != nil {
 			return shown, failed, errInterrupted
@@ -192,7 +192,7 @@ Exit codes: as those of utr run.`,
 utr engine record reference --run 'the name of a test' suite.yml > expected.txt
 # what it answers
 utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
-		Args:              arguments(2, math.MaxInt, "an engine and a suite"),
+		Args:              arguments(2, unlimited, "an engine and a suite"),
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
 		r := &recording{}

@@ -90,9 +90,8 @@ func (c *call) adapters() ([]matrix.Adapter, error) {
 
 // engineNames lists the engines of the program and of the engines file.
 func (c *call) engineNames(adapters []matrix.Adapter) []string {
-	names := slices.AppendSeq(each(adapters, func(a matrix.Adapter) string { return a.Name }), maps.Keys(c.program.Engines))
-	slices.Sort(names)
-	return names
+	names := each(adapters, func(a matrix.Adapter) string { return a.Name })
+	return slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.program.Engines))))
 }
 
 // completeEngines are the names that a shell offers for --engine.

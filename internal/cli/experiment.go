@@ -37,8 +37,12 @@ type overloadFlags struct {
 }
 
 func overloadCommand(c *call) *cobra.Command {
-	names, known := described(6, experiment.Policies(), func(p experiment.Policy) (string, string) { return p.Name, p.What })
-	questions, asked := described(8, experiment.Questions(), func(q experiment.Question) (string, string) { return q.Name, q.Asks })
+	names, known := described(6, experiment.Policies(), func(p experiment.Policy) (name, what string) {
+		return p.Name, p.What
+	})
+	questions, asked := described(8, experiment.Questions(), func(q experiment.Question) (name, what string) {
+		return q.Name, q.Asks
+	})
 	return c.command(&cobra.Command{
 		Use:   "overload",
 		Short: "Simulate clients and an overloaded server",
@@ -107,7 +111,8 @@ func (e *overloadFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
-	return c.measured(report.Text, fileReport{e.json, report.JSON}, fileReport{e.html, report.HTML}, fileReport{e.svg, report.SVG})
+	files := []fileReport{{e.json, report.JSON}, {e.html, report.HTML}, {e.svg, report.SVG}}
+	return c.measured(report.Text, files...)
 }
 
 // described gives the names of a list, and a table of them for help.
@@ -163,7 +168,9 @@ type counterFlags struct {
 }
 
 func counterCommand(c *call) *cobra.Command {
-	names, known := described(16, counter.Strategies(), func(s counter.Strategy) (string, string) { return s.Name, s.What })
+	names, known := described(16, counter.Strategies(), func(s counter.Strategy) (name, what string) {
+		return s.Name, s.What
+	})
 	faults := each(counter.Faults(), func(f counter.Fault) string { return string(f) })
 	return c.command(&cobra.Command{
 		Use:   "counter",

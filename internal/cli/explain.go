@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,11 +149,7 @@ func (e *explanation) explainSelection(c *call, named bool) error {
 		}
 		operation = &o
 	}
-	text, err := e.selection.explain(operation)
-	if err != nil {
-		return err
-	}
-	return c.print(text)
+	return e.selection.explain(c, operation)
 }
 
 func (e *explanation) act(c *call) error {
@@ -174,15 +171,11 @@ func (e *explanation) act(c *call) error {
 		}
 		return c.print(differences(policy, other))
 	}
-	if len(e.story) > 0 {
-		if len(c.paths) > 0 {
-			return usage("--try cannot be used with rules")
-		}
-		text, err := e.play(policy)
-		if err != nil {
-			return err
-		}
-		return c.print(text)
+	switch {
+	case len(e.story) > 0 && len(c.paths) > 0:
+		return usage("--try cannot be used with rules")
+	case len(e.story) > 0:
+		return e.play(c, policy)
 	}
 	rules := rulesOf(policy)
 	if len(c.paths) == 0 {
@@ -274,10 +267,10 @@ func ending(text string) (in retry.Input, err error) {
 
 // play runs the retry core over the story. Servers are named a, b, c, …: each
 // attempt goes to the first one that is not deprioritized, as selection would.
-func (e *explanation) play(policy *retry.Policy) (string, error) {
+func (e *explanation) play(c *call, policy *retry.Policy) error {
 	inputs, settings, err := e.story, e.settings, error(nil)
 	if settings.Operation, err = operationNamed(e.operation); err != nil {
-		return "", err
+		return err
 	}
 	settings.RetryReads = !e.noRetry
 	settings.RetryWrites = !e.noRetry && (e.retryWrites || !policy.RetryWritesOff)
@@ -311,8 +304,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: int32(e.wire), RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
-				b.WriteString("end of --try\n")
-				return b.String(), nil
+				return c.print(b.String() + "end of --try\n")
 			}
 			in, inputs = inputs[0], inputs[1:]
 			if f := &in.Failure; in.Kind == retry.Failed && retry.Labels(policy, state.Settings, state.Chosen, *f) {
@@ -324,7 +316,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 			if len(inputs) > 0 {
 				fmt.Fprintf(&b, "%d --try unused\n", len(inputs))
 			}
-			return b.String(), nil
+			return c.print(b.String())
 		}
 	}
 }
@@ -387,14 +379,14 @@ func (s *selectionFlags) declare(f *flags) {
 
 // explain says which servers remain after each step of a selection. Without an operation,
 // the file says whether it is for a read or a write.
-func (s *selectionFlags) explain(operation *retry.Operation) (string, error) {
+func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 	text, err := os.ReadFile(s.file)
 	if err != nil {
-		return "", invalid(err)
+		return invalid(err)
 	}
 	one, err := selection.ParseCase(text)
 	if err != nil {
-		return "", invalid(fmt.Errorf("%s: %w", s.file, err))
+		return invalid(fmt.Errorf("%s: %w", s.file, err))
 	}
 	if s.preference != nil {
 		one.Preference = *s.preference
@@ -404,7 +396,7 @@ func (s *selectionFlags) explain(operation *retry.Operation) (string, error) {
 	}
 	for _, address := range one.Deprioritized {
 		if !slices.ContainsFunc(one.Topology.Servers, func(v selection.Server) bool { return v.Address == address }) {
-			return "", usage("%s has no server %q", s.file, address)
+			return usage("%s has no server %q", s.file, address)
 		}
 	}
 	if operation != nil {
@@ -412,7 +404,7 @@ func (s *selectionFlags) explain(operation *retry.Operation) (string, error) {
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {
-		return "", invalid(err)
+		return invalid(err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", one.Topology.Type)
@@ -420,7 +412,8 @@ func (s *selectionFlags) explain(operation *retry.Operation) (string, error) {
 		fmt.Fprintf(&b, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
 	}
 	for _, step := range steps {
-		fmt.Fprintf(&b, "%s: %s\n", step.Rule, addressesOf(step.Servers))
+		left := each(step.Servers, func(v selection.Server) string { return v.Address })
+		fmt.Fprintf(&b, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {
 	case 0:
@@ -430,14 +423,7 @@ func (s *selectionFlags) explain(operation *retry.Operation) (string, error) {
 	default:
 		b.WriteString("selected: of two of these at random, the one with fewer operations under way\n")
 	}
-	return b.String(), nil
-}
-
-func addressesOf(servers []selection.Server) string {
-	if len(servers) == 0 {
-		return "none"
-	}
-	return strings.Join(each(servers, func(v selection.Server) string { return v.Address }), " ")
+	return c.print(b.String())
 }
 
 func tagsOf(tags map[string]string) (text string) {

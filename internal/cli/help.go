@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -103,6 +104,9 @@ func completes(words func() []string, files cobra.ShellCompDirective) cobra.Comp
 		return words(), files
 	}
 }
+
+// unlimited is the most arguments of a command that takes any number.
+const unlimited = math.MaxInt
 
 // arguments accepts a number of arguments, and names what is missing.
 func arguments(least, most int, what string) cobra.PositionalArgs {

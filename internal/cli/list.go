@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ Exit codes: 0 tests are listed, 2 no test is left, bad usage, or invalid suites.
 utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
 # how many tests each operation has
 utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
-		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		Args:              arguments(1, unlimited, "a suite or a directory"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		var l listing

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"math"
 	"os"
 	"time"
 
@@ -87,7 +86,7 @@ reports, and a shard that is missing, duplicated or incomplete.
 Exit codes are those of utr run.`,
 		Example: `# the shards of one run
 utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
-		Args: arguments(1, math.MaxInt, "at least one report"),
+		Args: arguments(1, unlimited, "at least one report"),
 	}, func(f *flags) action {
 		var reports reportFlags
 		f.reports(&reports, "print a line for every test")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"time"
@@ -36,7 +35,7 @@ not, or it failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
 utr pipe lost-reply.yml -- python app.py
 # with the application in a debugger
 utr pipe --timeout 1h lost-reply.yml`,
-		Args: arguments(1, math.MaxInt, "a script"),
+		Args: arguments(1, unlimited, "a script"),
 	}, func(f *flags) action {
 		p := &pipe{timeout: time.Minute}
 		f.duration(&p.timeout, "timeout", "limit for the whole script and for COMMAND")

@@ -16,6 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // proseFlags are those of utr prose, some of which it shares with utr run.
@@ -114,26 +115,31 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, cfg runner.Config) error {
-		p.shared = cfg.Engine
-		defer func() {
-			for _, e := range p.engines {
-				_ = e.Close()
-			}
-		}()
-		if p.run.touchesOthers() {
-			c.note("utr drops the collection utr-prose.documents of the deployment")
-		}
-		var records []proseRecord
-		for _, t := range tests {
-			done, err := p.test(ctx, c, cfg.Source, t)
-			records = append(records, done...)
-			if err != nil {
-				return err
-			}
-		}
-		return p.conclude(c, records)
+	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+		return p.all(ctx, c, tests, cfg)
 	})
+}
+
+// all runs the tests.
+func (p *proseFlags) all(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
+	p.shared = cfg.Engine
+	defer func() {
+		for _, e := range p.engines {
+			_ = e.Close()
+		}
+	}()
+	if p.run.touchesOthers() {
+		c.note("utr drops the collection utr-prose.documents of the deployment")
+	}
+	var records []proseRecord
+	for _, t := range tests {
+		done, err := p.test(ctx, c, cfg.Source, t)
+		records = append(records, done...)
+		if err != nil {
+			return err
+		}
+	}
+	return p.conclude(c, records)
 }
 
 // test runs one test on each deployment that it allows, or on the first.

@@ -236,7 +236,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		defer stop()
 		ctx = late
 	}
-	return r.on(ctx, c, named, needed, func(ctx context.Context, cfg runner.Config) error {
+	return r.on(ctx, c, named, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 		err := c.run(ctx, out, suites, cfg, r.least)
 		local, is := cfg.Source.(interface{ KeepLogs() })
 		if code := codeOf(err); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
@@ -254,9 +254,11 @@ func (r *runFlags) named(c *call) (namedEngine, error) {
 	return c.engineNamed(r.driver)
 }
 
+// use is what a command does with suites on an engine and a deployment.
+type use func(context.Context, *call, []*specs.Suite, runner.Config) error
+
 // on opens the engine and what the flags say to run suites on, uses both, and closes them.
-func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite,
-	use func(context.Context, runner.Config) error) (err error) {
+func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite, act use) (err error) {
 	cfg := r.config
 	if cfg.Engine, err = named.open(r.engine); err != nil {
 		return usage("%w", err)
@@ -278,7 +280,7 @@ func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []
 	if r.touchesOthers() && r.lock != nil {
 		c.announce(cfg.Source, suites)
 	}
-	return use(ctx, cfg)
+	return act(ctx, c, suites, cfg)
 }
 
 // stop closes what a command ran on. It returns the error of the command; only without one is an error of closing

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ another one, 2 bad usage, or a suite that no version fits.`,
 utr schema-version specs/
 # change those that declare another version
 utr schema-version --fix specs/`,
-		Args: arguments(1, math.MaxInt, "a suite or a directory"),
+		Args: arguments(1, unlimited, "a suite or a directory"),
 	}, func(f *flags) action {
 		var v schemaVersions
 		f.toggle(&v.fix, "fix", "change the files")

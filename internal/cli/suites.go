@@ -98,8 +98,11 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 
 // matching keeps what patterns find by name; without any, all of it.
 func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {
+	if len(patterns) == 0 {
+		return all
+	}
 	return slices.DeleteFunc(all, func(one T) bool {
-		return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
+		return !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
 	})
 }
 

@@ -235,7 +235,9 @@ func openService(url string) (*orchestration.Client, error) {
 
 // touchesOthers reports whether tests run on a cluster that utr did not make.
 func (r *runFlags) touchesOthers() bool {
-	return r.uri != "" || slices.ContainsFunc(r.orchestration.clusters, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
+	return r.uri != "" || slices.ContainsFunc(r.orchestration.clusters, func(name string) bool {
+		return strings.HasPrefix(name, existingCluster)
+	})
 }
 
 // names are those of the clusters: without --cluster the presets of a topology, with
@@ -244,19 +246,17 @@ func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	if len(o.clusters) > 0 {
 		return o.clusters
 	}
-	topology := topologyOf(d.topology)
+	topology, secured := topologyOf(d.topology), ""
+	if d.auth == "on" {
+		secured = "-auth"
+	}
+	if d.TLS {
+		secured += "-tls"
+	}
 	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single, deployment.LoadBalanced} {
-		if topology != t && (topology != "" || t == deployment.LoadBalanced) {
-			continue
+		if topology == t || topology == "" && t != deployment.LoadBalanced {
+			names = append(names, string(t)+secured)
 		}
-		name := string(t)
-		if d.auth == "on" {
-			name += "-auth"
-		}
-		if d.TLS {
-			name += "-tls"
-		}
-		names = append(names, name)
 	}
 	return names
 }
