@@ -64,7 +64,6 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		r := &compareFlags{seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"
 		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
-		f.words["engine"] = c.completeEngines
 		f.enginesFlag()
 		f.backoff(&r.backoff, "")
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)

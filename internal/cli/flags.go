@@ -24,12 +24,11 @@ type flags struct {
 	*pflag.FlagSet
 	call    *call
 	command *cobra.Command
-	group   string                     // of the flags that are declared next
-	words   map[string]func() []string // by flag: choices that other flags decide
+	group   string // of the flags that are declared next
 }
 
 func newFlags(c *call, command *cobra.Command) *flags {
-	f := &flags{FlagSet: command.Flags(), call: c, command: command, words: map[string]func() []string{}}
+	f := &flags{FlagSet: command.Flags(), call: c, command: command}
 	f.SortFlags = false
 	return f
 }
@@ -45,8 +44,8 @@ func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pfl
 	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
 		// It fails only for a flag that is unknown or has choices already.
 		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
-			if words := f.words[name]; words != nil {
-				return words()
+			if name == "engine" {
+				return f.call.completeEngines() // which another flag decides
 			}
 			return choices
 		}, cobra.ShellCompDirectiveNoFileComp))

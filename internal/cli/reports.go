@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/report"
@@ -148,9 +147,8 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	for _, name := range r.earlier {
 		files := []string{name}
 		if about, err := os.Stat(name); err == nil && about.IsDir() {
-			if files, err = filepath.Glob(filepath.Join(quoteGlob(name), "*.json")); err != nil {
-				return nil, invalid(fmt.Errorf("--earlier: %w", err))
-			}
+			inside, _ := fs.Glob(os.DirFS(name), "*.json") // the pattern is not malformed
+			files = each(inside, func(file string) string { return filepath.Join(name, file) })
 		}
 		for _, file := range files {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
@@ -172,11 +170,6 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 		}
 	}
 	return all, nil
-}
-
-// quoteGlob returns the pattern that matches only a name.
-func quoteGlob(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
 // filesOf names the files of suites.

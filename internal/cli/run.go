@@ -158,7 +158,6 @@ func (r *runFlags) declareWhere(f *flags) {
 // declareEngine declares the flags that choose the driver under test.
 func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME", "driver under test: one of utr or of the engines file, exec:COMMAND or tcp://HOST:PORT")
-	f.words["engine"] = f.call.completeEngines
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 }

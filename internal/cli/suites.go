@@ -109,15 +109,9 @@ func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []
 // watchInterval is how often --watch looks for changes.
 const watchInterval = 200 * time.Millisecond
 
-// stamp tells one version of a file from the next.
-type stamp struct {
-	time time.Time
-	size int64
-}
-
-// stamps are those of all suites at or below paths. What cannot be read is not there.
-func stamps(paths []string) map[string]stamp {
-	found := map[string]stamp{}
+// stamps tell versions of all suites at or below paths apart. What cannot be read is not there.
+func stamps(paths []string) map[string]string {
+	found := map[string]string{}
 	for _, p := range paths {
 		_ = filepath.WalkDir(p, func(name string, e fs.DirEntry, err error) error {
 			if err != nil {
@@ -125,14 +119,14 @@ func stamps(paths []string) map[string]stamp {
 			}
 			about, err := e.Info()
 			if err == nil && about.Mode().IsRegular() && specs.IsSuiteName(name) {
-				found[name] = stamp{about.ModTime(), about.Size()}
+				found[name] = fmt.Sprint(about.ModTime(), about.Size())
 			}
 			return nil
 		})
 	}
-	maps.DeleteFunc(found, func(name string, _ stamp) bool { // the JSON form of a suite that is there
+	maps.DeleteFunc(found, func(name, _ string) bool { // the JSON form of a suite that is there
 		stem, isJSON := strings.CutSuffix(name, ".json")
-		return isJSON && (found[stem+".yml"] != stamp{} || found[stem+".yaml"] != stamp{})
+		return isJSON && found[stem+".yml"]+found[stem+".yaml"] != ""
 	})
 	return found
 }
@@ -154,7 +148,7 @@ func (r *runFlags) watch(ctx context.Context, c *call) error {
 			c.note(err.Error())
 		}
 		c.note("waiting for a suite to change; interrupt to stop")
-		var now map[string]stamp
+		var now map[string]string
 		for c.paths = nil; len(c.paths) == 0; seen = now {
 			select {
 			case <-ctx.Done():
