@@ -97,14 +97,9 @@ func build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(self)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %x", Version(), sum.Sum(nil)), nil
+	return fromFile(self, func(_ string, program io.Reader) (string, error) {
+		sum := sha256.New()
+		_, err := io.Copy(sum, program)
+		return fmt.Sprintf("%s %x", Version(), sum.Sum(nil)), err
+	})
 }

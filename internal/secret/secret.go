@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
 // Mark stands where a secret was.
@@ -86,7 +86,10 @@ func ofOption(name, value string) (found []string) {
 
 // Keeper knows secrets and takes them out of texts. Its methods may be called
 // concurrently.
-type Keeper struct{ known atomic.Pointer[[]string] }
+type Keeper struct {
+	mutex sync.RWMutex
+	known []string // sorted, and replaced as a whole
+}
 
 // NewKeeper knows the secrets of some texts, such as the arguments of a command
 // line.
@@ -112,18 +115,15 @@ func (k *Keeper) Learn(secret string) {
 }
 
 func (k *Keeper) learn(secrets ...string) {
-	for len(secrets) > 0 {
-		before := k.known.Load()
-		known := slices.Clone(k.all())
-		for _, s := range secrets {
-			known = append(known, forms(s)...)
-		}
-		slices.SortFunc(known, longerFirst)
-		known = slices.Compact(known)
-		if k.known.CompareAndSwap(before, &known) {
-			return
-		}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	known := slices.Clone(k.known)
+	for _, s := range secrets {
+		known = append(known, forms(s)...)
 	}
+	// A secret that is part of a longer one must leave nothing of that.
+	slices.SortFunc(known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	k.known = slices.Compact(known)
 }
 
 // forms gives a secret as it was written, as it is meant, and as others may write
@@ -140,15 +140,11 @@ func forms(secret string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// longerFirst sorts secrets so that one that is part of another leaves nothing.
-func longerFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-
 // all gives what is known so far.
 func (k *Keeper) all() []string {
-	if known := k.known.Load(); known != nil {
-		return *known
-	}
-	return nil
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	return k.known
 }
 
 // Hide takes secrets out of a text: those that are known go first, of which an
@@ -168,9 +164,6 @@ func (k *Keeper) Holds(b []byte) bool {
 
 // Error takes secrets out of an error, which keeps what it is if it has none.
 func (k *Keeper) Error(err error) error {
-	if err == nil {
-		return nil
-	}
 	if hidden := k.Hide(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)
 	}
