@@ -120,7 +120,7 @@ func (p *Play) take(ctx context.Context, m *Message) string {
 			select {
 			case <-time.After(step.After):
 				answer()
-			case <-p.server.done:
+			case <-p.server.open.Done():
 			case <-ctx.Done():
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // The topologies that a server can present itself as.
@@ -49,12 +50,9 @@ type Options struct {
 type Server struct {
 	options  Options
 	messages chan *Message
-	done     chan struct{}
 	running  sync.WaitGroup
-
-	mu     sync.Mutex
-	open   map[net.Conn]bool
-	closed bool
+	open     context.Context // until the server is closed
+	shut     context.CancelFunc
 }
 
 // ErrClosed is the error of Next after Close.
@@ -77,8 +75,9 @@ func Listen(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{options: o, messages: make(chan *Message), done: make(chan struct{}), open: map[net.Conn]bool{}}
-	s.running.Go(s.accept)
+	s := &Server{options: o, messages: make(chan *Message)}
+	s.open, s.shut = context.WithCancel(context.Background())
+	s.running.Go(func() { relay.Accept(o.Listener, func(c net.Conn) { s.running.Go(func() { s.serve(c) }) }) })
 	return s, nil
 }
 
@@ -92,19 +91,12 @@ const setName = "blackpipe"
 
 // Close closes the listener and all connections, and waits until they are gone.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	s.shut()
+	err := s.options.Listener.Close()
+	s.running.Wait()
+	if errors.Is(err, net.ErrClosed) { // by an earlier call
 		return nil
 	}
-	s.closed = true
-	close(s.done)
-	err := s.options.Listener.Close()
-	for c := range s.open {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	s.running.Wait()
 	return err
 }
 
@@ -114,36 +106,18 @@ func (s *Server) Next(ctx context.Context) (*Message, error) {
 	select {
 	case m := <-s.messages:
 		return m, nil
-	case <-s.done:
+	case <-s.open.Done():
 		return nil, ErrClosed
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (s *Server) accept() {
-	for {
-		c, err := s.options.Listener.Accept()
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		if s.closed {
-			_ = c.Close()
-		} else {
-			s.open[c] = true
-			s.running.Go(func() { s.serve(c) })
-		}
-		s.mu.Unlock()
-	}
-}
-
 // serve reads messages until the connection ends, or sends what is not a command.
 func (s *Server) serve(c net.Conn) {
+	stop := context.AfterFunc(s.open, func() { _ = c.Close() })
 	defer func() {
-		s.mu.Lock()
-		delete(s.open, c)
-		s.mu.Unlock()
+		stop()
 		_ = c.Close()
 	}()
 	for {
@@ -172,7 +146,7 @@ func (s *Server) serve(c net.Conn) {
 		default:
 			select {
 			case s.messages <- m:
-			case <-s.done:
+			case <-s.open.Done():
 				return
 			}
 		}
