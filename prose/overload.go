@@ -1,15 +1,14 @@
 package prose
 
 import (
+	"slices"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
 func overloadTests() []Test {
-	all := []Test{
+	return []Test{
 		{Name: "backpressure-1", Section: "Test 1: Operation Retry Uses Exponential Backoff", Needs: Needs{servers, [2]int{4, 4}},
 			Policies: []string{current, proposal}, run: exponentialBackoff},
 		{Name: "backpressure-2", Section: "Test 2: Token Bucket Capacity is Enforced (2025-12, removed since)", Needs: Needs{servers, [2]int{4, 4}},
@@ -21,10 +20,6 @@ func overloadTests() []Test {
 		{Name: "backpressure-5", Section: "Test 5: Overload Errors with baseBackoffMS override base backoff", Needs: Needs{servers, [2]int{9, 0}},
 			Policies: []string{current}, run: baseBackoff},
 	}
-	for i := range all {
-		all[i].Specification = "Client Backpressure"
-	}
-	return all
 }
 
 func jitter(f float64) *float64 { return &f }
@@ -39,9 +34,9 @@ func (c Constants) sum() (sum time.Duration) {
 
 // timedInsert inserts a document, which must fail, and measures that.
 func (c *client) timedInsert() time.Duration {
-	c.must("database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`) // discovery is not measured
+	c.ping() // discovery is not measured
 	begun := time.Now()
-	err := c.insert()
+	err := c.perform("insert")
 	took := time.Since(begun)
 	c.stage.serverError(err)
 	return took
@@ -52,26 +47,22 @@ func exponentialBackoff(k *stage) {
 	never, longest := k.jittered(jitter(0), uri, ""), k.jittered(jitter(1), uri, "")
 	never.failPoint(always, fails("insert", 2, overloaded, retryable))
 	without, with := never.timedInsert(), longest.timedInsert()
-	if k.failed() != nil {
-		return
-	}
 	sum := k.setting.Constants.sum()
 	// The window alone would let a driver pass that never waits. No run is faster than its backoffs.
 	k.require(with >= sum, "with backoff it took %v, and the backoffs alone take %v", with, sum)
 	window := min(sum, time.Second)
-	if off := (with - without - sum).Abs(); off >= window {
-		k.require(false, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
-	}
+	off := (with - without - sum).Abs()
+	k.require(off < window, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
 }
 
 // overloadedFind fails a read for ever.
 func (k *stage) overloadedFind(options string, retries int) {
 	c := k.client(k.setting.Deployment.SingleURI(), options)
 	c.failPoint(always, fails("find", 462, overloaded, retryable))
-	err := c.find()
+	err := c.perform("find")
 	k.serverError(err)
 	for _, label := range []string{overloaded, retryable} {
-		k.require(err == nil || err.HasLabel(label), "the error lacks the label %s", label)
+		k.require(err.HasLabel(label), "the error lacks the label %s", label)
 	}
 	k.attempts(c, "find", retries+1)
 }
@@ -81,44 +72,32 @@ func tokenBucket(k *stage) {
 	c := k.jittered(jitter(0), k.setting.Deployment.SingleURI(), "")
 	c.failPoint(always, fails("find", 462, overloaded, retryable))
 	sent := 0
-	for taken := 0; taken < k.setting.Constants.Tokens && k.failed() == nil; taken += k.setting.Constants.MaxRetries {
-		k.serverError(c.find())
+	for taken := 0; taken < k.setting.Constants.Tokens; taken += k.setting.Constants.MaxRetries {
+		k.serverError(c.perform("find"))
 		sent += 1 + k.setting.Constants.MaxRetries
 	}
 	k.attempts(c, "find", sent)
-	k.serverError(c.find())
+	k.serverError(c.perform("find"))
 	k.attempts(c, "find", sent+1)
 }
 
 // baseBackoff lets the server say how long to wait.
 func baseBackoff(k *stage) {
-	const parameter = "externalClientBaseBackoffMS"
 	c := k.jittered(jitter(1), k.setting.Deployment.SingleURI(), "")
-	set := func(value string) {
-		c.must("admin", "runCommand", `{"commandName": "setParameter", "command": {"setParameter": 1, "`+parameter+`": `+value+`}}`)
+	setting := func(value string) string {
+		return `{"commandName": "setParameter", "command": {"setParameter": 1, "externalClientBaseBackoffMS": ` + value + `}}`
 	}
 	c.open("database", "admin", `{"client": "client", "databaseName": "admin"}`)
 	c.failPoint(always, fails("insert", 462, overloaded, retryable))
 	exponential := c.timedInsert()
-	set("50")
-	c.atEnd("admin", "runCommand", `{"commandName": "setParameter", "command": {"setParameter": 1, "`+parameter+`": 0}}`)
+	c.must("admin", "runCommand", setting("50"))
+	c.atEnd("admin", "runCommand", setting("0"))
 	given := c.timedInsert()
-	said := false
-	for _, e := range c.events("insert", result.CommandFailed) {
-		if e.Command.Failure != nil && bsonHas(e.Command.Failure.Response, "baseBackoffMS") {
-			said = true
-		}
-	}
-	if k.failed() != nil {
-		return
-	}
+	said := slices.ContainsFunc(c.events("insert", result.CommandFailed), func(e result.Event) bool {
+		return e.Command.Failure != nil && !e.Command.Failure.Response.Lookup("baseBackoffMS").IsZero()
+	})
 	sum := k.setting.Constants.sum()
 	k.require(said, "the server attached no baseBackoffMS to its errors")
 	k.require(exponential >= sum, "the default backoffs took %v, not %v or more", exponential, sum)
 	k.require(given >= sum/2 && given < sum, "the backoffs of 50 ms took %v, not %v to %v", given, sum/2, sum)
-}
-
-func bsonHas(doc bson.Raw, key string) bool {
-	_, err := doc.LookupErr(key)
-	return err == nil
 }

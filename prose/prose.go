@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -85,7 +86,7 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
 	defer cancel()
 	k := &stage{ctx: ctx, setting: s}
-	t.run(k)
+	k.try(func() { t.run(k) })
 	if err := k.end(); err != nil {
 		return &Unclean{errors.Join(err, k.failed())}
 	}
@@ -93,7 +94,15 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 }
 
 // Tests lists the tests, in the order of the specifications.
-func Tests() []Test { return slices.Concat(readTests(), writeTests(), overloadTests()) }
+func Tests() []Test {
+	all := slices.Concat(readTests(), writeTests(), overloadTests())
+	names := map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}
+	for i, t := range all {
+		about, _, _ := strings.Cut(t.Name, "-")
+		all[i].Specification = names[about]
+	}
+	return all
+}
 
 // The policies that tests are about.
 const (

@@ -1,7 +1,6 @@
 package prose
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +9,7 @@ import (
 )
 
 func readTests() []Test {
-	const specification = "Retryable Reads"
-	all := []Test{
+	return []Test{
 		{Name: "reads-1", Section: "1. PoolClearedError Retryability Test", Needs: Needs{servers, [2]int{4, 2}},
 			Policies: []string{current, reads26, reads24, proposal},
 			run:      func(k *stage) { k.poolCleared("find", fails("find", 91)) }},
@@ -45,10 +43,6 @@ func readTests() []Test {
 				k.backedOffOnce(c, "find")
 			}},
 	}
-	for i := range all {
-		all[i].Specification = specification
-	}
-	return all
 }
 
 // retries are the options of clients that retry, whatever the default is.
@@ -62,27 +56,16 @@ const (
 	noWrites   = "NoWritesPerformed"
 )
 
-// perform performs the operation of a command.
-func (c *client) perform(command string) *result.Error {
-	if command == "find" {
-		return c.find()
-	}
-	return c.insert()
-}
-
 // poolCleared lets an operation wait for the only connection while another one clears the pool.
 func (k *stage) poolCleared(command, data string) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	c := k.client(k.setting.Deployment.SingleURI(), `"maxPoolSize": 1, `+retries)
-	c.must("database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
+	c.ping()
 	before := len(c.events("", poolTypes...))
 	setup.failPoint(once, data+`, "blockConnection": true, "blockTimeMS": 1000`)
 	var both sync.WaitGroup
-	perform := func() {
-		if err := c.perform(command); err != nil {
-			k.fail(fmt.Errorf("%s failed: %w", command, err))
-		}
-	}
+	perform := func() { k.try(func() { k.succeeded(command, c.perform(command)) }) }
+	defer both.Wait()
 	both.Go(perform)
 	k.await("the first "+command+" to be sent", func() bool { return c.started(command) > 0 })
 	both.Go(perform)
@@ -103,9 +86,8 @@ func (k *stage) poolCleared(command, data string) {
 	for i, w := range want {
 		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
 	}
-	if k.failed() == nil {
-		k.require(pool[2].Pool.Reason == "connectionError", "the check out failed with the reason %q, not connectionError", pool[2].Pool.Reason)
-	}
+	reason := pool[2].Pool.Reason
+	k.require(reason == "connectionError", "the check out failed with the reason %q, not connectionError", reason)
 	k.attempts(c, command, 3)
 }
 
@@ -113,31 +95,21 @@ var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.Connectio
 
 // await waits for something that happens on another goroutine.
 func (k *stage) await(what string, happened func() bool) {
-	deadline := time.Now().Add(limit / 6)
-	for k.failed() == nil && !happened() {
-		if time.Now().After(deadline) {
-			k.fail(fmt.Errorf("waited %s for %s", limit/6, what))
-		}
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(limit / 6); !happened(); time.Sleep(time.Millisecond) {
+		k.require(time.Now().Before(deadline), "waited %s for %s", limit/6, what)
 	}
 }
 
 // attempts requires that a command was sent so often.
 func (k *stage) attempts(c *client, command string, want int) {
-	if got := c.started(command); k.failed() == nil {
-		k.require(got == want, "%s was sent %d times, not %d", command, got, want)
-	}
+	got := c.started(command)
+	k.require(got == want, "%s was sent %d times, not %d", command, got, want)
 }
 
 // serverError requires an error of a server.
 func (k *stage) serverError(err *result.Error) {
-	switch {
-	case k.failed() != nil:
-	case err == nil:
-		k.fail(fmt.Errorf("the operation succeeded"))
-	default:
-		k.require(err.HasCode, "the error is not one of the server: %w", err)
-	}
+	k.require(err != nil, "the operation succeeded")
+	k.require(err.HasCode, "the error is not one of the server: %w", err)
 }
 
 // otherMongos fails an operation on both of two mongoses, once on each.
@@ -148,12 +120,8 @@ func (k *stage) otherMongos(command, data string) {
 	}
 	k.serverError(c.perform(command))
 	failed := c.events(command, result.CommandFailed)
-	if k.failed() == nil {
-		k.require(len(failed) == 2, "%d commands failed, not 2", len(failed))
-	}
-	if k.failed() == nil {
-		k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
-	}
+	k.require(len(failed) == 2, "%d commands failed, not 2", len(failed))
+	k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
 }
 
 // sameMongos fails an operation once on the only mongos that the client knows.
@@ -161,23 +129,15 @@ func (k *stage) sameMongos(command, data string) {
 	uri := k.setting.Deployment.SingleURI()
 	k.client(uri, "").failPoint(once, data)
 	c := k.client(uri, retries)
-	err := c.perform(command)
-	if err != nil {
-		k.fail(fmt.Errorf("%s failed: %w", command, err))
-	}
+	k.succeeded(command, c.perform(command))
 	k.twoServers(c, command, false)
 }
 
 // twoServers requires one attempt that failed and one that succeeded, on different servers or on the same.
 func (k *stage) twoServers(c *client, command string, different bool) {
 	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
-	if k.failed() != nil {
-		return
-	}
-	if len(failed) != 1 || len(succeeded) != 1 {
-		k.fail(fmt.Errorf("%d attempts failed and %d succeeded, not 1 and 1", len(failed), len(succeeded)))
-		return
-	}
+	one := len(failed) == 1 && len(succeeded) == 1
+	k.require(one, "%d attempts failed and %d succeeded, not 1 and 1", len(failed), len(succeeded))
 	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address, succeeded[0].Address)
 }
 
@@ -187,9 +147,7 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 	c.discovered(1, "RSPrimary")
 	c.discovered(1, "RSSecondary")
 	c.failPoint(once, fails("find", 6, labels...))
-	if err := c.find(); err != nil {
-		k.fail(fmt.Errorf("find failed: %w", err))
-	}
+	k.succeeded("find", c.perform("find"))
 	k.twoServers(c, "find", different)
 }
 
@@ -198,7 +156,7 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 func (k *stage) secondFailure(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
-	uri := k.between(address, afterFirst(command, func() { setup.failPoint(mode, second) }))
+	uri := k.between(address, k.afterFirst(command, func() { setup.failPoint(mode, second) }))
 	c := k.jittered(jitter, uri, retries)
 	setup.failPoint(once, first)
 	return c, c.perform(command)
@@ -207,17 +165,13 @@ func (k *stage) secondFailure(jitter *float64, command, first, mode, second stri
 // backedOffOnce requires that only the second attempt waited for a backoff.
 func (k *stage) backedOffOnce(c *client, command string) {
 	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
-	if k.failed() != nil {
-		return
-	}
-	if n := k.setting.Constants.MaxRetries + 1; len(started) != n || len(failed) != n {
-		k.fail(fmt.Errorf("%d attempts began and %d failed, not %d", len(started), len(failed), n))
-		return
-	}
+	n := k.setting.Constants.MaxRetries + 1
+	all := len(started) == n && len(failed) == n
+	k.require(all, "%d attempts began and %d failed, not %d", len(started), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }
 	least := k.setting.Constants.Backoffs[0]
 	k.require(wait(0) >= least, "the second attempt came %v after the overload error, not %v or more", wait(0), least)
-	for i := 1; i+1 < len(started); i++ {
+	for i := 1; i+1 < n; i++ {
 		k.require(wait(i) < least, "attempt %d came %v after an error without the label", i+2, wait(i))
 	}
 }

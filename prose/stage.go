@@ -16,8 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// stage is what a test acts on. The first error sticks: nothing is done after it. The hooks of a proxy may
-// use the stage beside the test.
+// stage is what a test acts on. The first error ends the test. The hooks of a proxy may use the stage beside it.
 type stage struct {
 	ctx     context.Context
 	setting Setting
@@ -35,19 +34,42 @@ func (k *stage) failed() error {
 	return k.err
 }
 
-func (k *stage) fail(err error) {
+// over is what a test, and each hook beside it, panics with once something has failed. It ends at try.
+type over struct{}
+
+// try does something until there is an error.
+func (k *stage) try(do func()) {
+	defer func() {
+		why := recover()
+		if _, is := why.(over); why != nil && !is {
+			panic(why)
+		}
+	}()
+	do()
+}
+
+// check ends the test if there is an error, of the caller or of what runs beside it.
+func (k *stage) check(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.err == nil && err != nil {
+	if k.err == nil {
 		k.err = err
+	}
+	if k.err != nil {
+		panic(over{})
 	}
 }
 
 // require fails the test unless something holds.
 func (k *stage) require(holds bool, format string, args ...any) {
 	if !holds {
-		k.fail(fmt.Errorf(format, args...))
+		k.check(fmt.Errorf(format, args...))
 	}
+}
+
+// succeeded fails the test if an operation failed.
+func (k *stage) succeeded(what string, err *result.Error) {
+	k.require(err == nil, "%s failed: %w", what, err)
 }
 
 // atEnd keeps what has to be done at the end, the newest first.
@@ -82,24 +104,16 @@ func (k *stage) client(uri, uriOptions string) *client { return k.jittered(nil, 
 
 // jittered opens one whose engine has the same random number always.
 func (k *stage) jittered(jitter *float64, uri, uriOptions string) *client {
-	c := &client{stage: k}
-	if k.failed() != nil {
-		return c
-	}
+	k.check(nil)
 	e, err := k.setting.Engine(jitter)
-	if err != nil {
-		k.fail(err)
-		return c
-	}
-	if c.test, err = e.Begin(k.ctx); err != nil {
-		k.fail(err)
-		return c
-	}
-	k.atEnd(c.test.End)
+	k.check(err)
+	test, err := e.Begin(k.ctx)
+	k.check(err)
+	c := &client{k, uri, test}
+	k.atEnd(test.End)
 	if k.setting.Deployment != nil {
 		k.dropping.Do(func() { c.atEnd("database", "dropCollection", `{"collection": "`+collectionName+`"}`) })
 	}
-	c.uri = uri
 	c.open("client", "client", `{"uriOptions": {`+uriOptions+`}}`)
 	c.open("database", "database", `{"client": "client", "databaseName": "utr-prose"}`)
 	c.open("collection", "collection", `{"database": "database", "collectionName": "`+collectionName+`"}`)
@@ -107,21 +121,13 @@ func (k *stage) jittered(jitter *float64, uri, uriOptions string) *client {
 }
 
 func (c *client) open(kind, id, options string) {
-	if c.stage.failed() != nil {
-		return
-	}
 	doc, err := document(options)
-	if err == nil {
-		err = c.test.Open(c.stage.ctx, engine.Entity{Kind: kind, ID: id, Options: doc, URI: c.uri})
-	}
-	c.stage.fail(err)
+	c.stage.check(err)
+	c.stage.check(c.test.Open(c.stage.ctx, engine.Entity{Kind: kind, ID: id, Options: doc, URI: c.uri}))
 }
 
 // atEnd performs an operation at the end of the test.
 func (c *client) atEnd(object, name, arguments string) {
-	if c.test == nil { // it could not be opened
-		return
-	}
 	c.stage.atEnd(func(ctx context.Context) error {
 		doc, err := document(arguments)
 		if err != nil {
@@ -141,48 +147,44 @@ func document(text string) (doc bson.Raw, err error) {
 	return doc, err
 }
 
-// do performs an operation, and returns its error.
-func (c *client) do(object, name, arguments string) *result.Error {
-	return c.outcome(c.stage.ctx, object, name, arguments).Err
-}
-
-func (c *client) outcome(ctx context.Context, object, name, arguments string) (out result.Outcome) {
-	if c.stage.failed() != nil {
-		return out
-	}
+// do performs an operation, and returns its value or its error.
+func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Error) {
 	doc, err := document(arguments)
-	if err == nil {
-		out = c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
-		err = out.Broken
-	}
+	c.stage.check(err)
+	out := c.test.Do(c.stage.ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
+	err = out.Broken
 	if out.Err != nil && out.Err.Unsupported != "" {
 		err = out.Err
 	}
-	c.stage.fail(err)
-	return out
+	c.stage.check(err)
+	return out.Value, out.Err
 }
 
 // must performs an operation that has to succeed.
 func (c *client) must(object, name, arguments string) bson.RawValue {
-	out := c.outcome(c.stage.ctx, object, name, arguments)
-	if out.Err != nil {
-		c.stage.fail(fmt.Errorf("%s failed: %w", name, out.Err))
-	}
-	return out.Value
+	value, err := c.do(object, name, arguments)
+	c.stage.succeeded(name, err)
+	return value
 }
 
-// find reads, insert writes a document with an _id of its own.
-func (c *client) find() *result.Error { return c.do("collection", "find", `{"filter": {}}`) }
-func (c *client) insert() *result.Error {
-	return c.do("collection", "insertOne", `{"document": {"a": 1}}`)
+// perform performs the operation of a command: find reads, insert writes a document with an _id of its own.
+func (c *client) perform(command string) *result.Error {
+	name, arguments := "find", `{"filter": {}}`
+	if command == "insert" {
+		name, arguments = "insertOne", `{"document": {"a": 1}}`
+	}
+	_, err := c.do("collection", name, arguments)
+	return err
 }
+
+// ping makes the client discover its servers.
+func (c *client) ping() { c.must("database", "runCommand", ping) }
+
+const ping = `{"commandName": "ping", "command": {"ping": 1}}`
 
 // failPoint sets failCommand on the server that the client writes to, until the end of the test.
 func (c *client) failPoint(mode, data string) {
 	const command = `{"command": {"configureFailPoint": "failCommand", "mode": %s, "data": {%s}}}`
-	if c.stage.failed() != nil {
-		return
-	}
 	c.atEnd("client", engine.OpConfigureFailPoint, fmt.Sprintf(command, `"off"`, ""))
 	c.must("client", engine.OpConfigureFailPoint, fmt.Sprintf(command, mode, data))
 }
@@ -200,11 +202,8 @@ func fails(command string, code int, labels ...string) string {
 
 // events gives the client's events of some types, those of commands only for a command.
 func (c *client) events(command string, types ...result.EventType) []result.Event {
-	if c.stage.failed() != nil {
-		return nil
-	}
 	all, err := c.test.Events(c.stage.ctx, "client", 0, 0)
-	c.stage.fail(err)
+	c.stage.check(err)
 	return slices.DeleteFunc(all, func(e result.Event) bool {
 		return !slices.Contains(types, e.Type) || e.Command != nil && e.Command.CommandName != command
 	})
@@ -213,70 +212,46 @@ func (c *client) events(command string, types ...result.EventType) []result.Even
 // started counts the attempts of a command.
 func (c *client) started(command string) int { return len(c.events(command, result.CommandStarted)) }
 
-// server is one that a client sees.
-type server struct{ address, kind string }
-
-// servers are the ones that a client sees.
-func (c *client) servers() (all []server) {
-	topology, _ := c.must("client", engine.OpTopology, `{}`).DocumentOK()
-	var t result.TopologyState
-	if c.stage.failed() != nil {
-		return nil
-	}
-	if err := bson.Unmarshal(topology, &t); err != nil {
-		c.stage.fail(err)
-	}
-	for _, s := range t.Servers {
-		all = append(all, server{s.Address, s.Type})
-	}
-	return all
-}
-
 // discovered waits until the client sees n servers of some kinds, and returns their addresses.
 func (c *client) discovered(n int, kinds ...string) []string {
-	deadline := time.Now().Add(limit / 6)
-	for c.stage.failed() == nil {
+	for deadline := time.Now().Add(limit / 6); ; {
+		var seen result.TopologyState
+		c.stage.check(c.must("client", engine.OpTopology, `{}`).Unmarshal(&seen))
 		var found []string
-		for _, s := range c.servers() {
-			if slices.Contains(kinds, s.kind) {
-				found = append(found, s.address)
+		for _, s := range seen.Servers {
+			if slices.Contains(kinds, s.Type) {
+				found = append(found, s.Address)
 			}
 		}
 		if len(found) >= n {
 			return found
 		}
 		if time.Now().After(deadline) {
-			c.stage.fail(&Lacking{fmt.Sprintf("it requires %d of %s, and the deployment has %d", n, strings.Join(kinds, " or "), len(found))})
+			which := strings.Join(kinds, " or ")
+			c.stage.check(&Lacking{fmt.Sprintf("it requires %d of %s, and the deployment has %d", n, which, len(found))})
 		}
-		c.do("database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
+		_, _ = c.do("database", "runCommand", ping)
 	}
-	return make([]string, n)
 }
 
 // between puts a proxy between clients and a server, and returns the connection string through it.
 func (k *stage) between(address string, hooks interpose.Hooks) string {
-	if k.failed() != nil {
-		return ""
-	}
 	p, err := interpose.Listen(address, hooks)
-	if err != nil {
-		k.fail(err)
-		return ""
-	}
+	k.check(err)
 	k.atEnd(func(context.Context) error { p.Close(); return nil })
 	uri := k.setting.Deployment.DirectURI(p.Address())
 	if lower := strings.ToLower(uri); strings.Contains(lower, "tls=true") || strings.Contains(lower, "ssl=true") || strings.Contains(lower, "compressors=") {
-		k.fail(&Lacking{"it reads the messages of clients, which must not be encrypted or compressed"})
+		k.check(&Lacking{"it reads the messages of clients, which must not be encrypted or compressed"})
 	}
 	return uri
 }
 
 // afterFirst calls f when the server has replied to a command for the first time, before the client gets the reply.
-func afterFirst(command string, f func()) interpose.Hooks {
+func (k *stage) afterFirst(command string, f func()) interpose.Hooks {
 	var first sync.Once
-	return interpose.Hooks{Replied: func(name string, _ interpose.Deed, _ bson.Raw) {
+	return interpose.Hooks{Replied: func(name string, _ interpose.Deed) {
 		if name == command {
-			first.Do(f)
+			first.Do(func() { k.try(f) })
 		}
 	}}
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/internal/interpose"
 )
 
@@ -112,7 +110,7 @@ func (p *proxy) judge(command string) interpose.Deed {
 }
 
 // replied ends the other connections once a write was executed whose reply is lost.
-func (p *proxy) replied(_ string, deed interpose.Deed, _ bson.Raw) {
+func (p *proxy) replied(_ string, deed interpose.Deed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if deed == interpose.DropReply && (p.fault == Failover || p.fault == Outage) {

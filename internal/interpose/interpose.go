@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // Deed is what happens to a command.
@@ -29,8 +30,8 @@ type Hooks struct {
 	// Command decides about a command by its name.
 	Command func(name string) Deed
 	// Replied is called when the server has replied, before the client gets the reply, and when the connection
-	// to the server ends instead: then reply is nil. Replied must not keep the reply.
-	Replied func(name string, deed Deed, reply bson.Raw)
+	// to the server ends instead.
+	Replied func(name string, deed Deed)
 }
 
 // Proxy forwards connections to a server. All methods may be called concurrently.
@@ -54,15 +55,7 @@ func Listen(server string, hooks Hooks) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{listener: l, server: server, hooks: hooks, open: map[net.Conn]bool{}}
-	p.running.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.running.Go(func() { p.serve(client) })
-		}
-	})
+	p.running.Go(func() { relay.Accept(l, func(client net.Conn) { p.running.Go(func() { p.serve(client) }) }) })
 	return p, nil
 }
 
@@ -158,7 +151,7 @@ func (p *Proxy) back(name string, deed Deed, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)
 		if name != "" && p.hooks.Replied != nil {
-			p.hooks.Replied(name, deed, reply(h, body, err))
+			p.hooks.Replied(name, deed)
 		}
 		if err != nil || deed == DropReply || write(client, h, body) != nil {
 			return false
@@ -182,17 +175,6 @@ func command(h wire.Header, body []byte) string {
 		return ""
 	}
 	return first.Key()
-}
-
-func reply(h wire.Header, body []byte, err error) bson.Raw {
-	if err != nil || h.OpCode != wire.OpMsg {
-		return nil
-	}
-	m, err := wire.ParseMsg(h, body)
-	if err != nil {
-		return nil
-	}
-	return m.Body
 }
 
 // write writes a message as it was read.

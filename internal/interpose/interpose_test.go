@@ -3,6 +3,7 @@ package interpose
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestDeeds(t *testing.T) {
 	} {
 		direct := connect(t, d.Hosts()[0])
 		testkit.Check(t, direct.Drop(t.Context()))
-		replies := make(chan bson.Raw, 10)
+		var replies atomic.Int64
 		p, err := Listen(d.Hosts()[0], Hooks{
 			Command: func(name string) Deed {
 				if name == "insert" {
@@ -53,9 +54,9 @@ func TestDeeds(t *testing.T) {
 				}
 				return Forward
 			},
-			Replied: func(name string, deed Deed, reply bson.Raw) {
+			Replied: func(name string, deed Deed) {
 				if name == "insert" && deed == r.deed {
-					replies <- append(bson.Raw(nil), reply...)
+					replies.Add(1)
 				}
 			},
 		})
@@ -67,10 +68,7 @@ func TestDeeds(t *testing.T) {
 		n, err := direct.CountDocuments(t.Context(), bson.D{})
 		testkit.Check(t, err)
 		testkit.Equal(t, r.reason+": documents", n, r.executed)
-		testkit.Equal(t, r.reason+": replies", len(replies), r.replied)
-		if r.replied > 0 {
-			testkit.Equal(t, r.reason+": ok", (<-replies).Lookup("ok").AsInt64(), 1)
-		}
+		testkit.Equal(t, r.reason+": replies", replies.Load(), r.replied)
 		p.Close()
 		p.Close()
 	}
