@@ -12,14 +12,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// Operation is one of the article's other operations: an application performs it, and tries
+// operation is one of the article's other operations: an application performs it, and tries
 // again once after a network error.
-type Operation struct {
-	Name, What string
-	command    string
-	// prepare fills the collection; between comes after the first attempt, from somebody else.
-	prepare, between func(context.Context, *mongo.Collection) error
-	perform          func(context.Context, *mongo.Collection) error
+type operation struct {
+	name    string
+	command string
+	// before are in the collection; somebody else inserts between after the first attempt.
+	before, between []any
+	perform         func(context.Context, *mongo.Collection) error
 	// again treats the error of the second attempt.
 	again func(error) error
 	// left is what the collection must hold then, by _id.
@@ -43,7 +43,7 @@ func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, faults := Operations(), []Fault{LostRequest, LostReply}
+	operations, faults := operations(), []Fault{LostRequest, LostReply}
 	outcomes, errs := make([]Outcome, len(operations)*len(faults)), make([]error, len(operations)*len(faults))
 	var all sync.WaitGroup
 	for i := range outcomes {
@@ -53,8 +53,8 @@ func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	return outcomes, errors.Join(errs...)
 }
 
-func (c Config) perform(ctx context.Context, host string, o Operation, f Fault) (out Outcome, err error) {
-	out = Outcome{Operation: o.Name, Fault: f, Verdict: "correct"}
+func (c Config) perform(ctx context.Context, host string, o operation, f Fault) (out Outcome, err error) {
+	out = Outcome{Operation: o.name, Fault: f, Verdict: "correct"}
 	server, disconnect, err := c.connect(ctx, host, c.Selection, false)
 	if err != nil {
 		return out, err
@@ -66,10 +66,8 @@ func (c Config) perform(ctx context.Context, host string, o Operation, f Fault) 
 	if _, err := theirs.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "key", Value: 1}}, Options: options.Index().SetUnique(true)}); err != nil {
 		return out, err
 	}
-	if o.prepare != nil {
-		if err := o.prepare(ctx, theirs); err != nil {
-			return out, err
-		}
+	if err := insert(ctx, theirs, o.before...); err != nil {
+		return out, err
 	}
 	p, err := listen(host)
 	if err != nil {
@@ -85,31 +83,21 @@ func (c Config) perform(ctx context.Context, host string, o Operation, f Fault) 
 	p.arm(f, strike{command: o.command})
 	failed := sent(ctx, func() error { return o.perform(ctx, ours) })
 	if !mongo.IsNetworkError(failed) {
-		return out, fmt.Errorf("%s: the fault did not strike: %v", o.Name, failed)
+		return out, fmt.Errorf("%s: the fault did not strike: %v", o.name, failed)
 	}
-	if o.between != nil {
-		if err := o.between(ctx, theirs); err != nil {
-			return out, err
-		}
+	if err := insert(ctx, theirs, o.between...); err != nil {
+		return out, err
 	}
 	failed = sent(ctx, func() error { return o.perform(ctx, ours) })
 	if failed != nil && o.again != nil {
 		failed = o.again(failed)
 	}
-	var left []struct {
-		ID string `bson:"_id"`
-	}
-	found, err := theirs.Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
-	if err == nil {
-		err = found.All(ctx, &left)
-	}
-	ids := []string{}
-	for _, d := range left {
-		ids = append(ids, d.ID)
-	}
-	switch {
-	case err != nil:
+	var ids []string
+	if err := theirs.Distinct(ctx, "_id", bson.D{}).Decode(&ids); err != nil {
 		return out, err
+	}
+	slices.Sort(ids)
+	switch {
 	case o.raises && failed == nil:
 		out.Verdict = "hides the error"
 	case !o.raises && failed != nil:
@@ -122,26 +110,32 @@ func (c Config) perform(ctx context.Context, host string, o Operation, f Fault) 
 	return out, nil
 }
 
-// Operations lists them, in the order of the article.
-func Operations() []Operation {
-	insert := func(docs ...bson.D) func(context.Context, *mongo.Collection) error {
-		return func(ctx context.Context, c *mongo.Collection) error {
-			for _, d := range docs {
-				if _, err := c.InsertOne(ctx, d); err != nil {
-					return err
-				}
-			}
-			return nil
+// insert inserts documents, one after the other.
+func insert(ctx context.Context, c *mongo.Collection, documents ...any) error {
+	for _, d := range documents {
+		if _, err := c.InsertOne(ctx, d); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// operations lists them, in the order of the article.
+func operations() []operation {
 	doc := func(id, key string) bson.D { return bson.D{{Key: "_id", Value: id}, {Key: "key", Value: key}} }
-	find := func(ctx context.Context, c *mongo.Collection) error { return c.FindOne(ctx, doc("a", "1")).Err() }
+	a1, b1, b2 := doc("a", "1"), doc("b", "1"), doc("b", "2")
+	find := func(ctx context.Context, c *mongo.Collection) error { return c.FindOne(ctx, a1).Err() }
+	insertOne := func(ctx context.Context, c *mongo.Collection) error { return insert(ctx, c, a1) }
 	deleteOne := func(ctx context.Context, c *mongo.Collection) error {
-		_, err := c.DeleteOne(ctx, doc("a", "1"))
+		_, err := c.DeleteOne(ctx, a1)
 		return err
 	}
 	deleteMany := func(ctx context.Context, c *mongo.Collection) error {
 		_, err := c.DeleteMany(ctx, bson.D{{Key: "key", Value: bson.D{{Key: "$gt", Value: ""}}}})
+		return err
+	}
+	set := func(ctx context.Context, c *mongo.Collection) error {
+		_, err := c.UpdateByID(ctx, "a", bson.D{{Key: "$set", Value: bson.D{{Key: "sunny", Value: true}}}}, options.UpdateOne().SetUpsert(true))
 		return err
 	}
 	// A duplicate key says that the first attempt has succeeded, if it is the one of _id.
@@ -160,22 +154,24 @@ func Operations() []Operation {
 		}
 		return err
 	}
-	set := func(ctx context.Context, c *mongo.Collection) error {
-		_, err := c.UpdateByID(ctx, "a", bson.D{{Key: "$set", Value: bson.D{{Key: "sunny", Value: true}}}}, options.UpdateOne().SetUpsert(true))
-		return err
-	}
-	return []Operation{
-		{Name: "find", What: "the same document, however often it is read", command: "find", prepare: insert(doc("a", "1")), perform: find, left: []string{"a"}},
-		{Name: "insert", What: "a duplicate key at the second attempt says that the first has succeeded", command: "insert",
-			perform: insert(doc("a", "1")), again: succeededByID, left: []string{"a"}},
-		{Name: "insert into a collection with another unique index", What: "a duplicate key may be that of another document: the application must look at which one",
-			command: "insert", prepare: insert(doc("b", "1")), perform: insert(doc("a", "1")), again: succeededByID, left: []string{"b"}, raises: true},
-		{Name: "the same, whatever the key", What: "the application takes the other document for its own", command: "insert",
-			prepare: insert(doc("b", "1")), perform: insert(doc("a", "1")), again: succeeded, left: []string{"b"}, raises: true},
-		{Name: "deleteOne", What: "a second delete matches nothing", command: "delete", prepare: insert(doc("a", "1"), doc("b", "2")), perform: deleteOne, left: []string{"b"}},
-		{Name: "deleteMany", What: "a second delete matches nothing", command: "delete", prepare: insert(doc("a", "1"), doc("b", "2")), perform: deleteMany},
-		{Name: "deleteMany, and an insert meanwhile", What: "the second attempt deletes what another process has inserted: no worse than a delete that came later", command: "delete",
-			prepare: insert(doc("a", "1")), between: insert(doc("b", "2")), perform: deleteMany, left: []string{"b"}},
-		{Name: "$set", What: "the same value, however often it is set", command: "update", perform: set, left: []string{"a"}},
+	return []operation{
+		// The same document, however often it is read.
+		{name: "find", command: "find", before: bson.A{a1}, perform: find, left: []string{"a"}},
+		// A duplicate key at the second attempt says that the first has succeeded.
+		{name: "insert", command: "insert", perform: insertOne, again: succeededByID, left: []string{"a"}},
+		// A duplicate key may be that of another document: the application must look at which one.
+		{name: "insert into a collection with another unique index", command: "insert", before: bson.A{b1}, perform: insertOne,
+			again: succeededByID, left: []string{"b"}, raises: true},
+		// The application takes the other document for its own.
+		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, again: succeeded,
+			left: []string{"b"}, raises: true},
+		// A second delete matches nothing.
+		{name: "deleteOne", command: "delete", before: bson.A{a1, b2}, perform: deleteOne, left: []string{"b"}},
+		{name: "deleteMany", command: "delete", before: bson.A{a1, b2}, perform: deleteMany},
+		// The second attempt deletes what another process has inserted: no worse than a delete that came later.
+		{name: "deleteMany, and an insert meanwhile", command: "delete", before: bson.A{a1}, between: bson.A{b2}, perform: deleteMany,
+			left: []string{"b"}},
+		// The same value, however often it is set.
+		{name: "$set", command: "update", perform: set, left: []string{"a"}},
 	}
 }

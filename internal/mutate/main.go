@@ -17,11 +17,11 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -90,11 +90,11 @@ func readList(name, match string) ([]Mutation, error) {
 	}
 	seen := map[string]bool{}
 	for _, m := range all {
-		if key := m.File + "\n" + m.Old + "\n" + m.New; seen[key] {
+		key := m.File + "\n" + m.Old + "\n" + m.New
+		if seen[key] {
 			return nil, fmt.Errorf("%s: %s: the change of %q to %q is listed twice", name, m.File, m.Old, m.New)
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		if pattern.MatchString(m.File) || pattern.MatchString(m.Why) {
 			rows = append(rows, m)
 		}
@@ -108,28 +108,22 @@ func readList(name, match string) ([]Mutation, error) {
 // tryAll tries mutations, several at the same time, and reports each one by
 // itself. A cancelled context ends it early.
 func tryAll(ctx context.Context, rows []Mutation, jobs int, report func(Mutation, verdict, error)) {
-	var wait sync.WaitGroup
 	var mu sync.Mutex
-	next := slices.Values(rows)
-	work := make(chan Mutation)
-	for range max(1, jobs) {
-		wait.Go(func() {
-			for m := range work {
-				v, err := m.try(ctx)
-				mu.Lock()
-				if ctx.Err() == nil {
-					report(m, v, err)
-				}
-				mu.Unlock()
+	var all errgroup.Group
+	all.SetLimit(max(1, jobs))
+	for _, m := range rows {
+		all.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
 			}
+			v, err := m.try(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if ctx.Err() == nil {
+				report(m, v, err)
+			}
+			return nil
 		})
 	}
-	for m := range next {
-		if ctx.Err() != nil {
-			break
-		}
-		work <- m
-	}
-	close(work)
-	wait.Wait()
+	_ = all.Wait()
 }
