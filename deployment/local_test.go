@@ -29,9 +29,7 @@ func TestPlayMongod(t *testing.T) {
 	args := flag.Args()
 	at := slices.Index(args, "--port")
 	port, err := strconv.Atoi(args[at+1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}, Version: "8.0"}); err != nil {
 		fmt.Println(err)
 		os.Exit(48)

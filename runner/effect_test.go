@@ -241,9 +241,7 @@ func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 		found := stateOf(t, client)
 		for _, d := range data[file] {
 			c, err := collectionOf(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			if is := found[c.namespace()]; !is.plain || !slices.EqualFunc(is.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
 				t.Errorf("%s: %s has %v, and is plain: %v", file, c.namespace(), is.documents, is.plain)
 			}
@@ -281,14 +279,10 @@ func started(t *testing.T, version string) (deployment.Source, *mongo.Client) {
 	ctx := testkit.Context(t)
 	source := cluster(t, embedded.Options{Topology: embedded.ReplicaSet, Version: version}, deployment.ClusterOptions{})
 	lent, err := source.Acquire(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	source.Release(lent, false)
 	client, err := mongo.Connect(options.Client().ApplyURI(lent.URI()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(ctx)) })
 	return source, client
 }
@@ -297,9 +291,7 @@ func started(t *testing.T, version string) (deployment.Source, *mongo.Client) {
 func unslept(t *testing.T) engine.Engine {
 	t.Helper()
 	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
@@ -341,16 +333,12 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 		if err == nil {
 			err = c.All(ctx, &out)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		return out
 	}
 	out := make(state)
 	names, err := client.ListDatabaseNames(ctx, bson.D{{Key: "name", Value: bson.D{{Key: "$nin", Value: bson.A{"local", "config"}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, name := range names {
 		db := client.Database(name)
 		for _, listed := range all(db.ListCollections(ctx, bson.D{})) {
@@ -366,9 +354,7 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 	rest := out[""]
 	for _, command := range []bson.D{{{Key: "getParameter", Value: "*"}}, {{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}} {
 		reply, err := client.Database("admin").RunCommand(ctx, command).Raw()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		elements, _ := reply.Elements()
 		for _, e := range elements {
 			if !strings.HasPrefix(e.Key(), "$") && e.Key() != "operationTime" {
@@ -384,18 +370,14 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 func plant(t *testing.T, client *mongo.Client) {
 	t.Helper()
 	ctx, db := testkit.Context(t), client.Database("db")
-	if err := db.Drop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, db.Drop(ctx))
 	for name, documents := range map[string]string{
 		"c":         `[{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]`,
 		"fs.files":  `[{"_id": 1, "length": {"$numberLong": "1"}, "chunkSize": 1, "filename": "f", "uploadDate": {"$date": "2026-01-01T00:00:00Z"}}]`,
 		"fs.chunks": `[{"_id": 1, "files_id": 1, "n": 0, "data": {"$binary": {"base64": "AA==", "subType": "00"}}}]`,
 	} {
 		var list bson.A
-		if err := bson.UnmarshalExtJSON([]byte(documents), false, &list); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, bson.UnmarshalExtJSON([]byte(documents), false, &list))
 		if _, err := db.Collection(name).InsertMany(ctx, list); err != nil {
 			t.Fatal(err)
 		}

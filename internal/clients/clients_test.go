@@ -179,9 +179,7 @@ func TestCompressionIsUsed(t *testing.T) {
 			spy := listen(t, host)
 			server.uri = strings.Replace(server.uri, host, spy.address, 1)
 			got := client.do(t, server, []string{"compressors"})
-			if err := got.judge(s, []string{"compressors"}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, got.judge(s, []string{"compressors"}))
 			for id, name := range compressorNames {
 				if strings.Contains(got.lackingCompressors(), name) {
 					t.Logf("not proved: %s is not installed for this client", name)
@@ -220,9 +218,7 @@ func TestServeOnGivenPorts(t *testing.T) {
 	host := utrtest.Address(t)
 	for range 2 {
 		s := serve(t, setting{topology: "load-balanced", version: "8.0"}, "--host", host, "--port", strconv.Itoa(utrtest.Ports))
-		if err := s.connect(t, s.uri).Ping(testkit.Context(t), nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, s.connect(t, s.uri).Ping(testkit.Context(t), nil))
 		// The balancer in front of all routers comes after the two of them.
 		if want := net.JoinHostPort(host, strconv.Itoa(utrtest.Ports+2)); utrtest.Hosts(s.uri)[0] != want {
 			t.Errorf("the balancer in front of all routers is at %s, want %s", utrtest.Hosts(s.uri)[0], want)

@@ -125,9 +125,7 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 	o := options.Client().ApplyURI(uri).SetServerSelectionTimeout(testkit.Patience / 2)
 	if s.CAFile != "" {
 		pem, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(pem)
 		o.SetTLSConfig(&tls.Config{RootCAs: roots})
@@ -136,9 +134,7 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 		f(o)
 	}
 	client, err := mongo.Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

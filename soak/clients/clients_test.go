@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestEveryClientInEverySetting(t *testing.T) {
@@ -12,7 +14,5 @@ func TestEveryClientInEverySetting(t *testing.T) {
 	test.Env = append(os.Environ(), "UTR_TEST_EVERY_CLIENT=1")
 	out, err := test.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 }

@@ -18,13 +18,9 @@ func side(t *testing.T, policy string) compare.Side {
 	t.Helper()
 	// Both sides back off alike: jitter can decide what timeoutMS leaves room for (D18).
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	source, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -43,9 +39,7 @@ func TestSameEngine(t *testing.T) {
 	seed := int64(testkit.Seed(t) >> 1)
 	g := compare.NewGenerator(seed, "replicaset", "sharded", "load-balanced", "single")
 	found, err := compare.Storm(t.Context(), g, n, 5, side(t, ""), side(t, ""), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, f := range append(found.Findings, found.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
@@ -60,9 +54,7 @@ func TestFindsAndShrinks(t *testing.T) {
 	seed := int64(testkit.Seed(t) >> 1)
 	for _, policy := range []string{"retryable-reads@2026", "retryable-reads@2024"} {
 		found, err := compare.Storm(t.Context(), compare.NewGenerator(seed, "replicaset"), 200, 5, side(t, ""), side(t, policy), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if len(found.Findings) == 0 {
 			t.Errorf("%s: nothing was found: %s", policy, found.Counts)
 		}

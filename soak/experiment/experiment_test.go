@@ -15,20 +15,14 @@ import (
 // The experiments of docs/experiments.md, and the questions, give what the page shows.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "experiments.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	long, short := experiment.Defaults(), experiment.Defaults()
 	short.Duration, short.Spike = 6*time.Second, 130
 	for _, c := range []experiment.Config{long, short} {
 		r, err := experiment.Overload(t.Context(), c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		var text strings.Builder
-		if err := r.Text(&text); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, r.Text(&text))
 		table, policies, _ := strings.Cut(text.String(), "\n\nnone ")
 		if !strings.Contains(string(page), table) || !strings.Contains(string(page), policies) {
 			t.Errorf("docs/experiments.md is stale: it lacks\n%s", &text)
@@ -58,9 +52,7 @@ func TestCollapse(t *testing.T) {
 		c.Clients, c.Duration, c.Seed = 50, 24*time.Second, int64(first>>2)+seed
 		offered := float64(c.Capacity*c.Load) / 100
 		r, err := experiment.Overload(t.Context(), c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, run := range r.Runs {
 			before, end := run.Phases[0].Goodput/offered, mean(run.Series.Goodput[len(run.Series.Goodput)-32:])/offered // of 8 s
 			if collapsed := end < 0.5; before < 0.75 || collapsed != (run.Policy.Name == "naive") || !collapsed && end < 0.75 {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -30,9 +31,7 @@ tests:
 // a test, is as good as gone.
 func TestServerHangs(t *testing.T) {
 	suite := filepath.Join(t.TempDir(), "suite.yml")
-	if err := os.WriteFile(suite, []byte(endless), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(suite, []byte(endless), 0o644))
 	p := utrtest.NewPlace(t)
 	server := p.Serve("--topology", "single")
 	u := p.Start("run", "-v", "--uri", server.URI+"?timeoutMS=1000&serverSelectionTimeoutMS=1000", "--timeout", "3s", suite)

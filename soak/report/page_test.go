@@ -56,9 +56,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 	var runs []*report.Earlier
 	for n := range older {
 		e, err := report.ReadEarlier(fmt.Sprint(n), &older[n], time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		runs = append(runs, e)
 	}
 	r := report.New("page", report.HTML(runs...), &page)
@@ -66,15 +64,11 @@ func TestPageOfManyVerdicts(t *testing.T) {
 		r.Note(n)
 	}
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(path, page.Bytes(), 0o644))
 	c := exec.CommandContext(testkit.Context(t), testkit.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=2000", "--dump-dom", "file://"+path+"#s=failed")
 	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	dom := regexp.MustCompile(`(?s)<script.*?</script>`).ReplaceAllString(string(out), "")
 	ready := regexp.MustCompile(`data-ready="(\d+)"`).FindStringSubmatch(dom)
 	if ready == nil || !strings.Contains(dom, `data-verdicts="50000"`) {

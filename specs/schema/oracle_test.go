@@ -35,13 +35,9 @@ func newOracle(t testing.TB, newest int) *oracle {
 	o := &oracle{}
 	for minor := range newest + 1 {
 		data, err := os.ReadFile(testkit.OfficialSchema(t, fmt.Sprintf("1.%d", minor)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		raw, err := readJSON(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		o.Raw = append(o.Raw, raw.(map[string]any))
 		o.compiled = append(o.compiled, sync.OnceValues(func() (*gojsonschema.Schema, error) {
 			return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(data))
@@ -104,9 +100,7 @@ func officialFiles(t testing.TB, wanted func(name string) bool) (docs map[string
 		docs[name] = raw
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return docs, read, malformed
 }
 

@@ -107,23 +107,17 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recordin
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	// Some delays must be too long for the time that is left.
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	rec, _, err := runner.Record(t.Context(), suites, runner.Config{Engine: e, Source: lender, Notify: func(n result.Note) {
 		if f, ended := n.(result.TestFinished); ended && f.Verdict.Status != result.Passed && f.Verdict.Status != result.Skipped {
 			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
 		}
 	}})
 	for _, err := range []error{err, e.Close(), lender.Close()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 	}
 	return rec
 }

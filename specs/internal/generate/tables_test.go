@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"slices"
 	"testing"
@@ -10,9 +11,7 @@ import (
 // The tables hold every code and every operation that the retry core knows.
 func TestReadsAreComplete(t *testing.T) {
 	policy, err := retry.Named("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var codes []int32
 	for _, c := range readCodes {
 		codes = append(codes, int32(c.Number))
