@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
@@ -186,5 +188,79 @@ func TestSeenOfOperations(t *testing.T) {
 			said = append(said, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
 		}
 		return cmp.Or(strings.Join(said, ", "), "nothing")
+	})
+}
+
+func TestRequirements(t *testing.T) {
+	set := world{deployment: deployment.Description{
+		Name: "replicaset 4.0", Topology: deployment.ReplicaSet, Version: [3]int{4, 0, 10}, AuthMechanisms: []string{"SCRAM-SHA-256"},
+		Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: 1}, {Key: "failPointX", Value: int64(3)}, {Key: "half", Value: 1.5}}),
+	}}
+	with := func(change func(*world)) world { w := set; change(&w); return w }
+	recent := func(features ...string) world {
+		return with(func(w *world) {
+			w.deployment.Version, w.engine = [3]int{4, 2, 0}, engine.Description{Features: features}
+		})
+	}
+	libmongocrypt := engine.FeatureLibmongocrypt + "1.9.0-rc1"
+	worlds := map[string]world{
+		"set":         set,
+		"sharded":     with(func(w *world) { w.deployment.Topology = deployment.Sharded }),
+		"shardedSets": with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.Sharded, true }),
+		"balanced":    with(func(w *world) { w.deployment.Topology, w.deployment.ReplicaSetShards = deployment.LoadBalanced, true }),
+		"secured":     with(func(w *world) { w.deployment.Auth = true }),
+		"atlas":       with(func(w *world) { w.deployment.Serverless = true }),
+		"mute":        with(func(w *world) { w.deployment.Parameters = nil }),
+		"recent":      recent(),
+		"encrypts":    recent(engine.FeatureEncryption, libmongocrypt),
+		"somehow":     recent(engine.FeatureEncryption),
+		"early":       with(func(w *world) { w.engine.Features = []string{engine.FeatureEncryption, libmongocrypt} }),
+	}
+	testkit.PlayCases(t, "testdata/cases/requirements.txt", func(t *testing.T, in string) string {
+		on, list, _ := strings.Cut(in, ":")
+		why, _ := unmet(oneTest(t, "runOnRequirements: ["+list+"], operations: []").Tests[0].Requirements, worlds[on])
+		return cmp.Or(why, "met")
+	})
+}
+
+// Cases have a list, and what it says: position, pattern, reason, day, and
+// whether the failure comes by chance.
+func TestParseKnownFailing(t *testing.T) {
+	testkit.PlayCases(t, "testdata/cases/known.txt", func(t *testing.T, in string) string {
+		text, err := strconv.Unquote(in)
+		testkit.Check(t, err)
+		list, err := ParseKnownFailing("k", strings.NewReader(text))
+		if err != nil {
+			return strings.ReplaceAll(err.Error(), "\n", "⏎")
+		}
+		until := ""
+		if !list[0].Until.IsZero() {
+			until = list[0].Until.Format(time.DateOnly)
+		}
+		return fmt.Sprintf("%s %q %q %q %t", list[0].Position, list[0].Pattern, list[0].Reason, until, list[0].Sometimes)
+	})
+}
+
+func TestKnownFailureExpires(t *testing.T) {
+	k := KnownFailure{Until: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)}
+	for now, want := range map[string]bool{"2027-01-31T23:59:59.999Z": false, "2027-02-01T00:00:00Z": true, "2027-02-01T03:00:00+04:00": false} {
+		at, err := time.Parse(time.RFC3339Nano, now)
+		testkit.Check(t, err)
+		testkit.Equal(t, now, k.Expired(at), want)
+	}
+	testkit.Equal(t, "without a day", (&KnownFailure{}).Expired(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), false)
+}
+
+func FuzzParseKnownFailing(f *testing.F) {
+	for _, seed := range []string{"pattern # reason", "a# b # c\n\n# d", "("} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, _ := ParseKnownFailing("k", strings.NewReader(text))
+		for _, k := range list {
+			if k.Reason == "" || k.Pattern == nil || k.Position.Line < 1 {
+				t.Errorf("%q gives %+v", text, k)
+			}
+		}
 	})
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -148,4 +150,61 @@ func TestAttemptsTogether(t *testing.T) {
 	if got := together(attempts[:1]); got != attempts[0] {
 		t.Errorf("one attempt is what it is, not %+v", got)
 	}
+}
+
+// A clean-up has its own limit, and a shorter one as soon as somebody waits for
+// the end of the run.
+func TestCleaningUp(t *testing.T) {
+	const own, after = "the limit of the clean-up of ", "the limit of the clean-up after an interruption of "
+	for _, r := range []struct {
+		reason                         string
+		interrupted, limit, then, ends time.Duration // in seconds; interrupted -1 is never
+		cause                          string
+	}{
+		{"nobody interrupts", -1, 15, 3, 15, own + "15s has passed"},
+		{"interrupted before it", 0, 15, 3, 3, after + "3s has passed"},
+		{"interrupted meanwhile", 1, 15, 3, 4, after + "3s has passed"},
+		{"the first limit passes first", 1, 2, 3, 2, own + "2s has passed"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			if r.interrupted == 0 {
+				interrupt()
+			} else if r.interrupted > 0 {
+				time.AfterFunc(r.interrupted*time.Second, interrupt)
+			}
+			began := time.Now()
+			cleaning, done := cleaningUp(ctx, r.limit*time.Second, r.then*time.Second)
+			defer done()
+			<-cleaning.Done()
+			testkit.Equal(t, r.reason, context.Cause(cleaning), r.cause)
+			testkit.Equal(t, r.reason, time.Since(began), r.ends*time.Second)
+		})
+	}
+}
+
+// late is a source whose deployment does not come before the run is interrupted.
+type late struct {
+	still
+	interrupt context.CancelFunc
+}
+
+func (s *late) Acquire(context.Context, int) (deployment.Deployment, error) {
+	s.interrupt()
+	return nil, context.Canceled
+}
+
+// A run that is interrupted while its last test waits for a deployment is not green.
+func TestInterruptedWhileItWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := reference.New(reference.Options{})
+	testkit.Check(t, err)
+	defer func() { _ = e.Close() }()
+	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
+	testkit.Check(t, err)
+	source := &late{still{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
+	summary, err := Run(ctx, []*specs.Suite{suite}, Config{Engine: e, Source: source})
+	testkit.Check(t, err)
+	testkit.Equal(t, "interrupted, and the exit code", fmt.Sprint(summary.Interrupted, summary.ExitCode()), "true 3")
 }

@@ -1,7 +1,9 @@
 package process_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -404,4 +406,20 @@ func serve(answer func(id int, method string) string) {
 			fmt.Println(answer(id, method))
 		}
 	})
+}
+
+// eachLine reads requests.
+func eachLine(take func(line string)) {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		take(lines.Text())
+	}
+}
+
+func parse(line string) (id int, method string) {
+	var m struct {
+		ID     int
+		Method string
+	}
+	_ = json.Unmarshal([]byte(line), &m)
+	return m.ID, m.Method
 }

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,7 +14,9 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 )
 
 // poor is an engine that only finds, and lists that twice.
@@ -76,4 +82,111 @@ func TestEngineRecord(t *testing.T) {
 	b.expect(t, "a pattern matches nothing", "engine record --run nothing reference x.yml", ExitUsage, "matches no test")
 	b.Stdout = broken{os.ErrClosed}
 	b.expect(t, "nobody reads", "engine record reference x.yml", ExitBroken, "cannot write the transcript")
+}
+
+// adapterName is a name for this program under which it is an adapter of the reference
+// engine.
+const adapterName = "adapter"
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == adapterName {
+		os.Exit(adapt(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// adapt serves the reference engine. With an argument it ends at once instead, and its
+// last words say where it is.
+func adapt(args []string) (code int) {
+	if len(args) > 0 {
+		dir, _ := os.Getwd()
+		fmt.Fprintf(os.Stderr, "%s: I am in the folder %s; MOOD is %q\n", args[0], filepath.Base(dir), os.Getenv("MOOD"))
+		return 7
+	}
+	e, err := reference.New(reference.Options{})
+	if err == nil {
+		err = process.Serve(context.Background(), e, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// self is the file of this program.
+func self(t *testing.T) string {
+	t.Helper()
+	file, err := os.Executable()
+	testkit.Check(t, err)
+	return file
+}
+
+// failing is a suite with a failure for each client: it has the code that a
+// test fills in.
+//
+//go:embed testdata/failing.yml
+var failing string
+
+// Every report shows backoff delays, slept or not.
+func TestBackoffInReports(t *testing.T) {
+	b := realBench(t)
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
+	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
+	for _, backoff := range []string{"real", "none"} {
+		b.expect(t, backoff, "run --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
+		for _, r := range []struct {
+			report, text, want string
+			times              int
+		}{
+			{"text", b.out.String(), line, 2}, {"JSON", read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", read(t, "junit"), line, 2},
+			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
+		} {
+			testkit.Equal(t, r.report+" has --backoff "+backoff, len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
+		}
+	}
+}
+
+// Flags reach the experiment, and its reports are written. A terminal sees the
+// progress, of which nothing is left at the end.
+func TestExperiment(t *testing.T) {
+	const line = "experiment overload --capacity 50 --duration 6s --policy none --policy final --seed 0 --json json --html html --svg svg"
+	b := newBench(t)
+	b.expect(t, "in a pipe", line, 0, "seed 0")
+	plain := b.out.String()
+	lacks(t, "in a pipe", plain, "naive", "\x1b")
+	testkit.Says(t, read(t, "html"), "<html")
+	testkit.Says(t, read(t, "svg"), "<svg")
+	var record struct {
+		Config struct{ CapacityPerSec, Queue, IngressRatePerSec, Seed int }
+		Runs   []struct{ Policy string }
+	}
+	testkit.Check(t, json.Unmarshal([]byte(read(t, "json")), &record))
+	testkit.Equal(t, "the record", record, "{{50 25 50 0} [{none} {final}]}")
+	b.Terminal = func() (int, bool) { return 80, true }
+	b.expect(t, "on a terminal", line, 0, "none 0%")
+	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")
+	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
+}
+
+// A program adds an engine, which runs suites by its name. It cannot have every name.
+func TestAddEngine(t *testing.T) {
+	b := realBench(t)
+	mine := func() (engine.Engine, error) { return driver.New(), nil }
+	testkit.Check(t, b.AddEngine("mine", mine))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
+	b.expect(t, "a run", "run --engine mine --run same x.yml --run both --skip not", 0, "1 passed")
+	b.expect(t, "no policies", "run --engine mine --policy current x.yml", ExitUsage, "policies are for the engine reference, not for mine")
+	for _, r := range []struct {
+		reason, name, says string
+		open               func() (engine.Engine, error)
+	}{
+		{"the program has one of this name", "driver", `there is already an engine "driver"`, mine},
+		{"it was added", "mine", `there is already an engine "mine"`, mine},
+		{"a name is part of file names", "my:engine", "must consist of letters", mine},
+		{"a name is needed", "", "must consist of letters", mine},
+		{"nothing could be opened", "other", "has no New", nil},
+	} {
+		t.Run(r.reason, func(t *testing.T) { testkit.Fails(t, b.AddEngine(r.name, r.open), r.says) })
+	}
 }

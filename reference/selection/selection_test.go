@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 type tags = map[string]string
@@ -152,4 +153,95 @@ func TestPick(t *testing.T) {
 	testkit.Equal(t, "picked", picked, map[string]int{"a": 1, "b": 4, "c": 1})
 	one := selection.Pick(servers[2:], func(string) int { return 9 }, func(int) int { t.Fatal("no choice to make"); return 0 })
 	testkit.Equal(t, "the only server", one.Address, "c")
+}
+
+func TestParseCase(t *testing.T) {
+	const servers = "topology_description: {type: Sharded, servers: [{address: a, type: Mongos, avg_rtt_ms: 2.5, tags: {dc: ny}, lastUpdateTime: 7, lastWrite: {lastWriteDate: {$numberLong: \"9\"}}}]}\n"
+	minute := int64(90)
+	for _, r := range []struct{ reason, text, fails string }{
+		{"nothing", "", "the document is empty"},
+		{"a field is misspelt", "topologydescription: {}", "field topologydescription not found"},
+		{"a field of a server is misspelt", "topology_description: {type: Sharded, servers: [{adress: a}]}", "field adress not found"},
+		{"the type of the topology is unknown", "topology_description: {type: Cluster}", `type: "Cluster" is not one of [Unknown Single`},
+		{"the type of a server is unknown", "topology_description: {type: Sharded, servers: [{address: a, type: mongos}]}", `servers[0]: type: "mongos" is not one of`},
+		{"a server without an address", "topology_description: {type: Sharded, servers: [{type: Mongos}]}", "servers[0]: address is missing"},
+		{"a date that is not a number", strings.Replace(servers, `"9"`, "today", 1), `lastWriteDate: "today" is not a number`},
+		{"an operation that is neither", servers + "operation: ping", `operation: "ping" is not one of read, write`},
+		{"all there is", servers + "operation: write\nheartbeatFrequencyMS: 500\nread_preference: {mode: Nearest, tag_sets: [{dc: ny}], maxStalenessSeconds: 90}\n" +
+			"deprioritized_servers: [{address: a}]\nsuitable_servers: []", ""},
+	} {
+		got, err := selection.ParseCase([]byte(r.text))
+		if r.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), r.fails) {
+				t.Errorf("%s: error %v, want %q", r.reason, err, r.fails)
+			}
+			continue
+		}
+		testkit.Check(t, err)
+		want := selection.Case{
+			Topology: selection.Topology{Type: selection.Sharded, Servers: []selection.Server{{Address: "a", Type: selection.Mongos,
+				RTT: 2500 * time.Microsecond, Tags: tags{"dc": "ny"}, LastUpdate: time.UnixMilli(7), LastWrite: time.UnixMilli(9)}}},
+			Preference:    selection.Preference{Mode: nearest, TagSets: []tags{{"dc": "ny"}}, MaxStalenessSeconds: &minute},
+			Deprioritized: []string{"a"},
+			Options: selection.Options{Operation: selection.Write, LocalThreshold: selection.DefaultLocalThreshold,
+				HeartbeatFrequency: 500 * time.Millisecond},
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", r.reason, diff)
+		}
+	}
+}
+
+func TestParsePreference(t *testing.T) {
+	for _, r := range []struct {
+		reason, text string
+		want         selection.Preference
+		fails        string
+	}{
+		{"a mode", "secondary", mode(selection.Secondary), ""},
+		{"a mode as test files spell it", "SecondaryPreferred", mode(selection.SecondaryPreferred), ""},
+		{"a document", "{mode: nearest, tag_sets: [{dc: ny}, {}]}", mode(nearest, tags{"dc": "ny"}, tags{}), ""},
+		{"an unknown mode", "nearer", mode("nearer"), `no mode "nearer"`},
+		{"a misspelt field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
+		{"primary with tags", "{mode: primary, tag_sets: [{dc: ny}]}", mode(selection.Primary, tags{"dc": "ny"}), "primary cannot have tag sets"},
+		{"nothing", "", selection.Preference{}, "empty"},
+	} {
+		got, err := selection.ParsePreference(r.text)
+		testkit.Equal(t, r.reason, got, r.want)
+		if (err != nil) != (r.fails != "") || err != nil && !strings.Contains(err.Error(), r.fails) {
+			t.Errorf("%s: error %v, want %q", r.reason, err, r.fails)
+		}
+	}
+}
+
+func TestPass(t *testing.T) {
+	testkit.Retell(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
+		asked, _, _ := strings.Cut(s.Text, "\n")
+		words := append(strings.Fields(asked)[1:], "")
+		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]), mode(selection.Mode(words[2])))
+		if !send && got.Mode != "" {
+			t.Errorf("it is not to be sent, and has mode %s", got.Mode)
+		}
+		return fmt.Sprintf("%s\n    %s\n", asked, map[bool]string{true: string(got.Mode), false: "nothing"}[send])
+	})
+}
+
+func TestDocument(t *testing.T) {
+	yes := true
+	for _, row := range []struct{ reason, preference, want string }{
+		{"primary has the mode alone", "primary -", `{"mode":"primary"}`},
+		{"the mode is in camel case", "secondaryPreferred", `{"mode":"secondaryPreferred","hedge":{"enabled":true}}`},
+		{"-1 is left out", "nearest <-1", `{"mode":"nearest","hedge":{"enabled":true}}`},
+		{"what an int32 does not hold stays a long", "nearest <2147483648",
+			`{"mode":"nearest","maxStalenessSeconds":{"$numberLong":"2147483648"},"hedge":{"enabled":true}}`},
+		{"all fields", "secondary rack:1,dc:ny - <120",
+			`{"mode":"secondary","tags":[{"dc":"ny","rack":"1"},{}],"maxStalenessSeconds":{"$numberInt":"120"},"hedge":{"enabled":true}}`},
+	} {
+		p := preferred(row.preference)
+		p.Hedge = &yes
+		got, err := bson.MarshalExtJSON(p.Document(), true, false)
+		testkit.Check(t, err)
+		testkit.Equal(t, row.reason, string(got), row.want)
+	}
+	testkit.Equal(t, "without hedge", mode(nearest).Document(), bson.D{{Key: "mode", Value: "nearest"}})
 }

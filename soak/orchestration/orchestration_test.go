@@ -7,15 +7,23 @@ package orchestration
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
@@ -139,6 +147,105 @@ func TestEnds(t *testing.T) {
 			} else {
 				end.Want(3)
 			}
+			o.Vacant()
+		})
+	}
+}
+
+// A cluster of which any server has crashed, one behind a router included, is
+// deleted and made anew: nobody waits for a repair.
+func TestCrash(t *testing.T) {
+	for _, preset := range []string{"single", "replicaset", "sharded"} {
+		t.Run(preset, func(t *testing.T) {
+			o := utrtest.Orchestrate(t)
+			configuration, err := orchestration.Preset(preset)
+			testkit.Check(t, err)
+			source, err := deployment.OpenOrchestration(testkit.Context(t), deployment.OrchestrationOptions{URL: o.URL,
+				Clusters: []deployment.OrchestratedCluster{{Configuration: configuration.With(orchestration.Settings{})}}})
+			testkit.Check(t, err)
+			defer func() { testkit.Check(t, source.Close()) }()
+			first, err := source.Acquire(testkit.Context(t), 0)
+			testkit.Check(t, err)
+			all := o.Processes()
+			pid, err := strconv.Atoi(strings.Fields(all[0])[0])
+			testkit.Check(t, err)
+			testkit.Check(t, syscall.Kill(pid, syscall.SIGKILL))
+			testkit.Until(t, "the server is gone", func() bool { return len(o.Processes()) < len(all) })
+			begun := time.Now()
+			source.Release(first, true)
+			second, err := source.Acquire(testkit.Context(t), 0)
+			testkit.Check(t, err)
+			t.Logf("made anew in %s", time.Since(begun))
+			if second == first {
+				t.Error("a cluster of which a server has crashed is lent again")
+			}
+			testkit.Check(t, writes(t, second.URI()))
+			source.Release(second, false)
+		})
+	}
+}
+
+type body = map[string]any
+
+// writes reports whether a client can write, and read what it wrote.
+func writes(t *testing.T, uri any) error {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(fmt.Sprint(uri)))
+	testkit.Check(t, err)
+	ctx := testkit.Context(t)
+	defer func() { _ = client.Disconnect(ctx) }()
+	one := bson.D{{Key: "_id", Value: bson.NewObjectID()}}
+	if _, err := client.Database("db").Collection("c").InsertOne(ctx, one); err != nil {
+		return err
+	}
+	return client.Database("db").Collection("c").FindOne(ctx, one).Err()
+}
+
+// The service creates, changes, uses and deletes all kinds of clusters with our
+// release, without and with users.
+func TestService(t *testing.T) {
+	for reason, user := range map[string]body{"open": nil, "with users": {"login": "ann", "password": "secret", "auth_key": "key"}} {
+		t.Run(reason, func(t *testing.T) {
+			o := utrtest.Orchestrate(t)
+			with := func(b body) body { maps.Copy(b, user); return b }
+			check := func(created body) {
+				t.Helper()
+				uri := created["mongodb_uri"]
+				if user != nil {
+					testkit.Fails(t, writes(t, uri)) // as a stranger
+					uri = created["mongodb_auth_uri"]
+				}
+				testkit.Check(t, writes(t, uri))
+			}
+
+			single := o.Call("POST", "servers", with(body{"name": "mongod"}))
+			check(single)
+			for _, action := range []string{"stop", "start", "restart", "reset"} {
+				o.Call("POST", "servers/"+fmt.Sprint(single["id"]), body{"action": action})
+			}
+			check(single)
+			o.Call("DELETE", "servers/"+fmt.Sprint(single["id"]), nil)
+
+			set := o.Call("POST", "replica_sets", with(body{"id": "repl0", "members": []any{
+				body{"rsParams": body{"priority": 99, "tags": body{"dc": "ny"}}}, body{"rsParams": body{"priority": 1.1}}, body{"rsParams": body{"arbiterOnly": true}},
+			}}))
+			check(set)
+			testkit.Equal(t, "the primary, by priority", o.Call("GET", "replica_sets/repl0/primary", nil)["_id"], 0)
+			secondary := o.Call("GET", "replica_sets/repl0/members/1", nil)
+			for _, action := range []string{"stop", "start", "restart"} {
+				o.Call("POST", "servers/"+fmt.Sprint(secondary["server_id"]), body{"action": action})
+			}
+			o.Call("POST", "replica_sets/repl0", body{"action": "reset"})
+			check(set)
+			o.Call("DELETE", "replica_sets/repl0", nil)
+
+			shard := func(id string) body { return body{"id": id, "shardParams": body{"members": []any{body{}}}} }
+			cluster := o.Call("POST", "sharded_clusters", with(body{"id": "cluster", "configsvrs": []any{body{"members": []any{body{}}}},
+				"shards": []any{shard("sh01"), shard("sh02")}, "routers": []any{body{}, body{}}}))
+			check(cluster)
+			list, _ := cluster["shards"].([]any)
+			testkit.Equal(t, "shards", len(list), 2)
+			o.Call("DELETE", "sharded_clusters/cluster", nil)
 			o.Vacant()
 		})
 	}

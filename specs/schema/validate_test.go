@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -8,10 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xeipuuv/gojsonschema"
-
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
+	"github.com/xeipuuv/gojsonschema"
 )
 
 const minimal = "description: a\nschemaVersion: '1.0'\ntests: [{description: t, operations: []}]\n"
@@ -164,4 +164,11 @@ func plain(v *source.Value) any {
 	default:
 		return nil
 	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	names := []string{"id", "client", "clientEncryption", "expectError", "expectEvents", "databaseName"}
+	testkit.PlayCases(t, "testdata/nearmiss.txt", func(_ *testing.T, misspelt string) string {
+		return cmp.Or(didYouMean(strings.Trim(misspelt, `"`), names), "nothing")
+	})
 }

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -46,4 +50,46 @@ func TestSurvivingMutant(t *testing.T) {
 2 tests: 2 mutants, 1 failed (1 of them as invalid suites), 1 passed
   not changed in 2 places: a rule
 `)
+}
+
+// A test that passes is told attempt by attempt, with the rules; another one is not run.
+func TestExplainSuite(t *testing.T) {
+	b := realBench(t)
+	testkit.Equal(t, "the exit code of new", b.utr("new client-backpressure a.yml"), ExitOK)
+	testkit.Equal(t, "the exit code", b.utr("explain --run 'after overload errors' --policy client-backpressure@2025-12 --topology replicaset --html page.html a.yml"), ExitOK)
+	for _, want := range []string{
+		`find on collection  a\.yml:\d+:9`,
+		`attempt 1: select, tokens 1000 \[R1\] first attempt`,
+		`attempt 1: send 127\.0\.0\.1:\d+, tokens 1000 \[R5\] a server is selected`,
+		`attempt 2: back off 127\.0\.0\.1:\d+ [\d.]+ ms, tokens 998 \[B1 B2 R20 B14 R42 B6\] the server is overloaded`,
+		`attempt 3: return result `,
+		`1 passed, 0 failed, 0 skipped`,
+	} {
+		if !regexp.MustCompile(want).MatchString(b.out.String()) {
+			t.Errorf("it does not say %s\n%s", want, b.out.String())
+		}
+	}
+	page, err := os.ReadFile("page.html")
+	testkit.Check(t, err)
+	testkit.Equal(t, "the page has the decisions", strings.Contains(string(page), "the server is overloaded"), true)
+}
+
+// The page of rules is up to date. specs/testdata/checks.txt has suites that violate
+// each of the checks, and suites that do not.
+func TestRulesPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Rules
+
+This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. An error makes ` + "`utr run`" + ` refuse the
+file. A warning does not; ` + "`--strict`" + ` makes an error of it, and ` + "`--disable RULE`" + ` leaves it out.
+
+<!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./internal/cli. -->
+
+| rule | severity | what it says |
+|---|---|---|
+`)
+	for _, r := range append(otherRules(), specs.Checks()...) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.Severity, r.Doc)
+	}
+	testkit.Golden(t, "../../docs/rules.md", b.String())
 }
