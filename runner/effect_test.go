@@ -23,101 +23,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// examples has operations of the table, a test a line: an entity, an operation,
-// its arguments. The last one is the example, those before the bar only read. After
-// the equals sign stands what it leaves behind, if that is not what its row says:
-// less, with these arguments, or more, by an operation in it.
-const examples = `
-bucket delete {id: 1}
-bucket deleteByName {filename: f}
-bucket download {id: 1}
-bucket downloadByName {filename: f}
-bucket drop {}
-bucket find {filter: {}}
-bucket rename {id: 1, newFilename: g}
-bucket renameByName {filename: f, newFilename: g}
-empty upload {filename: f, source: {$$hexBytes: "00"}}
-empty uploadWithId {id: 1, filename: f, source: {$$hexBytes: "00"}}
-client appendMetadata {driverInfoOptions: {name: x}}
-client clientBulkWrite {models: [{insertOne: {namespace: db.c, document: {_id: 9}}}]}
-client close {}
-client createChangeStream {pipeline: []}
-client dropDatabase {database: db}
-client listDatabaseNames {}
-client listDatabaseObjects {}
-client listDatabases {}
-database aggregate {pipeline: [{$documents: [{x: 1}]}]} = nothing
-database aggregate {pipeline: [{$documents: [{x: 1}]}, {$out: c}]}
-database createChangeStream {pipeline: []}
-database createCollection {collection: capped, capped: true, size: 4096}
-database createCommandCursor {command: {find: c}, commandName: find} = nothing
-database createCommandCursor {command: {aggregate: c, pipeline: [{$out: c}], cursor: {}}, commandName: aggregate}
-database dropCollection {collection: c}
-database listCollectionNames {}
-database listCollectionObjects {}
-database listCollections {}
-database modifyCollection {collection: c, validator: {x: 1}}
-database runCommand {command: {ping: 1}, commandName: ping} = nothing
-database runCommand {command: {hello: 1}, commandName: hello} = nothing
-database runCommand {command: {find: c}, commandName: find} = nothing
-database runCommand {command: {count: c}, commandName: count} = nothing
-database runCommand {command: {distinct: c, key: _id}, commandName: distinct} = nothing
-database runCommand {command: {listCollections: 1}, commandName: listCollections} = nothing
-database runCommand {command: {listIndexes: c}, commandName: listIndexes} = nothing
-database runCommand {command: {buildInfo: 1}, commandName: buildInfo} = nothing
-database runCommand {command: {dbStats: 1}, commandName: dbStats} = nothing
-database runCommand {command: {collStats: c}, commandName: collStats} = nothing
-admin runCommand {command: {getParameter: "*"}, commandName: getParameter} = nothing
-admin runCommand {command: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [find], errorCode: 2}}, commandName: configureFailPoint} = nothing
-database runCommand {command: {insert: c, documents: [{_id: 9}]}, commandName: insert} = documents
-database runCommand {command: {update: c, updates: [{q: {}, u: {$set: {x: 9}}}]}, commandName: update} = documents
-database runCommand {command: {delete: c, deletes: [{q: {}, limit: 0}]}, commandName: delete} = documents
-database runCommand {command: {findAndModify: c, query: {}, remove: true}, commandName: findAndModify} = documents
-database runCommand {command: {drop: c}, commandName: drop}
-admin runCommand {command: {setParameter: 1, cursorTimeoutMillis: 600001}, commandName: setParameter}
-database runCursorCommand {command: {find: c}, commandName: find} = nothing
-database runCursorCommand {command: {aggregate: c, pipeline: [{$out: c}], cursor: {}}, commandName: aggregate}
-collection aggregate {pipeline: [{$match: {}}]} = nothing
-collection aggregate {pipeline: [{$out: c}]}
-collection bulkWrite {requests: [{deleteOne: {filter: {}}}]}
-collection count {}
-collection countDocuments {filter: {}}
-collection createChangeStream {pipeline: []}
-collection createFindCursor {filter: {}, batchSize: 1}
-collection createIndex {keys: {x: 1}, name: x_1}
-collection deleteMany {filter: {}}
-collection deleteOne {filter: {}}
-collection distinct {fieldName: _id}
-collection dropIndex {name: y_1}
-collection dropIndexes {}
-collection estimatedDocumentCount {}
-collection find {filter: {}}
-collection findOne {filter: {}}
-collection findOneAndDelete {filter: {}}
-collection findOneAndReplace {filter: {}, replacement: {x: 9}}
-collection findOneAndUpdate {filter: {}, update: {$set: {x: 9}}}
-collection insertMany {documents: [{_id: 9}]}
-collection insertOne {document: {_id: 9}}
-collection listIndexNames {}
-collection listIndexes {}
-collection mapReduce {map: {$code: "function() { emit(1, 1); }"}, reduce: {$code: "function(k, v) { return 1; }"}, out: {inline: 1}} = nothing
-collection rename {to: d}
-collection replaceOne {filter: {}, replacement: {x: 9}}
-collection updateMany {filter: {}, update: {$set: {x: 9}}}
-collection updateOne {filter: {_id: 9}, update: {$set: {x: 9}}, upsert: true}
-session startTransaction {} | session abortTransaction {}
-session startTransaction {} | session commitTransaction {}
-session endSession {}
-session startTransaction {}
-session withTransaction {callback: [{name: find, object: collection, arguments: {filter: {}, session: session}}]}
-session withTransaction {callback: [{name: insertOne, object: collection, arguments: {document: {_id: 9}, session: session}}]} = documents
-collection find {filter: {}, session: snapshot} | snapshot getSnapshotTime {}
-collection createFindCursor {filter: {}, batchSize: 1} | cursor close {}
-collection createFindCursor {filter: {}, batchSize: 1} | cursor iterateOnce {}
-collection createFindCursor {filter: {}, batchSize: 1} | cursor iterateUntilDocumentOrError {}
-testRunner failPoint {client: client, failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [insert], errorCode: 2}}}
-`
-
 const exampleEntities = `
 description: what operations change
 schemaVersion: "1.12"
@@ -140,7 +45,7 @@ func TestEffects(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(exampleEntities)
 	var stated []string // for each test, or ""
-	for line := range strings.Lines(strings.TrimSpace(examples)) {
+	for line := range strings.Lines(testkit.Stories(t, "testdata/cases/effects.txt")[0].Text) {
 		steps, effect, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		stated = append(stated, effect)
 		fmt.Fprintf(&text, "  - description: %q\n    operations:\n", line)
@@ -162,7 +67,7 @@ func TestEffects(t *testing.T) {
 	proved := make(map[string]operations.Effect) // by row
 	var before state
 	done := 0
-	if _, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: unslept(t), Source: source, Notify: func(n result.Note) {
+	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: unslept(t), Source: source, Notify: func(n result.Note) {
 		switch n := n.(type) {
 		case result.TestStarted:
 			plant(t, client)
@@ -187,9 +92,8 @@ func TestEffects(t *testing.T) {
 				proved[key(row)] = changed
 			}
 		}
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})
+	testkit.Check(t, err)
 	for _, row := range operations.All() {
 		effect := proved[key(row)] // anything, without an example
 		if row.Kind == operations.TestRunner {
@@ -221,15 +125,17 @@ func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
 	part := testkit.Chance(t, 3) // parsing takes longer than running
 	loaded, err := specs.Load(slices.DeleteFunc(files, func(string) bool { return !part() }), specs.Options{})
 	testkit.Check(t, err)
+	picked := testkit.Chance(t, 20)
+	for _, s := range loaded.Suites {
+		s.Tests = slices.DeleteFunc(s.Tests, func(*specs.Test) bool { return !picked() })
+	}
 	for _, version := range []string{"7.0", "8.0"} { // which has bulkWrite
-		t.Run(version, func(t *testing.T) { meetInitialData(t, version, loaded) })
+		t.Run(version, func(t *testing.T) { meetInitialData(t, version, loaded.Suites) })
 	}
 }
 
-func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
+func meetInitialData(t *testing.T, version string, suites []*specs.Suite) {
 	source, client := started(t, version)
-	picked := testkit.Chance(t, 20)
-	suites := choice(loaded.Suites, picked)
 	data := make(map[string][]specs.CollectionData)
 	for _, s := range suites {
 		data[s.File] = s.InitialData
@@ -248,29 +154,15 @@ func meetInitialData(t *testing.T, version string, loaded *specs.Loaded) {
 		}
 	}
 	seed := int64(testkit.Seed(t) >> 1)
-	if _, err := Run(testkit.Context(t), suites, Config{Engine: looking{unslept(t), look}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
+	_, err := Run(testkit.Context(t), suites, Config{Engine: looking{unslept(t), look}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
 		if n, ok := n.(result.TestStarted); ok {
 			file = n.Test.File
 		}
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}})
+	testkit.Check(t, err)
 	if looked < 5 {
 		t.Errorf("only %d tests began", looked)
 	}
-}
-
-// choice is the part of the suites' tests that chance picks.
-func choice(suites []*specs.Suite, picked func() bool) []*specs.Suite {
-	var out []*specs.Suite
-	for _, s := range suites {
-		part := *s
-		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
-		if len(part.Tests) > 0 {
-			out = append(out, &part)
-		}
-	}
-	return out
 }
 
 // started starts a replica set, with a client that looks at it.
@@ -378,11 +270,9 @@ func plant(t *testing.T, client *mongo.Client) {
 	} {
 		var list bson.A
 		testkit.Check(t, bson.UnmarshalExtJSON([]byte(documents), false, &list))
-		if _, err := db.Collection(name).InsertMany(ctx, list); err != nil {
-			t.Fatal(err)
-		}
+		_, err := db.Collection(name).InsertMany(ctx, list)
+		testkit.Check(t, err)
 	}
-	if _, err := db.Collection("c").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "y", Value: 1}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Collection("c").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "y", Value: 1}}})
+	testkit.Check(t, err)
 }
