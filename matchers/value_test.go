@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -99,7 +98,7 @@ func TestAllMismatches(t *testing.T) {
 	for _, m := range got {
 		said = append(said, []string{m.Path, m.Position.String(), m.Want, m.Got})
 	}
-	if diff := cmp.Diff([][]string{
+	testkit.Same(t, "mismatches", said, [][]string{
 		{"expectResult.u.$$matchesEntity", "test.yml:1:22", "1", "2"},
 		{"expectResult.v.$$unsetOrMatches", "test.yml:2:23", `{"$$type":"int"}`, `"s"`},
 		{"expectResult.x", "test.yml:3:4", "12345", "2"},
@@ -107,9 +106,7 @@ func TestAllMismatches(t *testing.T) {
 		{"expectResult.y[1]", "test.yml:6:5", "2", "2.5"},
 		{"expectResult.z", "test.yml:7:4", `{"$$type":"int"}`, `"s"`},
 		{"expectResult.w", "test.yml:8:4", "5", "(nothing)"},
-	}, said); diff != "" {
-		t.Errorf("mismatches (-want +got):\n%s", diff)
-	}
+	})
 }
 
 // Types are visible where the relaxed form would hide them.
@@ -130,10 +127,8 @@ func TestDiff(t *testing.T) {
 	if len(got) != 1 || regexp.MustCompile(`(?m)^[-+].*"y"`).MatchString(got[0].Diff) || !strings.Contains(got[0].Diff, `"3"`) {
 		t.Errorf("a diff shows an extra key that is allowed:%s\n%s", show(got), got[0].Diff)
 	}
-	const rendered = `{"a":12,"b":[null,1.5,true,"x"]}`
-	if got := yaml(t, `{a: 12, b: [null, 1.5, true, x]}`).JSON(); got != rendered {
-		t.Errorf("an expected value is rendered as %s, want %s", got, rendered)
-	}
+	rendered := yaml(t, `{a: 12, b: [null, 1.5, true, x]}`).JSON()
+	testkit.Equal(t, "how an expected value is rendered", rendered, `{"a":12,"b":[null,1.5,true,"x"]}`)
 	got = New(nil).Value("", yaml(t, `{a: {$$type: int}, b: 1}`), seen(t, `{"a":5,"b":1,"extra":true}`), Nested)
 	if len(got) != 1 || !strings.Contains(got[0].Diff, `"extra"`) || strings.Contains(got[0].Diff, "$$type") {
 		t.Errorf("a diff shows what is apart and not what an operator allows:%s\n%s", show(got), got[0].Diff)

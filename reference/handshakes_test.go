@@ -61,9 +61,7 @@ func TestWithBackpressure(t *testing.T) {
 			if !row.changed {
 				want = given
 			}
-			if got := withBackpressure(given, value); string(got) != string(want) {
-				t.Errorf("%s, %v: %q, want %q", row.reason, value, got, want)
-			}
+			testkit.Equal(t, fmt.Sprint(row.reason, ", ", value), string(withBackpressure(given, value)), string(want))
 		}
 	}
 }

@@ -68,8 +68,6 @@ func TestBatches(t *testing.T) {
 		for _, b := range batches(writes, c.ordered, c.limit) {
 			got += fmt.Sprintf("%s %v; ", b.command, b.places)
 		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.why, got, c.want)
-		}
+		testkit.Equal(t, c.why, got, c.want)
 	}
 }

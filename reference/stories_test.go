@@ -19,9 +19,7 @@ func tell(t *testing.T, set, reply, do, want string) {
 	t.Run(set+" "+reply+" "+do, func(t *testing.T) {
 		t.Parallel()
 		text := fmt.Sprintf("client %s\nserver %s\n> %s\n", set, reply, strings.Join(strings.Fields(do), " "))
-		if told := play(t, text); told != text+"    "+want+"\n" {
-			t.Errorf("it should go %s, and goes:\n%s", want, told)
-		}
+		testkit.Equal(t, "how it goes", play(t, text), text+"    "+want+"\n")
 	})
 }
 

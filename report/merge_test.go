@@ -155,10 +155,10 @@ func TestCellsAreReadAgain(t *testing.T) {
 	}
 	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
 	testkit.Equal(t, "problems of the whole", problems, "[p]")
-	same(t, "cells", []result.CellFinished{
+	testkit.Same(t, "cells", cells, []result.CellFinished{
 		{Cell: "a", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
 		{Cell: "b", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
-	}, cells)
+	})
 	cut, twin := past("a", result.Passed), past("a", result.Passed)
 	cut.Run, twin.Name = nil, "another file"
 	cells, _ = merged(cut)
@@ -205,7 +205,7 @@ func asNotes(p *report.Past) (notes []result.Note) {
 func TestReadUndoesJSON(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run()), "cells, one of them kept": cells()} {
 		text := generate(report.JSON(), notes)
-		same(t, reason, string(text), string(generate(report.JSON(), asNotes(read(t, text)))))
+		testkit.Same(t, reason, string(generate(report.JSON(), asNotes(read(t, text)))), string(text))
 	}
 	events := read(t, generate(report.JSON(), run())).Verdicts[1].Clients[0].Events
 	lengths := []int{len(events[3].Command.Command), len(events[3].Command.Reply), len(events[7].Command.Reply)}
@@ -263,7 +263,7 @@ func FuzzRead(f *testing.F) {
 		}
 		if p, err := report.Read("r", strings.NewReader(text)); err == nil {
 			once := generate(report.JSON(), asNotes(p))
-			same(t, "what was written, read and written again", string(once), string(generate(report.JSON(), asNotes(read(t, once)))))
+			testkit.Same(t, "what was written, read and written again", string(generate(report.JSON(), asNotes(read(t, once)))), string(once))
 		}
 	})
 }

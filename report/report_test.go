@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	golden(t, "cell-lines.txt", []byte(each.String()))
-	same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
+	testkit.Same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
 }
 
 //go:embed record.schema.json
@@ -109,7 +109,7 @@ func TestReportsPage(t *testing.T) {
 		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {
 			rows = append(rows, m[1])
 		}
-		same(t, name, slices.Sorted(maps.Keys(o.Properties)), slices.Sorted(slices.Values(rows)))
+		testkit.Same(t, name, slices.Sorted(slices.Values(rows)), slices.Sorted(maps.Keys(o.Properties)))
 	}
 }
 

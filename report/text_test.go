@@ -77,7 +77,7 @@ func TestProgressIsGone(t *testing.T) {
 			kept.WriteString(part[:end])
 			testkit.Equal(t, fmt.Sprintf("%q fits into %d columns", part[end:], width), len([]rune(part[end:])) <= max(0, width-1), true)
 		}
-		same(t, fmt.Sprintf("wiped, of %d columns", width), want, kept.String())
+		testkit.Same(t, fmt.Sprintf("wiped, of %d columns", width), kept.String(), want)
 	}
 }
 

@@ -56,9 +56,8 @@ func TestTimingsAdd(t *testing.T) {
 			reflect.ValueOf(v).Elem().Field(i).SetInt(int64(n * (i + 1)))
 		}
 	}
-	if sum.Add(other); sum != want {
-		t.Errorf("%+v, want %+v", sum, want)
-	}
+	sum.Add(other)
+	testkit.Equal(t, "the sum", sum, want)
 }
 
 func TestWhere(t *testing.T) {

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,9 +35,7 @@ func TestEntityMap(t *testing.T) {
 		{"a value that is a client", value("client"), `entity of unexpected type: "client" is a client, not a BSON value`},
 		{"a value", value("value"), ""},
 	} {
-		if err := row.err; (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: got %v\nwant %s", row.reason, err, row.want)
-		}
+		testkit.Ends(t, row.reason, row.err, row.want)
 	}
 	cursor, err := m.get("cursor")
 	testkit.Check(t, err)

@@ -90,9 +90,7 @@ func TestLeft(t *testing.T) {
 		"2 files of other formats are left out; 1 invalid suite is refused, as it must be": {Others: []string{"a", "b"}, Refused: []string{"c"}},
 		"3 invalid suites are refused, as they must be":                                    {Refused: []string{"a", "b", "c"}},
 	} {
-		if got := l.Left(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		testkit.Equal(t, "what is left", l.Left(), want)
 	}
 }
 

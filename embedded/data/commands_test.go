@@ -94,9 +94,7 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			code := b.code(row.command)
 			runtime.ReadMemStats(&after)
-			if code != row.code {
-				t.Errorf("code %d, want %d", code, row.code)
-			}
+			testkit.Equal(t, "code", code, row.code)
 			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1<<10 {
 				t.Errorf("it took %d MB", took)
 			}

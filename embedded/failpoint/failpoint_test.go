@@ -165,9 +165,7 @@ func TestConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if hits.Load() != 100 {
-		t.Errorf("%d strikes, want 100", hits.Load())
-	}
+	testkit.Equal(t, "strikes", hits.Load(), 100)
 }
 
 // TestSequence gives five finds in a row to a sequence, twice: setting it begins

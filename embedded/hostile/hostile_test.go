@@ -70,10 +70,7 @@ func TestStorm(t *testing.T) {
 				if strings.Contains(row.reason, "dies") {
 					_ = c.Kill(c.Members()[0])
 				}
-				err := storm(c, seed, from, n)
-				if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-					t.Errorf("got %v", err)
-				}
+				testkit.Ends(t, "the storm", storm(c, seed, from, n), row.want)
 				close(never)
 				testkit.Check(t, c.Close())
 			})

@@ -96,9 +96,7 @@ func TestStrangers(t *testing.T) {
 		{"a router without a config server", state.Host.Address, join(`,"seat":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},
 	} {
-		if got := say(t, r.address, r.bytes); got != r.want {
-			t.Errorf("%s: got %q, not %q", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, say(t, r.address, r.bytes), r.want)
 	}
 	s.step(`insert a`)
 }

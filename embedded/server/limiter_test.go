@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // full is a limiter with a full bucket.
@@ -79,13 +80,9 @@ func limiterConfigure(t *testing.T) {
 			l.acquire(t.Context())
 		}
 		l.configure(row.rate, row.burst, 5)
-		if tokens := l.status().Tokens; tokens != row.want {
-			t.Errorf("%s: %f tokens, want %f", row.reason, tokens, row.want)
-		}
+		testkit.Equal(t, row.reason+": tokens", l.status().Tokens, row.want)
 		time.Sleep(time.Hour)
-		if tokens := l.status().Tokens; tokens != row.rate*row.burst {
-			t.Errorf("%s: %f tokens in the end", row.reason, tokens)
-		}
+		testkit.Equal(t, row.reason+": tokens in the end", l.status().Tokens, row.rate*row.burst)
 	}
 	l := full(1, 0.001, 0) // a bucket that never holds a token
 	if l.acquire(t.Context()) != errRejected {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/cli"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
@@ -59,7 +58,7 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	}
 	if os.Getenv("UTR_UPDATE") == "1" {
 		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/find.yml\n"+text+"```"+after), 0o644))
-	} else if diff := cmp.Diff(shown, text); diff != "" {
-		t.Errorf("README.md shows something else; `go generate ./internal/acceptance` writes it anew (-README +utr):\n%s", diff)
+	} else {
+		testkit.Same(t, "README.md is stale: `go generate ./internal/acceptance` writes it anew", shown, text)
 	}
 }

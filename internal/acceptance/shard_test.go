@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 	"github.com/unified-test-runner/utr/report"
@@ -68,8 +67,6 @@ func TestShardsAreOneRun(t *testing.T) {
 			merge = append(merge, part)
 		}
 		utr(t, merge...)
-		if diff := cmp.Diff(want, tally(t, "merged.json")); diff != "" {
-			t.Errorf("%s: (-whole +parts)\n%s", r.reason, diff)
-		}
+		testkit.Same(t, r.reason+": the parts", tally(t, "merged.json"), want)
 	}
 }

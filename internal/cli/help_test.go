@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/unified-test-runner/utr/embedded/process"
@@ -19,9 +18,8 @@ import (
 
 // docs/commands.md, which make generate writes, is up to date.
 func TestCommandsPage(t *testing.T) {
-	if diff := cmp.Diff(read(t, filepath.Join("..", "..", "docs", "commands.md")), Markdown()); diff != "" {
-		t.Errorf("docs/commands.md is stale: make generate (-page +table)\n%s", diff)
-	}
+	page := read(t, filepath.Join("..", "..", "docs", "commands.md"))
+	testkit.Same(t, "docs/commands.md is stale: make generate", page, Markdown())
 }
 
 // testRoot is the command line of the program.

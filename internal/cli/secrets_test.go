@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -86,8 +85,6 @@ func TestSecretsStayInside(t *testing.T) {
 		if text := all.String(); strings.Contains(text, "s3cr3t") || !r.refused && !says(text, "somebody wrote ***") {
 			t.Errorf("%s: …%.200s…", r.reason, text[max(0, strings.Index(text, "s3cr3t")-60):])
 		}
-		if d := cmp.Diff(secretNotes(r.secret)[1:], b.notes[1:]); d != "" {
-			t.Errorf("%s: the runner's own notes changed\n%s", r.reason, d)
-		}
+		testkit.Same(t, r.reason+": the runner's own notes changed", b.notes[1:], secretNotes(r.secret)[1:])
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
@@ -50,9 +49,7 @@ func TestServe(t *testing.T) {
 		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020},
 		Parameters: bson.D{{Key: "quiet", Value: true}, {Key: "logLevel", Value: int32(2)}, {Key: "saslHostName", Value: "h=1"},
 			{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"a"}}}}}}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	testkit.Same(t, "options", asked, want)
 	for path, text := range map[string]string{ca: "certificate", "uri": server{}.URI() + "&" + named + "\n"} {
 		info, err := os.Stat(path)
 		testkit.Check(t, err)

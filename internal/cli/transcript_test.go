@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/ledger"
@@ -199,9 +198,7 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 	}
 	if code == ExitUsage {
 		testkit.Equal(t, "it ran, or opened", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
-		if d := cmp.Diff(before, contentsOf(t, ".")); d != "" {
-			t.Errorf("files changed (-before +after)\n%s", d)
-		}
+		testkit.Same(t, "files changed", contentsOf(t, "."), before)
 	}
 	lacks(t, line, b.out.String()+b.err.String(), "hunter22", "geheim", "s3cret")
 	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(did.String())

@@ -220,9 +220,8 @@ func TestServeOnGivenPorts(t *testing.T) {
 		s := serve(t, setting{topology: "load-balanced", version: "8.0"}, "--host", host, "--port", strconv.Itoa(utrtest.Ports))
 		testkit.Check(t, s.connect(t, s.uri).Ping(testkit.Context(t), nil))
 		// The balancer in front of all routers comes after the two of them.
-		if want := net.JoinHostPort(host, strconv.Itoa(utrtest.Ports+2)); utrtest.Hosts(s.uri)[0] != want {
-			t.Errorf("the balancer in front of all routers is at %s, want %s", utrtest.Hosts(s.uri)[0], want)
-		}
+		balancer := net.JoinHostPort(host, strconv.Itoa(utrtest.Ports+2))
+		testkit.Equal(t, "the balancer in front of all routers", utrtest.Hosts(s.uri)[0], balancer)
 		s.end(syscall.SIGTERM)
 	}
 }

@@ -43,8 +43,7 @@ func TestTry(t *testing.T) {
 		{"a text that is not there", "no such text", "x", unfit},
 		{"a program that does not build", first, "no Go", unfit},
 	} {
-		if got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t)); got != r.want {
-			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
-		}
+		got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t))
+		testkit.Equal(t, r.reason, got, r.want)
 	}
 }

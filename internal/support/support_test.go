@@ -45,8 +45,6 @@ func TestCell(t *testing.T) {
 		{"served in part", []string{"comment", "session", "timeoutMS", "writeConcern"}, true, "without maxTimeMS, rawData"},
 	} {
 		got := cell(drop, column{arguments: func(operations.Kind, string) ([]string, bool) { return row.taken, row.served }})
-		if got != row.want {
-			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
-		}
+		testkit.Equal(t, row.reason, got, row.want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Secret is a password for tests: no error and no output may hold it.
@@ -22,6 +24,14 @@ func Equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// Same compares values field by field, and shows the differences.
+func Same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", what, diff)
 	}
 }
 
@@ -46,4 +56,12 @@ func Fails(t testing.TB, err error, parts ...string) {
 		return
 	}
 	Says(t, err.Error(), parts...)
+}
+
+// Ends expects an error that holds a text, or none if the text is empty.
+func Ends(t testing.TB, what string, err error, text string) {
+	t.Helper()
+	if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+		t.Errorf("%s: error %v, want %q", what, err, text)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -122,9 +121,7 @@ func TestSelect(t *testing.T) {
 			for i := range window {
 				window[i].Address = "changed by the caller"
 			}
-			if diff := gocmp.Diff(before, topology.Servers); diff != "" {
-				t.Errorf("%s: the topology changed\n%s", line, diff)
-			}
+			testkit.Same(t, line+": the topology changed", topology.Servers, before)
 		}
 		return told
 	})
@@ -172,9 +169,7 @@ func TestParseCase(t *testing.T) {
 	} {
 		got, err := selection.ParseCase([]byte(r.text))
 		if r.fails != "" {
-			if err == nil || !strings.Contains(err.Error(), r.fails) {
-				t.Errorf("%s: error %v, want %q", r.reason, err, r.fails)
-			}
+			testkit.Ends(t, r.reason, err, r.fails)
 			continue
 		}
 		testkit.Check(t, err)
@@ -186,9 +181,7 @@ func TestParseCase(t *testing.T) {
 			Options: selection.Options{Operation: selection.Write, LocalThreshold: selection.DefaultLocalThreshold,
 				HeartbeatFrequency: 500 * time.Millisecond},
 		}
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", r.reason, diff)
-		}
+		testkit.Same(t, r.reason, got, want)
 	}
 }
 
@@ -208,9 +201,7 @@ func TestParsePreference(t *testing.T) {
 	} {
 		got, err := selection.ParsePreference(r.text)
 		testkit.Equal(t, r.reason, got, r.want)
-		if (err != nil) != (r.fails != "") || err != nil && !strings.Contains(err.Error(), r.fails) {
-			t.Errorf("%s: error %v, want %q", r.reason, err, r.fails)
-		}
+		testkit.Ends(t, r.reason, err, r.fails)
 	}
 }
 

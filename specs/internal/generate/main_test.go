@@ -95,9 +95,7 @@ func TestSuites(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	committed, err := os.ReadFile(filepath.Join("..", "..", differencesFile))
 	testkit.Check(t, err)
-	if diff := cmp.Diff(string(differences(all())), string(committed)); diff != "" {
-		t.Errorf("known-failing/dated.txt is stale: make generate (-tables +file)\n%s", diff)
-	}
+	testkit.Same(t, "known-failing/dated.txt is stale: make generate", string(committed), string(differences(all())))
 }
 
 // requires reports whether there are requirements and all ask for a major version or
@@ -116,9 +114,7 @@ func TestReadsAreComplete(t *testing.T) {
 	for _, c := range readCodes {
 		codes = append(codes, int32(c.Number))
 	}
-	if diff := cmp.Diff(policy.ReadCodes, codes); diff != "" {
-		t.Errorf("codes (-core +table)\n%s", diff)
-	}
+	testkit.Same(t, "codes of the table", codes, policy.ReadCodes)
 	for _, c := range otherCodes {
 		if slices.Contains(policy.ReadCodes, int32(c.Number)) {
 			t.Errorf("%s is retryable", c.Name)
@@ -213,9 +209,7 @@ func TestMerge(t *testing.T) {
 		{"a key beside an empty document", "{ a: {} }", "b: 2", "{ a: {}, b: 2 }"},
 		{"a key beside a document", "{ a: { b: 1 } }", "c: 3", "{ a: { b: 1 }, c: 3 }"},
 	} {
-		if got := Merge(r.into, r.add); got != r.want {
-			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, Merge(r.into, r.add), r.want)
 	}
 }
 
