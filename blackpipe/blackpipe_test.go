@@ -254,12 +254,10 @@ func ExampleServer() {
 
 // The page shows the script that it talks of.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/black-pipe.md")
-	testkit.Check(t, err)
-	script, err := os.ReadFile("testdata/lost-reply.yml")
-	testkit.Check(t, err)
-	_, shown, _ := strings.Cut(string(page), "```yaml\n")
-	if !strings.HasPrefix(shown, string(script)+"```") {
+	page := testkit.Read(t, "../docs/black-pipe.md")
+	script := testkit.Read(t, "testdata/lost-reply.yml")
+	_, shown, _ := strings.Cut(page, "```yaml\n")
+	if !strings.HasPrefix(shown, script+"```") {
 		t.Error("docs/black-pipe.md shows another script than testdata/lost-reply.yml")
 	}
 }

@@ -39,9 +39,8 @@ func document[D bson.D | bson.Raw](t testing.TB, text string) (doc D) {
 // all have the same, and its steps.
 func stories(t *testing.T, name string, play func(t *testing.T, stage, steps string)) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".txt")
-	testkit.Check(t, err)
-	for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+	text := testkit.Read(t, "testdata/"+name+".txt")
+	for story := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		reason, steps, _ := strings.Cut(story, "\n")
 		stage, found := strings.CutPrefix(steps, "- ")
 		if found {

@@ -97,9 +97,8 @@ func TestLocalSource(t *testing.T) {
 				}
 			},
 			"kill": func(name string) {
-				text, err := os.ReadFile(where)
-				testkit.Check(t, err)
-				pid, err := strconv.Atoi(strings.Fields(string(text))[name[0]-'a'])
+				text := testkit.Read(t, where)
+				pid, err := strconv.Atoi(strings.Fields(text)[name[0]-'a'])
 				testkit.Check(t, err)
 				process, err := os.FindProcess(pid)
 				testkit.Check(t, err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -278,8 +277,7 @@ func TestPercentile(t *testing.T) {
 // The page shows what the short experiment prints of the quick policies.
 // soak/experiment checks all of it.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/experiments.md")
-	testkit.Check(t, err)
+	page := testkit.Read(t, "../docs/experiments.md")
 	blanks := regexp.MustCompile(` +`)
 	c := Defaults()
 	c.Duration, c.Spike, c.Policies = 6*time.Second, 130, c.Policies[:2]
@@ -288,7 +286,7 @@ func TestPage(t *testing.T) {
 	before := ""
 	for part := range strings.SplitSeq(blanks.ReplaceAllString(text.String(), " "), "\n\n") {
 		part, before = before+strings.TrimRight(part, "\n"), "\n\n"
-		if !strings.Contains(blanks.ReplaceAllString(string(page), " "), part) {
+		if !strings.Contains(blanks.ReplaceAllString(page, " "), part) {
 			t.Errorf("docs/experiments.md is stale: it lacks\n%s", part)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -93,8 +92,7 @@ func TestRecordsConformToSchema(t *testing.T) {
 
 // docs/records.md describes every field of the record.
 func TestReportsPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "records.md"))
-	testkit.Check(t, err)
+	page := testkit.Read(t, filepath.Join("..", "docs", "records.md"))
 	type object struct{ Properties map[string]any }
 	var s struct {
 		object
@@ -103,7 +101,7 @@ func TestReportsPage(t *testing.T) {
 	testkit.Check(t, json.Unmarshal(recordSchema, &s))
 	s.Definitions["The record"] = s.object
 	for name, o := range s.Definitions {
-		_, section, _ := strings.Cut(string(page), "\n### "+name+"\n")
+		_, section, _ := strings.Cut(page, "\n### "+name+"\n")
 		section, _, _ = strings.Cut(section, "\n##")
 		var rows []string
 		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,9 +32,8 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			testkit.Check(t, err)
-			story, _, found := strings.Cut(string(data), "-- want --\n")
+			data := testkit.Read(t, file)
+			story, _, found := strings.Cut(data, "-- want --\n")
 			if !found {
 				t.Fatal("a story ends with -- want --")
 			}

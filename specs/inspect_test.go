@@ -3,7 +3,6 @@ package specs_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -36,9 +35,8 @@ const checksFile = "testdata/checks.txt"
 
 func checks(t testing.TB) (all []checked) {
 	t.Helper()
-	text, err := os.ReadFile(checksFile)
-	testkit.Check(t, err)
-	for _, section := range strings.Split("\n"+string(text), "\n-- ")[1:] {
+	text := testkit.Read(t, checksFile)
+	for _, section := range strings.Split("\n"+text, "\n-- ")[1:] {
 		title, rest, _ := strings.Cut(section, " --\n")
 		body, _, _ := strings.Cut(rest, "=>\n")
 		c := checked{title: title, body: body, file: body}

@@ -102,10 +102,9 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal("no suites here", err)
 	}
 	for _, f := range files {
-		onDisk, err := os.ReadFile(f)
-		testkit.Check(t, err)
+		onDisk := testkit.Read(t, f)
 		embedded, err := specs.FS.ReadFile(filepath.ToSlash(f))
-		if err != nil || string(embedded) != string(onDisk) {
+		if err != nil || string(embedded) != onDisk {
 			t.Errorf("%s is not embedded: %v", f, err)
 		}
 	}

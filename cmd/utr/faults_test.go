@@ -41,9 +41,8 @@ func TestServerKilled(t *testing.T) {
 		{"a server of --local, whose logs are kept", func(t *testing.T, p *utrtest.Place) run {
 			return run{[]string{"--local", release(t), "--topology", "single", "--auth", "off"}, func() []string {
 				logs, _ := filepath.Glob(filepath.Join(p.Temp, "utr-*", "*.log"))
-				text, err := os.ReadFile(strings.Join(logs, ""))
-				testkit.Check(t, err)
-				return []string{"127.0.0.1:" + listens.FindStringSubmatch(string(text))[1]}
+				text := testkit.Read(t, strings.Join(logs, ""))
+				return []string{"127.0.0.1:" + listens.FindStringSubmatch(text)[1]}
 			}, func() { testkit.Check(t, syscall.Kill(servers(t, p)[0], syscall.SIGKILL)) }, func(end utrtest.Result) {
 				end.Want(3, "the logs of the servers are in "+p.Temp)
 				testkit.Equal(t, "the ledger", p.Entries(""), "[]")

@@ -76,9 +76,8 @@ type record struct{ Test, Status, RerunCommand string }
 // records reads a report.
 func records(t *testing.T, file string) (all []record) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Check(t, err)
-	for line := range strings.Lines(string(text)) {
+	text := testkit.Read(t, file)
+	for line := range strings.Lines(text) {
 		var r record
 		testkit.Check(t, json.Unmarshal([]byte(line), &r))
 		all = append(all, r)

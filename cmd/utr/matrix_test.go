@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -38,9 +37,8 @@ func newNight(t *testing.T) *night {
 // replace changes the file of the night.
 func (n *night) replace(old, text string) {
 	n.t.Helper()
-	all, err := os.ReadFile(n.file)
-	testkit.Check(n.t, err)
-	testkit.Check(n.t, os.WriteFile(n.file, bytes.Replace(all, []byte(old), []byte(text), 1), 0o600))
+	all := testkit.Read(n.t, n.file)
+	testkit.Check(n.t, os.WriteFile(n.file, []byte(strings.Replace(all, old, text, 1)), 0o600))
 }
 
 // begin begins a night, and waits until the slow cell runs: its report has the
@@ -89,9 +87,8 @@ func TestNightIsInterrupted(t *testing.T) {
 	u.Line("2/3 ✘ c_reference_slow: interrupted, 1 passed in ")
 	u.Line("2 passed, 0 failed, ")
 	u.End().Want(3, "1 of 3 cells are finished")
-	log, err := os.ReadFile(filepath.Join(n.results, "c_reference_slow.log"))
-	testkit.Check(t, err)
-	testkit.Says(t, string(log), "interrupted: 1 of 3 tests ran") // it ended by itself
+	log := testkit.Read(t, filepath.Join(n.results, "c_reference_slow.log"))
+	testkit.Says(t, log, "interrupted: 1 of 3 tests ran") // it ended by itself
 	n.again("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -190,9 +189,8 @@ func TestChildrenOfServersGo(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+b.options.Release.Mongod+` "$@"`)
 	c := b.start()
-	text, err := os.ReadFile(pidFile)
-	testkit.Check(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	text := testkit.Read(t, pidFile)
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
 	testkit.Check(t, err)
 	b.close(c) // what is behind the script does not listen any more
 	testkit.Until(t, "the grandchild is gone", func() bool {

@@ -49,9 +49,8 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	for _, c := range chance {
 		text = c.in.ReplaceAllString(text, c.out)
 	}
-	page, err := os.ReadFile("README.md")
-	testkit.Check(t, err)
-	before, rest, found := strings.Cut(string(page), "$ utr run docs/find.yml\n")
+	page := testkit.Read(t, "README.md")
+	before, rest, found := strings.Cut(page, "$ utr run docs/find.yml\n")
 	shown, after, closed := strings.Cut(rest, "```")
 	if !found || !closed {
 		t.Fatal("README.md does not run docs/find.yml")

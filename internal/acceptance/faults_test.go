@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -117,9 +116,8 @@ func (f *fragile) block(command, appName string, wait time.Duration) (struck fun
 // load gives a suite of testdata, in which words stand for others.
 func load(t *testing.T, name string, words ...string) []*specs.Suite {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".yml")
-	testkit.Check(t, err)
-	suite, err := specs.Parse(name+".yml", []byte(strings.NewReplacer(words...).Replace(string(text))))
+	text := testkit.Read(t, "testdata/"+name+".yml")
+	suite, err := specs.Parse(name+".yml", []byte(strings.NewReplacer(words...).Replace(text)))
 	testkit.Check(t, err)
 	return []*specs.Suite{suite}
 }

@@ -3,8 +3,6 @@
 package architecture
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -157,10 +155,9 @@ func TestWithoutTheRaceDetector(t *testing.T) {
 		testkit.Check(t, err)
 		seen += len(files)
 		for _, name := range files {
-			text, err := os.ReadFile(name)
-			testkit.Check(t, err)
-			if found := starts.Find(text); found != nil {
-				t.Errorf("%s has %q: .ci/test must run its package with the race detector", name, bytes.TrimSpace(found))
+			text := testkit.Read(t, name)
+			if found := starts.FindString(text); found != "" {
+				t.Errorf("%s has %q: .ci/test must run its package with the race detector", name, strings.TrimSpace(found))
 			}
 		}
 	}

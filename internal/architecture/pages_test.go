@@ -99,9 +99,8 @@ func pages(t *testing.T) []string {
 
 func read(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
-	testkit.Check(t, err)
-	return string(text)
+	text := testkit.Read(t, filepath.Join(root, filepath.FromSlash(page)))
+	return text
 }
 
 // broken says what is wrong with a link of a page.

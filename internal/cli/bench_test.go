@@ -251,13 +251,6 @@ func write(t testing.TB, path, text string) {
 	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 }
 
-func read(t testing.TB, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	testkit.Check(t, err)
-	return string(text)
-}
-
 // lacks checks that a text holds none of the parts.
 func lacks(t testing.TB, reason, text string, parts ...string) {
 	t.Helper()
@@ -276,7 +269,7 @@ func contentsOf(t testing.TB, dir string) map[string]string {
 	texts := map[string]string{}
 	for _, e := range entries {
 		if e.Type().IsRegular() {
-			texts[e.Name()] = read(t, filepath.Join(dir, e.Name()))
+			texts[e.Name()] = testkit.Read(t, filepath.Join(dir, e.Name()))
 		}
 	}
 	return texts

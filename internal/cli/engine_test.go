@@ -139,7 +139,7 @@ func TestBackoffInReports(t *testing.T) {
 			report, text, want string
 			times              int
 		}{
-			{"text", b.out.String(), line, 2}, {"JSON", read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", read(t, "junit"), line, 2},
+			{"text", b.out.String(), line, 2}, {"JSON", testkit.Read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", testkit.Read(t, "junit"), line, 2},
 			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
 		} {
 			testkit.Equal(t, r.report+" has --backoff "+backoff, len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
@@ -155,13 +155,13 @@ func TestExperiment(t *testing.T) {
 	b.expect(t, "in a pipe", line, 0, "seed 0")
 	plain := b.out.String()
 	lacks(t, "in a pipe", plain, "naive", "\x1b")
-	testkit.Says(t, read(t, "html"), "<html")
-	testkit.Says(t, read(t, "svg"), "<svg")
+	testkit.Says(t, testkit.Read(t, "html"), "<html")
+	testkit.Says(t, testkit.Read(t, "svg"), "<svg")
 	var record struct {
 		Config struct{ CapacityPerSec, Queue, IngressRatePerSec, Seed int }
 		Runs   []struct{ Policy string }
 	}
-	testkit.Check(t, json.Unmarshal([]byte(read(t, "json")), &record))
+	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "json")), &record))
 	testkit.Equal(t, "the record", record, "{{50 25 50 0} [{none} {final}]}")
 	b.Terminal = func() (int, bool) { return 80, true }
 	b.expect(t, "on a terminal", line, 0, "none 0%")

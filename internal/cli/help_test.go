@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -18,7 +17,7 @@ import (
 
 // docs/commands.md, which make generate writes, is up to date.
 func TestCommandsPage(t *testing.T) {
-	page := read(t, filepath.Join("..", "..", "docs", "commands.md"))
+	page := testkit.Read(t, filepath.Join("..", "..", "docs", "commands.md"))
 	testkit.Same(t, "docs/commands.md is stale: make generate", page, Markdown())
 }
 
@@ -90,7 +89,7 @@ func TestMan(t *testing.T) {
 		if c.Name() == "help" || c.Hidden {
 			continue
 		}
-		testkit.Says(t, read(t, "pages/utr-"+c.Name()+".1"), `.TH "UTR-`+strings.ToUpper(c.Name())+`"`)
+		testkit.Says(t, testkit.Read(t, "pages/utr-"+c.Name()+".1"), `.TH "UTR-`+strings.ToUpper(c.Name())+`"`)
 	}
 }
 
@@ -123,7 +122,7 @@ func TestWrittenCommandLines(t *testing.T) {
 		testkit.Check(t, err)
 		for _, file := range files {
 			name := filepath.Base(file)
-			for i, block := range strings.Split(read(t, file), "\n```") {
+			for i, block := range strings.Split(testkit.Read(t, file), "\n```") {
 				text, isYAML := strings.CutPrefix(block, "yaml\n")
 				if name == "commands.md" || filepath.Ext(name) == ".md" && (i%2 == 0 || isYAML && name != "nightly.md") {
 					continue // usage lines, or not a script
@@ -212,10 +211,9 @@ var (
 // print what stands there.
 func TestWritingSuites(t *testing.T) {
 	page := filepath.Join(testkit.Root(t), "docs", "writing-suites.md")
-	text, err := os.ReadFile(page)
-	testkit.Check(t, err)
+	text := testkit.Read(t, page)
 	b := realBench(t)
-	played := blockOfPage.ReplaceAllStringFunc(string(text), func(block string) string {
+	played := blockOfPage.ReplaceAllStringFunc(text, func(block string) string {
 		m := blockOfPage.FindStringSubmatch(block)
 		if m[3] == "yaml" {
 			write(t, m[2], m[4])

@@ -127,7 +127,7 @@ func TestNights(t *testing.T) {
 				case "file":
 					write(t, name, text+"\n")
 				case "cat":
-					said += read(t, name)
+					said += testkit.Read(t, name)
 				case "rm":
 					testkit.Check(t, os.Remove(name))
 				case "servers":

@@ -19,7 +19,7 @@ func TestReportsInOddPlaces(t *testing.T) {
 	to, err := os.Readlink("b.json")
 	testkit.Check(t, err)
 	testkit.Equal(t, "the link leads to", to, "a.json")
-	testkit.Says(t, read(t, "a.json"), `"passed"`)
+	testkit.Says(t, testkit.Read(t, "a.json"), `"passed"`)
 	if os.Getuid() == 0 {
 		return // may write everything
 	}
@@ -45,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 			b.expect(t, k.flag, "run --"+k.flag+" /dev/full "+other+" suite.yml", ExitBroken,
 				"2 passed, 0 failed, 0 skipped\n … writing the report to /dev/full: ")
 			lacks(t, k.flag+": a device has no earlier report", b.err.String(), "earlier report")
-			testkit.Equal(t, k.flag+": the other report is complete", strings.HasSuffix(strings.TrimSpace(read(t, "other")), end), true)
+			testkit.Equal(t, k.flag+": the other report is complete", strings.HasSuffix(strings.TrimSpace(testkit.Read(t, "other")), end), true)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestEveryReportIsWritten(t *testing.T) {
 	b.notes = []result.Note{result.RunStarted{}, finished("a", result.Passed)}
 	for _, k := range reportKinds() {
 		b.expect(t, k.flag, "run --"+k.flag+" report suite.yml", 0, "")
-		testkit.Equal(t, k.flag+": nothing is written", read(t, "report") == "", false)
+		testkit.Equal(t, k.flag+": nothing is written", testkit.Read(t, "report") == "", false)
 		write(t, "report", "")
 	}
 }

@@ -85,7 +85,7 @@ func TestWhatARunHas(t *testing.T) {
 	b := newBench(t)
 	write(t, "r.json", "earlier")
 	testkit.Check(t, os.Chmod("r.json", 0o600))
-	b.during = func() { testkit.Equal(t, "the report during the run", read(t, "r.json"), "earlier") }
+	b.during = func() { testkit.Equal(t, "the report during the run", testkit.Read(t, "r.json"), "earlier") }
 	line := "run --json r.json --uri mongodb://u:" + testkit.Secret + "@h1:1/ suite.yml"
 	b.expect(t, "a run", line, 0, "")
 	about, err := os.Stat("r.json")
@@ -97,7 +97,7 @@ func TestWhatARunHas(t *testing.T) {
 		defer func() { testkit.Equal(t, "the panic", recover(), "a fault of the runner") }()
 		b.utr(line)
 	}()
-	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), read(t, "r.json")), "[r.json suite.yml]earlier")
+	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), testkit.Read(t, "r.json")), "[r.json suite.yml]earlier")
 }
 
 // A run that takes too long is interrupted, and says why.

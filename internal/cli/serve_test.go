@@ -53,7 +53,7 @@ func TestServe(t *testing.T) {
 	for path, text := range map[string]string{ca: "certificate", "uri": server{}.URI() + "&" + named + "\n"} {
 		info, err := os.Stat(path)
 		testkit.Check(t, err)
-		testkit.Equal(t, path, fmt.Sprint(info.Mode(), read(t, path)), "-rw-------"+text)
+		testkit.Equal(t, path, fmt.Sprint(info.Mode(), testkit.Read(t, path)), "-rw-------"+text)
 	}
 	for line, warned := range map[string]bool{"serve": false, "serve --tls": true, "serve --tls --ca-file ca": false} {
 		b.expect(t, line, line, 0, "")

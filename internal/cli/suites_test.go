@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,9 +68,8 @@ func TestExplainSuite(t *testing.T) {
 			t.Errorf("it does not say %s\n%s", want, b.out.String())
 		}
 	}
-	page, err := os.ReadFile("page.html")
-	testkit.Check(t, err)
-	testkit.Equal(t, "the page has the decisions", strings.Contains(string(page), "the server is overloaded"), true)
+	page := testkit.Read(t, "page.html")
+	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
 }
 
 // The page of rules is up to date. specs/testdata/checks.txt has suites that violate

@@ -141,13 +141,13 @@ func TestTranscripts(t *testing.T) {
 					text, _ := strconv.Unquote(quoted)
 					write(t, file, text)
 				case verb == "cat":
-					said += read(t, rest) + "\n"
+					said += testkit.Read(t, rest) + "\n"
 				case verb == "ls":
 					files := contentsOf(t, ".")
 					maps.DeleteFunc(files, func(name, _ string) bool { return scenery[name] != "" })
 					said += strings.Join(slices.Sorted(maps.Keys(files)), " ") + "\n"
 				case verb == "":
-					write(t, file, read(t, file)+line[2:]+"\n")
+					write(t, file, testkit.Read(t, file)+line[2:]+"\n")
 				default:
 					said += b.scene(t, line, name == "flags")
 					if ran {
@@ -164,7 +164,7 @@ func TestTranscripts(t *testing.T) {
 func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 	before := contentsOf(t, ".")
 	if _, file, is := strings.Cut(line, " < "); is {
-		b.Stdin = strings.NewReader(read(t, file))
+		b.Stdin = strings.NewReader(testkit.Read(t, file))
 	}
 	code := b.utr(strings.Replace(line, "utr", "", 1))
 	var did strings.Builder

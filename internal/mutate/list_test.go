@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +14,8 @@ func TestListFits(t *testing.T) {
 	rows, err := readList(filepath.Join("internal", "mutate", "list.yml"), "")
 	testkit.Check(t, err)
 	for _, m := range rows {
-		text, err := os.ReadFile(m.File)
-		testkit.Check(t, err)
-		if n := strings.Count(string(text), m.Old); n != 1 || m.Old == m.New {
+		text := testkit.Read(t, m.File)
+		if n := strings.Count(text, m.Old); n != 1 || m.Old == m.New {
 			t.Errorf("%s: %q stands in the file %d times", m.File, m.Old, n)
 		}
 		if m.Why == "" {
@@ -30,9 +28,8 @@ func TestListFits(t *testing.T) {
 func TestTry(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	const file = "internal/testkit/seed.go"
-	text, err := os.ReadFile(file)
-	testkit.Check(t, err)
-	first, _, _ := strings.Cut(string(text), "\n")
+	text := testkit.Read(t, file)
+	first, _, _ := strings.Cut(text, "\n")
 	for _, r := range []struct {
 		reason   string
 		old, new string

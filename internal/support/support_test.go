@@ -1,7 +1,6 @@
 package support
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,9 +12,8 @@ import (
 // The page is not stale: go generate ./internal/support writes it.
 func TestPageIsFresh(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "engines.md")
-	committed, err := os.ReadFile(name)
-	testkit.Check(t, err)
-	page, err := Page(string(committed))
+	committed := testkit.Read(t, name)
+	page, err := Page(committed)
 	testkit.Check(t, err)
 	testkit.Golden(t, name, page)
 }

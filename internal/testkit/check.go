@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,6 +18,14 @@ func Check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Read gives the text of a file.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	Check(t, err)
+	return string(text)
 }
 
 // Equal compares values by how they are printed.

@@ -2,7 +2,6 @@
 package experiment_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +13,7 @@ import (
 
 // The experiments of docs/experiments.md, and the questions, give what the page shows.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "experiments.md"))
-	testkit.Check(t, err)
+	page := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "experiments.md"))
 	long, short := experiment.Defaults(), experiment.Defaults()
 	short.Duration, short.Spike = 6*time.Second, 130
 	for _, c := range []experiment.Config{long, short} {
@@ -24,7 +22,7 @@ func TestPage(t *testing.T) {
 		var text strings.Builder
 		testkit.Check(t, r.Text(&text))
 		table, policies, _ := strings.Cut(text.String(), "\n\nnone ")
-		if !strings.Contains(string(page), table) || !strings.Contains(string(page), policies) {
+		if !strings.Contains(page, table) || !strings.Contains(page, policies) {
 			t.Errorf("docs/experiments.md is stale: it lacks\n%s", &text)
 		}
 	}
@@ -35,7 +33,7 @@ func TestPage(t *testing.T) {
 		testkit.Check(t, err)
 		var text strings.Builder
 		testkit.Check(t, r.Text(&text))
-		if !strings.Contains(string(page), text.String()) {
+		if !strings.Contains(page, text.String()) {
 			t.Errorf("docs/experiments.md is stale: it lacks the answer to %s\n%s", q.Name, &text)
 		}
 	}

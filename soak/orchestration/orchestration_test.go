@@ -54,10 +54,9 @@ func TestClusters(t *testing.T) {
 			testkit.Equal(t, "the service tells a password", len(secrets) > 0, r.auth)
 			end := u.End().Want(0, " passed, 0 failed, ")
 			testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
-			text, err := os.ReadFile(report)
-			testkit.Check(t, err)
+			text := testkit.Read(t, report)
 			for _, secret := range secrets {
-				if strings.Contains(end.All()+string(text), secret) {
+				if strings.Contains(end.All()+text, secret) {
 					t.Errorf("the password %s is out", secret)
 				}
 			}

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -25,9 +24,8 @@ func operation(fields string) string { return inTest("operations:\n  - " + field
 // section is "-- version: reason --", the file, "=>", and what is said of it.
 func explained(t testing.TB) (rows []row) {
 	t.Helper()
-	text, err := os.ReadFile(explainedFiles)
-	testkit.Check(t, err)
-	for _, section := range strings.Split(string(text), "-- ")[1:] {
+	text := testkit.Read(t, explainedFiles)
+	for _, section := range strings.Split(text, "-- ")[1:] {
 		title, rest, _ := strings.Cut(section, " --\n")
 		version, reason, _ := strings.Cut(title, ": ")
 		file, _, _ := strings.Cut(rest, "=>\n")

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +16,9 @@ type entry struct{ title, places, with, count, keys, apart string }
 
 func entries(t testing.TB) (all []entry) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/format.txt")
-	testkit.Check(t, err)
+	text := testkit.Read(t, "testdata/format.txt")
 	var short []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		name, value, isShort := strings.Cut(line, " = ")
 		switch {

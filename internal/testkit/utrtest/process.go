@@ -223,9 +223,8 @@ func (p *Place) Serve(args ...string) *Server {
 	}
 	s.Process = p.Start(args...)
 	s.Hear("; interrupt to stop\n")
-	text, err := os.ReadFile(file)
-	testkit.Check(p.t, err)
-	s.URI = strings.TrimSpace(string(text))
+	text := testkit.Read(p.t, file)
+	s.URI = strings.TrimSpace(text)
 	s.Single = s.URI
 	s.Printed = s.Line("mongodb://")
 	if strings.Contains(s.URI, "loadBalanced=true") || strings.Contains(s.URI, ",") && !strings.Contains(s.URI, "replicaSet=") {

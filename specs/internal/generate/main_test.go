@@ -30,8 +30,7 @@ func TestSuites(t *testing.T) {
 		rules[r.ID] = true
 	}
 	rule := regexp.MustCompile(`\(([RWBTP]\d+b?)\)$`)
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "suites.md"))
-	testkit.Check(t, err)
+	page := testkit.Read(t, filepath.Join("..", "..", "..", "docs", "suites.md"))
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
 			files, err := s.Render()
@@ -83,7 +82,7 @@ func TestSuites(t *testing.T) {
 				}
 			}
 			name := filepath.ToSlash(strings.TrimPrefix(s.Folder(), ".."+string(filepath.Separator)))
-			if row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests); !bytes.Contains(page, []byte(row)) {
+			if row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests); !strings.Contains(page, row) {
 				t.Errorf("docs/suites.md lacks %s", row)
 			}
 		})
@@ -93,9 +92,8 @@ func TestSuites(t *testing.T) {
 // The list of what the current policy fails in dated suites is committed as the tables
 // make it.
 func TestDifferences(t *testing.T) {
-	committed, err := os.ReadFile(filepath.Join("..", "..", differencesFile))
-	testkit.Check(t, err)
-	testkit.Same(t, "known-failing/dated.txt is stale: make generate", string(committed), string(differences(all())))
+	committed := testkit.Read(t, filepath.Join("..", "..", differencesFile))
+	testkit.Same(t, "known-failing/dated.txt is stale: make generate", committed, string(differences(all())))
 }
 
 // requires reports whether there are requirements and all ask for a major version or
