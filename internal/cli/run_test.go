@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -108,28 +106,10 @@ func TestDeadlineOfARun(t *testing.T) {
 	testkit.Says(t, b.err.String(), "utr: the run took longer than --deadline 50ms")
 }
 
-// heard is an output that can be read while it is written to.
-type heard struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (h *heard) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.Write(p)
-}
-
-func (h *heard) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.String()
-}
-
 // A suite runs again when it changes, be it valid or not; another one does not.
 func TestWatch(t *testing.T) {
 	b := realBench(t)
-	var out, errs heard
+	var out, errs testkit.Buffer
 	b.Stdout, b.Stderr = &out, &errs
 	passing := `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}, {database: {id: d, client: c, databaseName: utr-watch}}],
 		tests: [{description: a, operations: [{name: runCommand, object: d, arguments: {commandName: ping, command: {ping: 1}}}]}]}`
@@ -139,7 +119,7 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int)
 	go func() { code <- b.Main(ctx, []string{"run", "--watch", "--topology", "single", "d"}) }()
-	said := func(of *heard, what string, times int) {
+	said := func(of *testkit.Buffer, what string, times int) {
 		t.Helper()
 		testkit.Until(t, what, func() bool { return strings.Count(of.String(), what) >= times })
 		testkit.Equal(t, what, strings.Count(of.String(), what), times)

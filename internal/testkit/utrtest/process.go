@@ -2,7 +2,6 @@ package utrtest
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,27 +19,9 @@ import (
 type Process struct {
 	*exec.Cmd
 	t     testing.TB
-	err   diary
+	err   testkit.Buffer // standard error
 	lines chan string   // of standard output, as they come
 	done  chan struct{} // closed when it has ended
-}
-
-// diary is standard error, to be read while it is written.
-type diary struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(p)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
 }
 
 // Start starts utr. The end of the test kills it.
