@@ -20,8 +20,8 @@ type Process struct {
 	*exec.Cmd
 	t     testing.TB
 	err   testkit.Buffer // standard error
-	lines chan string   // of standard output, as they come
-	done  chan struct{} // closed when it has ended
+	lines chan string    // of standard output, as they come
+	done  chan struct{}  // closed when it has ended
 }
 
 // Start starts utr. The end of the test kills it.
