@@ -97,8 +97,7 @@ func TestLocalSource(t *testing.T) {
 				}
 			},
 			"kill": func(name string) {
-				text := testkit.Read(t, where)
-				pid, err := strconv.Atoi(strings.Fields(text)[name[0]-'a'])
+				pid, err := strconv.Atoi(strings.Fields(testkit.Read(t, where))[name[0]-'a'])
 				testkit.Check(t, err)
 				process, err := os.FindProcess(pid)
 				testkit.Check(t, err)

@@ -32,8 +32,7 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data := testkit.Read(t, file)
-			story, _, found := strings.Cut(data, "-- want --\n")
+			story, _, found := strings.Cut(testkit.Read(t, file), "-- want --\n")
 			if !found {
 				t.Fatal("a story ends with -- want --")
 			}

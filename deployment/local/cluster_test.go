@@ -189,8 +189,7 @@ func TestChildrenOfServersGo(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+b.options.Release.Mongod+` "$@"`)
 	c := b.start()
-	text := testkit.Read(t, pidFile)
-	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	pid, err := strconv.Atoi(strings.TrimSpace(testkit.Read(t, pidFile)))
 	testkit.Check(t, err)
 	b.close(c) // what is behind the script does not listen any more
 	testkit.Until(t, "the grandchild is gone", func() bool {

@@ -49,8 +49,7 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	for _, c := range chance {
 		text = c.in.ReplaceAllString(text, c.out)
 	}
-	page := testkit.Read(t, "README.md")
-	before, rest, found := strings.Cut(page, "$ utr run docs/find.yml\n")
+	before, rest, found := strings.Cut(testkit.Read(t, "README.md"), "$ utr run docs/find.yml\n")
 	shown, after, closed := strings.Cut(rest, "```")
 	if !found || !closed {
 		t.Fatal("README.md does not run docs/find.yml")

@@ -14,8 +14,7 @@ func TestListFits(t *testing.T) {
 	rows, err := readList(filepath.Join("internal", "mutate", "list.yml"), "")
 	testkit.Check(t, err)
 	for _, m := range rows {
-		text := testkit.Read(t, m.File)
-		if n := strings.Count(text, m.Old); n != 1 || m.Old == m.New {
+		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New {
 			t.Errorf("%s: %q stands in the file %d times", m.File, m.Old, n)
 		}
 		if m.Why == "" {

@@ -12,8 +12,7 @@ import (
 // The page is not stale: go generate ./internal/support writes it.
 func TestPageIsFresh(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "engines.md")
-	committed := testkit.Read(t, name)
-	page, err := Page(committed)
+	page, err := Page(testkit.Read(t, name))
 	testkit.Check(t, err)
 	testkit.Golden(t, name, page)
 }
