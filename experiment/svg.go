@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"io"
@@ -36,7 +37,7 @@ func (r *Report) svg() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="overload-title overload-what">`, plotWidth, height)
 	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n", html.EscapeString(r.title()), html.EscapeString(r.describe()))
-	b.WriteString("<style>" + svgStyle + "</style>\n")
+	b.WriteString("<style>\n" + svgStyle + "</style>\n")
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line is what was begun.")
 	top := 0.0
@@ -64,19 +65,9 @@ func (r *Report) describe() string {
 }
 
 // svgStyle works inside a page and in a file of its own.
-const svgStyle = `
-.ground{fill:#fff} .spike{fill:#f3e3c3} .grid{stroke:#d8d8d8;stroke-width:1} .begun{stroke:#555;fill:none;stroke-width:1}
-text{font:12px system-ui,sans-serif;fill:#222} text.head{font-weight:600;font-size:13px} text.tick{fill:#555;font-size:11px}
-.area{stroke-width:1.2;fill-opacity:.35} .line{fill:none;stroke-width:1.6}
-.p0{stroke:#0072b2;fill:#0072b2} .p1{stroke:#a05a00;fill:#a05a00} .p2{stroke:#c1272d;fill:#c1272d} .p3{stroke:#8a4f9e;fill:#8a4f9e} .p4{stroke:#a8326e;fill:#a8326e} .p5{stroke:#00795a;fill:#00795a}
-.line.p0,.line.p1,.line.p2,.line.p3,.line.p4,.line.p5{fill:none}
-@media screen and (prefers-color-scheme:dark){
-.ground{fill:#16181c} .spike{fill:#3d3420} .grid{stroke:#3a3d44} .begun{stroke:#b5b5b5}
-text{fill:#e6e6e6} text.tick{fill:#b0b0b0}
-.p0{stroke:#56b4e9;fill:#56b4e9} .p1{stroke:#e69f00;fill:#e69f00} .p2{stroke:#ff7b72;fill:#ff7b72} .p3{stroke:#d2a8ff;fill:#d2a8ff} .p4{stroke:#f58fc0;fill:#f58fc0} .p5{stroke:#3fcf9f;fill:#3fcf9f}
-.line.p0,.line.p1,.line.p2,.line.p3,.line.p4,.line.p5{fill:none}
-}
-`
+//
+//go:embed plot.css
+var svgStyle string
 
 // x is where a time stands.
 func (r *Report) x(at time.Duration) float64 {

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"io"
@@ -25,7 +26,7 @@ func (r Report) SVG(w io.Writer) error {
 	height := topMargin + rowHeight*len(strategies) + 12
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="counter-title counter-what">`, plotWidth, height)
-	fmt.Fprintf(&b, "\n<title id=\"counter-title\">What a counter says after faults</title>\n<desc id=\"counter-what\">%s</desc>\n<style>%s</style>\n",
+	fmt.Fprintf(&b, "\n<title id=\"counter-title\">What a counter says after faults</title>\n<desc id=\"counter-what\">%s</desc>\n<style>\n%s</style>\n",
 		html.EscapeString(r.describe()), svgStyle)
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	text(&b, 8, 18, "start", "head", "Events counted too little (left) or too much (right), in percent of the events")
@@ -48,14 +49,9 @@ func (r Report) SVG(w io.Writer) error {
 }
 
 // svgStyle works inside a page and in a file of its own.
-const svgStyle = `
-.ground{fill:#fff} .zero{stroke:#555;stroke-width:1} .under{fill:#0072b2} .over{fill:#c1272d}
-text{font:12px system-ui,sans-serif;fill:#222} text.head{font-weight:600;font-size:13px} text.tick{fill:#555;font-size:11px}
-@media screen and (prefers-color-scheme:dark){
-.ground{fill:#16181c} .zero{stroke:#b5b5b5} .under{fill:#56b4e9} .over{fill:#ff7b72}
-text{fill:#e6e6e6} text.tick{fill:#b0b0b0}
-}
-`
+//
+//go:embed plot.css
+var svgStyle string
 
 func (r Report) cell(strategy string, f Fault) (Cell, bool) {
 	for _, c := range r.Cells {
