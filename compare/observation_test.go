@@ -12,11 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-func raw(t testing.TB, json string) (doc bson.Raw) {
-	t.Helper()
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(json), false, &doc))
-	return doc
-}
+var raw = testkit.Extended[bson.Raw, string] // a document in Extended JSON
 
 // story builds a client's log from words: "insert@a s1 t7" begins a command on
 // a server in a session with a transaction number, "ok", "wce", "fail" and "broken"

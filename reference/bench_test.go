@@ -11,6 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
+var raw = testkit.Raw // a document in BSON
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bench is a test of the engine, with a client, a database, a collection and a
@@ -50,13 +52,6 @@ func openOn(t testing.TB, e engine.Engine, uri string, client bson.D) *bench {
 func (b *bench) entity(kind, id string, options bson.D) {
 	b.t.Helper()
 	testkit.Check(b.t, b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri, Options: raw(b.t, append(d("id", id), options...))}))
-}
-
-func raw(t testing.TB, v any) bson.Raw {
-	t.Helper()
-	r, err := bson.Marshal(v)
-	testkit.Check(t, err)
-	return r
 }
 
 // do performs an operation. A cursor or stream that it creates is "saved".

@@ -13,8 +13,11 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
+
+var d = testkit.D // a document of keys and values in turn
 
 // A scripted deployment answers each command with the next step that a test
 // wrote for it, and with a plain success when there is none left. Its members
@@ -58,14 +61,6 @@ func fails(code int32, labels ...string) step {
 		s.reply = append(s.reply, bson.E{Key: "errorLabels", Value: labels})
 	}
 	return s
-}
-
-func d(pairs ...any) bson.D {
-	out := bson.D{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
-	}
-	return out
 }
 
 func script(t *testing.T, kind string, n int) *scripted {

@@ -15,6 +15,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
+var document = testkit.Extended[bson.D, string] // a document in Extended JSON
+
 // lend starts an embedded deployment, and lends it as one that somebody else
 // runs.
 func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
@@ -35,12 +37,6 @@ func cluster(t *testing.T, options embedded.Options, as deployment.ClusterOption
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	return source
-}
-
-func document(t testing.TB, json string) (d bson.D) {
-	t.Helper()
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(json), false, &d))
-	return d
 }
 
 // The contents of collections are read from the primary, with local read

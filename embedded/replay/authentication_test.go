@@ -58,7 +58,7 @@ func (p *prover) rewrite(s step, doc bson.D) bson.D {
 
 // begin makes the client that sends the recorded first message.
 func (p *prover) begin(s step, doc bson.D) {
-	sent := marshal(p.t, doc)
+	sent := testkit.Raw(p.t, doc)
 	_, payload, _ := sent.Lookup("payload").BinaryOK()
 	first := string(payload)
 	_, nonce, ok := strings.Cut(first, ",r=")

@@ -219,7 +219,7 @@ func (p *player) message(s step) []byte {
 	if p.rewrite != nil {
 		doc = p.rewrite(s, doc)
 	}
-	raw := marshal(p.t, doc)
+	raw := testkit.Raw(p.t, doc)
 	if s.Opcode == "OP_QUERY" {
 		body := slices.Concat(make([]byte, 4), append([]byte(s.Namespace), 0), make([]byte, 8), raw)
 		return wire.AppendMessage(nil, wire.Header{RequestID: 1, OpCode: wire.OpQuery}, body)
@@ -228,19 +228,12 @@ func (p *player) message(s step) []byte {
 	for name, docs := range s.Sequences {
 		section := append([]byte(name), 0)
 		for _, d := range docs {
-			section = append(section, marshal(p.t, testkit.Extended[bson.D](p.t, d))...)
+			section = append(section, testkit.Raw(p.t, testkit.Extended[bson.D](p.t, d))...)
 		}
 		message = append(binary.LittleEndian.AppendUint32(append(message, 1), uint32(len(section)+4)), section...)
 	}
 	binary.LittleEndian.PutUint32(message, uint32(len(message)))
 	return message
-}
-
-func marshal(t testing.TB, doc bson.D) bson.Raw {
-	t.Helper()
-	raw, err := bson.Marshal(doc)
-	testkit.Check(t, err)
-	return raw
 }
 
 // ours puts our names into what is sent, in place of the real server's.

@@ -21,6 +21,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+var d = testkit.D // a document of keys and values in turn
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stub is data enough for the protocol's tests.
@@ -151,7 +153,7 @@ func configuration(t testing.TB, revision int, members ...int) server.SetConfig 
 	for _, i := range members {
 		list = append(list, d("_id", i, "host", fmt.Sprintf("h:%d", i)))
 	}
-	set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "version", revision, "members", list)))
+	set, err := server.ParseSetConfig(testkit.Raw(t, d("_id", "rs", "version", revision, "members", list)))
 	testkit.Check(t, err)
 	return set
 }
@@ -189,13 +191,6 @@ func dial(t testing.TB, address string) *client {
 	return newClient(t, nc)
 }
 
-func raw(t testing.TB, v any) bson.Raw {
-	t.Helper()
-	out, err := bson.Marshal(v)
-	testkit.Check(t, err)
-	return out
-}
-
 // send sends a command, by default to admin, in the background: a server may
 // let it wait, or have closed the connection, which receive reports.
 func (c *client) send(flags wire.Flags, doc bson.D) {
@@ -203,7 +198,7 @@ func (c *client) send(flags wire.Flags, doc bson.D) {
 	if !slices.ContainsFunc(doc, func(e bson.E) bool { return e.Key == "$db" }) {
 		doc = append(slices.Clone(doc), bson.E{Key: "$db", Value: "admin"})
 	}
-	message := wire.AppendMsg(nil, request, 0, flags, raw(c.t, doc))
+	message := wire.AppendMsg(nil, request, 0, flags, testkit.Raw(c.t, doc))
 	go func() { _, _ = c.Write(message) }()
 }
 
@@ -229,14 +224,6 @@ func (c *client) call(doc bson.D) bson.Raw {
 	c.send(0, doc)
 	reply, _ := c.receive()
 	return reply
-}
-
-func d(pairs ...any) bson.D {
-	var out bson.D
-	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
-	}
-	return out
 }
 
 func code(reply bson.Raw) int64 {

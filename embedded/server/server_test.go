@@ -70,7 +70,7 @@ func TestOtherMessages(t *testing.T) {
 		}
 	}
 	for _, compressor := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} { // the reply is compressed like the command
-		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, raw(t, d("buildInfo", 1, "$db", "admin"))), compressor)
+		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, testkit.Raw(t, d("buildInfo", 1, "$db", "admin"))), compressor)
 		testkit.Check(t, err)
 		h, body, used, err := wire.Decompress(ask("8.0", packed))
 		if err != nil || used != compressor {

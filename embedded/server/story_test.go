@@ -164,7 +164,7 @@ func differences(t testing.TB, reply bson.Raw, want string) string {
 		return ""
 	}
 	return lacks("reply", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: reply},
-		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw(t, extended(t, want))})
+		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: testkit.Raw(t, extended(t, want))})
 }
 
 // lacks finds the first part of what is wanted that a value does not have.
@@ -204,7 +204,7 @@ func lacks(path string, got, want bson.RawValue) string {
 }
 
 func TestDifferences(t *testing.T) {
-	reply := raw(t, d("n", int32(1), "text", "abc", "list", bson.A{int32(1), d("x", int32(1), "y", int32(2))}))
+	reply := testkit.Raw(t, d("n", int32(1), "text", "abc", "list", bson.A{int32(1), d("x", int32(1), "y", int32(2))}))
 	for want, equal := range map[string]bool{
 		`{"n": 1}`: true, `{"n": 2}`: false, `{"n": 1.0}`: false, `{"m": 1}`: false, `{"m": {"x": 1}}`: false,
 		`{"m": {"$absent": 1}}`: true, `{"n": {"$absent": 1}}`: false, `{"n": 1, "text": "abd", "list": [1, {}]}`: false,

@@ -18,12 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-func doc(t testing.TB, v any) bson.Raw {
-	t.Helper()
-	raw, err := bson.Marshal(v)
-	testkit.Check(t, err)
-	return raw
-}
+var doc = testkit.Raw // a document in BSON
 
 func ping(t testing.TB) bson.Raw {
 	return doc(t, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})

@@ -19,18 +19,9 @@ import (
 	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
-func raw(t testing.TB, d any) bson.Raw {
-	t.Helper()
-	out, err := bson.Marshal(d)
-	testkit.Check(t, err)
-	return out
-}
+var document = testkit.Extended[bson.Raw, string] // a document in Extended JSON
 
-func document(t testing.TB, text string) (doc bson.Raw) {
-	t.Helper()
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &doc))
-	return doc
-}
+var raw = testkit.Raw // a document in BSON
 
 // said gives what an error says that the engine lacks, or the error, or else what there is.
 func said(what string, err error) string {

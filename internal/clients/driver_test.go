@@ -23,6 +23,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+var d = testkit.D // a document of keys and values in turn
+
 const goDatabase = "clients_go"
 
 // goSteps are those that the suites which run with this driver (soak/suites) do not take.
@@ -108,14 +110,6 @@ func failed(err error, code int, what string) {
 	if !errors.As(err, &e) || !e.HasErrorCode(code) {
 		fail("%s: got %v, want code %d", what, err, code)
 	}
-}
-
-func d(pairs ...any) bson.D {
-	out := bson.D{}
-	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
-	}
-	return out
 }
 
 // connect makes a client of a server. It is not closed before the end of the

@@ -15,6 +15,23 @@ func Extended[T bson.D | bson.Raw, S ~string | ~[]byte](t testing.TB, text S) (d
 	return doc
 }
 
+// Raw is a document in BSON.
+func Raw(t testing.TB, document any) bson.Raw {
+	t.Helper()
+	raw, err := bson.Marshal(document)
+	Check(t, err)
+	return raw
+}
+
+// D is a document of keys and values in turn.
+func D(pairs ...any) bson.D {
+	out := bson.D{}
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return out
+}
+
 // EveryType has a value of each BSON type.
 const EveryType = `{"_id": {"$oid": "010000000000000000000000"}, "double": 1.5, "string": "s", "array": [1, {}], "bool": true, "null": null,
 	"binary": {"$binary": {"base64": "AQ==", "subType": "02"}}, "undefined": {"$undefined": true}, "date": {"$date": {"$numberLong": "1"}},
