@@ -57,7 +57,7 @@ func TestOtherMessages(t *testing.T) {
 		return h, body
 	}
 	query := func(version string, doc bson.D) bson.Raw {
-		body := slices.Concat(make([]byte, 4), []byte("admin.$cmd\x00"), make([]byte, 8), raw(t, doc))
+		body := slices.Concat(make([]byte, 4), []byte("admin.$cmd\x00"), make([]byte, 8), testkit.Raw(t, doc))
 		_, reply := ask(version, wire.AppendMessage(nil, wire.Header{OpCode: wire.OpQuery}, body))
 		return reply[20:] // behind what an OP_REPLY has before its document
 	}
