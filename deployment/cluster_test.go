@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -94,57 +91,4 @@ func TestUnreachable(t *testing.T) {
 		testkit.Fails(t, err, "nothing listens there")
 		testkit.Fails(t, Clean(testkit.Context(t), gone, "", nil), "nothing listens there")
 	})
-}
-
-// Of many runs that start at the same moment exactly one gets the lock, be it free
-// or stale; the others hear who has it. Nothing of it is left.
-func TestOneOfManyWins(t *testing.T) {
-	for _, words := range []string{"single", "replicaset", "sharded", "load-balanced", "replicaset 4.2"} {
-		t.Run(words, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, words)
-			self, err := ledger.Self()
-			testkit.Check(t, err)
-			for _, stale := range []bool{false, true} {
-				if stale {
-					s.tell("leave -1m")
-				}
-				var heard notes
-				var all sync.WaitGroup
-				var won atomic.Pointer[lock.Lock]
-				start := make(chan struct{})
-				for range 8 {
-					all.Go(func() {
-						<-start
-						l, err := acquired(t, s.d.URI(), lock.Options{Name: "job $17", Note: heard.add})
-						if err == nil {
-							if other := won.Swap(l); other != nil {
-								t.Error("two have the lock", other.Release())
-							}
-							return
-						}
-						h := isHeld(t, err)
-						testkit.Equal(t, "who has it", []any{h.Place, h.Began, h.Stale()}, []any{self.Place, self.Started, false})
-						testkit.Fails(t, err, "on host "+self.Machine, fmt.Sprint("process ", self.PID), "(job $17)",
-							"since 2", "last seen ", "--wait-for-lock", "utr clean --uri")
-					})
-				}
-				close(start)
-				all.Wait()
-				l := won.Load()
-				if l == nil {
-					t.Fatal("nobody has the lock")
-				}
-				h := s.holder()
-				testkit.Equal(t, "run and lease", []any{h.Run, h.Expires.Sub(h.Renewed)}, []any{s.holder().Run, lock.DefaultLease})
-				testkit.Says(t, fmt.Sprintf("%+v", h))
-				testkit.Equal(t, "a lock is taken over", strings.Count(heard.String(), "took over the lock"), map[bool]int{true: 1}[stale])
-				if stale {
-					testkit.Says(t, heard.String(), "host far, process 7 (of last night)")
-				}
-				testkit.Check(t, errors.Join(l.Release(), l.Release())) // twice does no harm
-				s.is("nobody", s.holder())
-			}
-		})
-	}
 }

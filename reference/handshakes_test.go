@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
@@ -108,79 +105,5 @@ func TestAnsweredHandshakes(t *testing.T) {
 			row.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
 			t.Errorf("%s: %#v, told %d times", row.reason, err, told)
 		}
-	}
-}
-
-// driverInfo reads NAME/VERSION/PLATFORM.
-func driverInfo(text string) options.DriverInfo {
-	parts := strings.Split(text, "/")
-	return options.DriverInfo{Name: parts[0], Version: parts[1], Platform: parts[2]}
-}
-
-func TestMetadataIsAppended(t *testing.T) {
-	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (told string) {
-		var m metadata
-		for line := range strings.Lines(s.Text) {
-			given, ok := strings.CutPrefix(line, "> ")
-			if !ok {
-				continue
-			}
-			told += line
-			if before := m.current.Load(); m.append(driverInfo(strings.TrimSpace(given))) != nil {
-				testkit.Equal(t, "what is refused leaves", m.current.Load(), before)
-				return told + "    refused\n"
-			}
-		}
-		all := m.current.Load()
-		return told + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
-	})
-}
-
-// TestMetadataAtOnce is for the race detector, and loses no name.
-func TestMetadataAtOnce(t *testing.T) {
-	var m metadata
-	var wait sync.WaitGroup
-	for _, name := range []string{"a", "b", "c", "a", "b", "c"} {
-		wait.Go(func() { testkit.Check(t, m.append(options.DriverInfo{Name: name})) })
-	}
-	wait.Wait()
-	parts := strings.Split(m.current.Load().Name, delimiter)
-	slices.Sort(parts)
-	testkit.Equal(t, "the names", parts, []string{"a", "b", "c"})
-}
-
-// TestMetadataInHandshakes appends to a client without monitors, so that every
-// connection is one of its pool.
-func TestMetadataInHandshakes(t *testing.T) {
-	s := script(t, "load-balanced", 1)
-	b := open(t, s.uri("appname=app"), Options{dial: s.dial}, nil)
-	// told is what the newest of so many connections said of the driver, and beside that.
-	told := func(connections int) (driver [3]string, others string) {
-		b.perform("ping")
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		testkit.Equal(t, "connections, and so hellos", len(s.first), connections)
-		var all bson.D
-		client := s.first[len(s.first)-1].Lookup("client").Document()
-		testkit.Check(t, bson.Unmarshal(client, &all))
-		all = slices.DeleteFunc(all, func(e bson.E) bool { return e.Key == "driver" || e.Key == "platform" })
-		return [...]string{client.Lookup("driver", "name").StringValue(), client.Lookup("driver", "version").StringValue(),
-			client.Lookup("platform").StringValue()}, raw(t, all).String()
-	}
-	first, others := told(1)
-	for i, row := range []struct{ give, name, version, platform string }{
-		{"library/1.2/P", "|library", "|1.2", "|P"},
-		{"framework/2.0/F library/1.2/P", "|library|framework", "|1.2|2.0", "|P|F"}, // one of before is not told again
-	} {
-		for _, text := range strings.Fields(row.give) {
-			info := driverInfo(text)
-			b.must("client", "appendMetadata", d("driverInfoOptions", d("name", info.Name, "version", info.Version, "platform", info.Platform)))
-		}
-		told(i + 1) // there is neither another connection nor another hello
-		s.on("ping", step{close: true})
-		b.perform("ping")
-		driver, rest := told(i + 2)
-		testkit.Equal(t, row.give, driver, [...]string{first[0] + row.name, first[1] + row.version, first[2] + row.platform})
-		testkit.Equal(t, "the rest", rest, others)
 	}
 }

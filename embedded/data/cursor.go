@@ -9,7 +9,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
@@ -309,57 +308,4 @@ func killCursors(s *scope, a *args) action {
 			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
 		}, nil
 	}
-}
-
-// tail is the source of a tailable cursor on a capped collection.
-type tail struct {
-	d        *Data
-	db, name string
-	uuid     bson.Binary
-	filter   *query.Filter
-	proj     *query.Projection
-	last     int64
-}
-
-func (t *tail) extra() bson.D { return nil }
-
-// unread are the records that the cursor has not reached, unless the collection has been
-// dropped.
-func (t *tail) unread() (records []*record, there bool) {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
-	c := t.d.collection(t.db, t.name)
-	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
-		return nil, false
-	}
-	records = c.snapshot()
-	i, _ := c.place(t.last + 1)
-	return records[min(i, len(records)):], true
-}
-
-func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
-	records, there := t.unread()
-	if !there {
-		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
-	}
-	var out []bson.Raw
-	for _, r := range records {
-		if n >= 0 && int64(len(out)) >= n {
-			break
-		}
-		doc := r.doc
-		t.last = r.rid
-		ok, err := t.filter.Matches(doc)
-		if err != nil {
-			return nil, true, err
-		}
-		if !ok {
-			continue
-		}
-		if doc, err = t.proj.Apply(doc); err != nil {
-			return nil, true, err
-		}
-		out = append(out, value.Encode(doc))
-	}
-	return out, false, nil
 }

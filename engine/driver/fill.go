@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -15,7 +14,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
-	"go.mongodb.org/mongo-driver/v2/tag"
 )
 
 // The driver's options are structs whose fields are named as the format names
@@ -222,59 +220,4 @@ func plainAll(array bson.RawArray) ([]any, error) {
 // unsupported names something that the driver lacks.
 func unsupported(what string) *result.Error {
 	return &result.Error{Message: "the driver does not have " + what, Client: true, Kind: "unsupported", Unsupported: what}
-}
-
-// preferenceOf reads a read preference, of which the driver shows no fields.
-func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
-	var p struct {
-		Mode                string
-		MaxStalenessSeconds *int64
-		TagSets             []map[string]string
-	}
-	if err := fillDocument(&p, "readPreference", v); err != nil {
-		return nil, err
-	}
-	mode, err := readpref.ModeFromString(cmp.Or(p.Mode, "primary"))
-	if err != nil {
-		return nil, err
-	}
-	var o []readpref.Option
-	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means that there is none
-		o = append(o, readpref.WithMaxStaleness(time.Duration(*p.MaxStalenessSeconds)*time.Second))
-	}
-	if p.TagSets != nil {
-		o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(p.TagSets)...))
-	}
-	return readpref.New(mode, o...)
-}
-
-// lacking is the error of a field that the driver does not have.
-func lacking(field string) error { return unsupported(field) }
-
-// filled hands an options struct to the driver.
-type filled[T any] struct{ options T }
-
-// given makes the pointer that the driver requires.
-func given[T any](o T) *filled[T] { return &filled[T]{o} }
-
-// List implements options.Lister. What is not set keeps the driver's default.
-func (f *filled[T]) List() []func(*T) error {
-	return []func(*T) error{func(to *T) error {
-		from, into := reflect.ValueOf(&f.options).Elem(), reflect.ValueOf(to).Elem()
-		for i := range from.NumField() {
-			if !from.Field(i).IsZero() && into.Field(i).CanSet() {
-				into.Field(i).Set(from.Field(i))
-			}
-		}
-		return nil
-	}}
-}
-
-// section fills an options struct from the field of a document that has its name,
-// if it is there.
-func section[T any](doc bson.Raw, field string) (o T, err error) {
-	if v := doc.Lookup(field); v.Type != 0 {
-		err = fillDocument(&o, field, v)
-	}
-	return o, err
 }

@@ -3,22 +3,18 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
-	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	testbench "github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // BenchmarkRun runs suites: the start of deployments is counted, loading is not,
@@ -93,61 +89,4 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	b.ReportMetric(float64((spent.Setup+spent.Engine+spent.Cleanup).Microseconds())/1000/tests, "ms-overhead/test")
 	b.ReportMetric(tests, "tests")
 	b.ReportMetric(float64(last.Skipped), "skipped")
-}
-
-// adapterMode makes an adapter of the Go driver of this program.
-const adapterMode = "UTR_BENCH_ADAPTER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(adapterMode) == "" {
-		os.Exit(m.Run())
-	}
-	if err := process.Serve(context.Background(), driver.New(), os.Stdin, os.Stdout); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error())
-		os.Exit(1)
-	}
-}
-
-// BenchmarkProcess has the Go driver find a document: as an engine of this process, and
-// as one behind an adapter. The difference is what the boundary costs.
-func BenchmarkProcess(b *testing.B) {
-	self, err := os.Executable()
-	testkit.Check(b, err)
-	behind, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=1")})
-	testkit.Check(b, err)
-	d, err := embedded.Start(context.Background(), embedded.Options{})
-	testkit.Check(b, err)
-	b.Cleanup(func() { testkit.Check(b, d.Close()) })
-	for _, row := range []struct {
-		who    string
-		engine engine.Engine
-	}{{"inside", driver.New()}, {"adapter", behind}} {
-		b.Run("who="+row.who, func(b *testing.B) {
-			ctx := context.Background()
-			t, err := row.engine.Begin(ctx)
-			testkit.Check(b, err)
-			for _, e := range []struct {
-				kind, id string
-				options  bson.D
-			}{
-				{"client", "client", bson.D{}},
-				{"database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "bench"}}},
-				{"collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "documents"}}},
-			} {
-				options, err := bson.Marshal(append(e.options, bson.E{Key: "id", Value: e.id}))
-				testkit.Check(b, err)
-				testkit.Check(b, t.Open(ctx, engine.Entity{Kind: e.kind, ID: e.id, Options: options, URI: d.URI()}))
-			}
-			arguments, err := bson.Marshal(bson.D{{Key: "filter", Value: bson.D{}}})
-			testkit.Check(b, err)
-			find := engine.Operation{Object: "collection", Name: "find", Arguments: arguments}
-			for b.Loop() {
-				if out := t.Do(ctx, find); out.Err != nil || out.Broken != nil {
-					b.Fatal(out.Err, out.Broken)
-				}
-			}
-			testkit.Check(b, t.End(ctx))
-			testkit.Check(b, row.engine.Close())
-		})
-	}
 }

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -19,7 +17,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -358,77 +355,4 @@ func address(deprioritized []string) string {
 		name++
 	}
 	return string(name)
-}
-
-// selectionFlags are those of utr explain --select.
-type selectionFlags struct {
-	file          string
-	preference    *selection.Preference
-	deprioritized []string
-}
-
-func (s *selectionFlags) declare(f *flags) {
-	f.file(&s.file, "select", "explain the selection of a server: the file describes the topology")
-	set(f, &s.preference, "read-preference", "PREFERENCE", "read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
-		func(text string) (*selection.Preference, error) {
-			p, err := selection.ParsePreference(text)
-			return &p, err
-		})
-	f.texts(&s.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
-}
-
-// explain says which servers remain after each step of a selection. Without an operation,
-// the file says whether it is for a read or a write.
-func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
-	text, err := os.ReadFile(s.file)
-	if err != nil {
-		return invalid(err)
-	}
-	one, err := selection.ParseCase(text)
-	if err != nil {
-		return invalid(fmt.Errorf("%s: %w", s.file, err))
-	}
-	if s.preference != nil {
-		one.Preference = *s.preference
-	}
-	if len(s.deprioritized) > 0 {
-		one.Deprioritized = s.deprioritized
-	}
-	for _, address := range one.Deprioritized {
-		if !slices.ContainsFunc(one.Topology.Servers, func(v selection.Server) bool { return v.Address == address }) {
-			return usage("%s has no server %q", s.file, address)
-		}
-	}
-	if operation != nil {
-		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[operation.Class == retry.Write]
-	}
-	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
-	if err != nil {
-		return invalid(err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", one.Topology.Type)
-	for _, v := range one.Topology.Servers {
-		fmt.Fprintf(&b, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
-	}
-	for _, step := range steps {
-		left := each(step.Servers, func(v selection.Server) string { return v.Address })
-		fmt.Fprintf(&b, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
-	}
-	switch left := steps[len(steps)-1].Servers; len(left) {
-	case 0:
-		b.WriteString("no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
-	case 1:
-		fmt.Fprintf(&b, "selected: %s\n", left[0].Address)
-	default:
-		b.WriteString("selected: of two of these at random, the one with fewer operations under way\n")
-	}
-	return c.print(b.String())
-}
-
-func tagsOf(tags map[string]string) (text string) {
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		text += ", " + name + ": " + tags[name]
-	}
-	return text
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -370,64 +366,4 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 			<-said
 		}
 	}
-}
-
-// rerun gives the command line that runs one test again. It says what the command
-// line said, without its secrets; what the environment says applies again.
-func (r *runFlags) rerun(c *call) func(result.TestID) []string {
-	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.again(
-		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
-		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
-	return func(id result.TestID) []string {
-		args := slices.Clone(fixed)
-		if r.flags.target() != onURI {
-			args = append(args, r.sameDeployment(id.Deployment)...)
-		}
-		path := id.File
-		if path == stdinName {
-			path = specs.Stdin
-		}
-		args = append(args, "--run", "^"+quotePattern(id.File+": "+id.Description)+"$")
-		if strings.HasPrefix(path, "-") && path != specs.Stdin {
-			args = append(args, "--")
-		}
-		return append(args, path)
-	}
-}
-
-// quotePattern returns a regular expression that matches a text. It has no control
-// characters, which a terminal or a report could interpret.
-func quotePattern(text string) string {
-	var b strings.Builder
-	for _, c := range regexp.QuoteMeta(text) {
-		if unicode.IsGraphic(c) && c != utf8.RuneError {
-			b.WriteRune(c)
-		} else {
-			fmt.Fprintf(&b, `\x{%x}`, c)
-		}
-	}
-	return b.String()
-}
-
-// stdinName is what the loader calls a suite from standard input.
-const stdinName = "<stdin>"
-
-// sameDeployment returns the flags for the deployment with a short name, such as
-// "replicaset 8.0".
-func (r *runFlags) sameDeployment(name string) []string {
-	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
-	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
-		topology = words[0]
-	}
-	if _, err := specs.ParseVersion(words[1]); err == nil && (version == "" || version == deployment.AnyVersion) {
-		version = words[1]
-	}
-	var args []string
-	if topology != topologyAuto {
-		args = append(args, "--topology", topology)
-	}
-	if version != "" && r.flags.target() == onEmbedded { // others have a version of their own
-		args = append(args, "--server-version", version)
-	}
-	return args
 }

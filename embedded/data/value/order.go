@@ -8,7 +8,6 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,43 +16,11 @@ import (
 // Missing is the value of an expression that has none. It sorts before null.
 type Missing struct{}
 
-// types are the BSON types: their names, and their places in the server's comparison order.
-var types = map[reflect.Type]struct {
-	name string
-	rank int
-}{
-	reflect.TypeFor[bson.MinKey]():        {"minKey", 0},
-	reflect.TypeFor[Missing]():            {"missing", 1},
-	reflect.TypeFor[bson.Undefined]():     {"undefined", 1},
-	nil:                                   {"null", 2},
-	reflect.TypeFor[int32]():              {"int", number},
-	reflect.TypeFor[int64]():              {"long", number},
-	reflect.TypeFor[float64]():            {"double", number},
-	reflect.TypeFor[bson.Decimal128]():    {"decimal", number},
-	reflect.TypeFor[string]():             {"string", 4},
-	reflect.TypeFor[bson.Symbol]():        {"symbol", 4},
-	reflect.TypeFor[bson.D]():             {"object", 5},
-	reflect.TypeFor[bson.A]():             {"array", 6},
-	reflect.TypeFor[bson.Binary]():        {"binData", 7},
-	reflect.TypeFor[bson.ObjectID]():      {"objectId", 8},
-	reflect.TypeFor[bool]():               {"bool", 9},
-	reflect.TypeFor[bson.DateTime]():      {"date", 10},
-	reflect.TypeFor[bson.Timestamp]():     {"timestamp", 11},
-	reflect.TypeFor[bson.Regex]():         {"regex", 12},
-	reflect.TypeFor[bson.DBPointer]():     {"dbPointer", 13},
-	reflect.TypeFor[bson.JavaScript]():    {"javascript", 14},
-	reflect.TypeFor[bson.CodeWithScope](): {"javascriptWithScope", 15},
-	reflect.TypeFor[bson.MaxKey]():        {"maxKey", 16},
-}
-
 // number is the rank of all numeric types.
 const number = 3
 
 // Rank is the place of a value's type in the server's comparison order.
 func Rank(v any) int { return types[reflect.TypeOf(v)].rank }
-
-// TypeName is the name of the BSON type of a value, as $type knows it; "missing" for Missing.
-func TypeName(v any) string { return types[reflect.TypeOf(v)].name }
 
 // IsTypeName reports whether a BSON type has this name.
 func IsTypeName(name string) bool {
@@ -229,43 +196,6 @@ func numberKey(dst []byte, v any) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
 }
 
-// IsNumber reports whether a value is of a numeric type.
-func IsNumber(v any) bool { return Rank(v) == number }
-
-// Float is a number as a float64, perhaps rounded.
-func Float(v any) float64 {
-	switch v := v.(type) {
-	case float64:
-		return v
-	case bson.Decimal128:
-		f, _ := strconv.ParseFloat(v.String(), 64) // an infinity if it is too large
-		return f
-	}
-	i, _ := asInt(v)
-	return float64(i)
-}
-
-// Whole is a number as an int64, and whether it is one exactly.
-func Whole(v any) (int64, bool) {
-	if i, ok := asInt(v); ok {
-		return i, true
-	}
-	if !IsNumber(v) {
-		return 0, false
-	}
-	f := Float(v)
-	if f != math.Trunc(f) || f < -(1<<63) || f >= 1<<63 {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// Truthy is the boolean meaning of a value: false for false, null, a missing
-// value and zero.
-func Truthy(v any) bool {
-	return !IsNull(v) && v != false && !Equal(v, int32(0))
-}
-
 // IsNull reports whether a value is null, undefined or missing.
 func IsNull(v any) bool {
 	switch v.(type) {
@@ -273,49 +203,4 @@ func IsNull(v any) bool {
 		return true
 	}
 	return false
-}
-
-// Add and Multiply work as $add, $inc and $mul do: the wider of the
-// two types, int32 becoming int64 and, in sums of expressions, int64 becoming
-// double on overflow. ok is false if an int64 overflows, and for Decimal128, which is not
-// calculated with: the result is then nil.
-func Add(a, b any) (sum any, ok bool) {
-	return arith(a, b, func(x, y int64) (int64, bool) {
-		s := x + y
-		return s, (s > x) == (y > 0)
-	}, func(x, y float64) float64 { return x + y })
-}
-
-// Multiply is a × b; see Add.
-func Multiply(a, b any) (any, bool) {
-	return arith(a, b, func(x, y int64) (int64, bool) {
-		if x == 0 || y == 0 {
-			return 0, true
-		}
-		p := x * y
-		return p, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
-	}, func(x, y float64) float64 { return x * y })
-}
-
-func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float64) float64) (any, bool) {
-	_, da := a.(bson.Decimal128)
-	_, db := b.(bson.Decimal128)
-	if da || db {
-		return nil, false
-	}
-	x, xi := asInt(a)
-	y, yi := asInt(b)
-	if !xi || !yi {
-		return floats(Float(a), Float(b)), true
-	}
-	r, ok := ints(x, y)
-	if !ok {
-		return floats(float64(x), float64(y)), false
-	}
-	_, la := a.(int64)
-	_, lb := b.(int64)
-	if la || lb || r < math.MinInt32 || r > math.MaxInt32 {
-		return r, true
-	}
-	return int32(r), true
 }

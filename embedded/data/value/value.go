@@ -7,9 +7,6 @@
 package value
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -208,64 +205,6 @@ func Put(v any, path []string, x any) any {
 	return Put(bson.D{}, path, x)
 }
 
-// Text is a value as the server writes it in messages.
-func Text(v any) string {
-	var b strings.Builder
-	write(&b, v)
-	return b.String()
-}
-
-func write(b *strings.Builder, v any) {
-	switch v := v.(type) {
-	case nil:
-		b.WriteString("null")
-	case bson.D:
-		writeList(b, "{}", len(v), func(i int) {
-			b.WriteString(v[i].Key + ": ")
-			write(b, v[i].Value)
-		})
-	case bson.Raw:
-		write(b, Must(v))
-	case bson.A:
-		writeList(b, "[]", len(v), func(i int) { write(b, v[i]) })
-	case string, bson.Symbol:
-		fmt.Fprintf(b, "%q", v)
-	case float64:
-		switch {
-		case math.IsNaN(v):
-			b.WriteString("nan.0")
-		case math.IsInf(v, 1):
-			b.WriteString("inf.0")
-		case math.IsInf(v, -1):
-			b.WriteString("-inf.0")
-		case v == math.Trunc(v) && math.Abs(v) < 1e15:
-			fmt.Fprintf(b, "%.1f", v)
-		default:
-			b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
-		}
-	case bson.Decimal128:
-		fmt.Fprintf(b, "NumberDecimal(\"%s\")", v)
-	case bson.ObjectID:
-		fmt.Fprintf(b, "ObjectId('%s')", v.Hex())
-	case bson.Binary:
-		if v.Subtype == 4 && len(v.Data) == 16 {
-			fmt.Fprintf(b, "UUID(\"%s\")", UUIDText(v.Data))
-		} else {
-			fmt.Fprintf(b, "BinData(%d, %X)", v.Subtype, v.Data)
-		}
-	case bson.DateTime:
-		fmt.Fprintf(b, "new Date(%d)", int64(v))
-	case bson.Timestamp:
-		fmt.Fprintf(b, "Timestamp(%d, %d)", v.T, v.I)
-	case bson.Regex:
-		fmt.Fprintf(b, "/%s/%s", v.Pattern, v.Options)
-	case bson.Undefined, Missing:
-		b.WriteString("undefined")
-	default:
-		fmt.Fprint(b, v)
-	}
-}
-
 // writeList writes the items of a document or an array between its brackets.
 func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
 	if n == 0 {
@@ -280,13 +219,4 @@ func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
 		item(i)
 	}
 	b.WriteString(" " + brackets[1:])
-}
-
-// UUIDText is a UUID with dashes.
-func UUIDText(u []byte) string {
-	if len(u) != 16 {
-		return base64.StdEncoding.EncodeToString(u)
-	}
-	h := hex.EncodeToString(u)
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }

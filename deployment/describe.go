@@ -1,0 +1,133 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/unified-test-runner/utr/deployment/wire"
+)
+
+// lookTimeout is long enough for an election.
+const lookTimeout = 10 * time.Second
+
+// runs runs a command on a database of a server or deployment.
+type runs func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+
+// ask asks for something about the server.
+func (run runs) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
+	return run(ctx, "admin", bson.D{{Key: name, Value: value}})
+}
+
+// look asks a deployment something by a client of ours, over one connection, within a
+// limit. The error is in plain words, without credentials.
+func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runs) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
+	defer cancel()
+	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1))
+	if err == nil {
+		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+		o := options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())
+		err = ask(ctx, func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+			return client.Database(database).RunCommand(ctx, command, o).Raw()
+		})
+	}
+	return u.plain(ctx, err)
+}
+
+// probe asks a deployment what it is.
+func probe(ctx context.Context, text string) (d Description, err error) {
+	u, err := parseURI(text)
+	if err != nil {
+		return d, err
+	}
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runs) error {
+		if d, err = greet(ctx, run, u); err != nil {
+			return err
+		}
+		return describe(ctx, run, u, &d)
+	})
+	return d, err
+}
+
+// greet asks for topology and hosts. Only members of a replica set name each
+// other: a mongos does not even tell its own address.
+func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
+	reply, err := run.ask(ctx, "hello", 1)
+	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
+		reply, err = run.ask(ctx, "isMaster", 1)
+	}
+	hello, err := wire.ReadHello(reply, err)
+	if err != nil {
+		return d, err
+	}
+	d.Hosts = u.hosts
+	switch {
+	case strings.EqualFold(u.get("loadBalanced"), "true"):
+		d.Topology = LoadBalanced
+	case hello.Mongos():
+		d.Topology = Sharded
+	case hello.SetName != "":
+		d.Topology = ReplicaSet
+		d.Hosts = hello.Hosts
+	default:
+		d.Topology = Single
+	}
+	return d, nil
+}
+
+// describe asks for the rest of what requirements are judged by.
+func describe(ctx context.Context, run runs, u uri, d *Description) error {
+	build, err := run.ask(ctx, "buildInfo", 1)
+	if err != nil {
+		return err
+	}
+	var info struct {
+		VersionArray []int `bson:"versionArray"`
+	}
+	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
+		return errors.New("buildInfo does not tell a versionArray")
+	}
+	copy(d.Version[:], info.VersionArray)
+	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // not everybody may ask
+	d.NoScripting = noScripting(build, started)
+
+	// A server that refuses to list its parameters has none that a test could
+	// require: the requirement is then not met.
+	if d.Parameters, err = run.ask(ctx, "getParameter", "*"); err != nil {
+		if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
+			return err
+		}
+		d.Parameters = nil
+	}
+	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
+
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // as all are since 3.6
+	d.Auth = u.authenticates()
+	*d = d.named()
+	return nil
+}
+
+// noScripting concludes from its answers to buildInfo and getCmdLineOpts that a server
+// was built without JavaScript, or started with --noscripting.
+func noScripting(build, started bson.Raw) bool {
+	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
+	return text(build, "javascriptEngine") == "none" || told && !enabled
+}
+
+func text(doc bson.Raw, key string) string {
+	s, _ := doc.Lookup(key).StringValueOK()
+	return s
+}
+
+func texts(doc bson.Raw, key string) (out []string) {
+	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of texts
+	return out
+}

@@ -1,0 +1,159 @@
+package data
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// collMod changes the options of a collection, or an index.
+func collMod(s *scope, a *args) action {
+	name, d := a.name(), s.d
+	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
+	a.document("changeStreamPreAndPostImages")
+	index := parseIndexChange(s.req, a)
+	a.checkName(s.req.DB, name)
+	validator := a.filter("validator", query.Options{})
+	return func() (bson.D, error) {
+		reply := bson.D{}
+		err := s.locked(func() error {
+			c := d.collection(s.req.DB, name)
+			if c == nil {
+				return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
+			}
+			// Readers may hold the collection: another takes its place.
+			next := *c
+			if index != nil {
+				if d.lockedIn(c.db, c.name) {
+					return errBlocked
+				}
+				var err error
+				if reply, err = index.apply(&next); err != nil {
+					return err
+				}
+			}
+			next.options = slices.Clone(c.options)
+			for _, e := range a.doc[1:] {
+				switch e.Key {
+				case "validator", "validationLevel", "validationAction", "expireAfterSeconds", "changeStreamPreAndPostImages":
+					next.options = value.Set(next.options, e.Key, e.Value)
+				}
+			}
+			if a.has("validator") {
+				next.validator = validator
+			}
+			d.substitute(c, &next)
+			s.changed(entry{kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
+			return nil
+		})
+		return s.onShard(reply, err)
+	}
+}
+
+// indexChange is what the field index of collMod asks for.
+type indexChange struct {
+	which   any // its name or its key
+	unique  bool
+	prepare *bool // prepareUnique; nil: it stays
+}
+
+// parseIndexChange reads the field index of collMod; nil if it is not there.
+func parseIndexChange(req *command.Request, a *args) *indexChange {
+	if !a.has("index") {
+		return nil
+	}
+	x := a.part("index")
+	x.only(" name keyPattern unique prepareUnique ")
+	x.fail(tooNew(req, x.of, x.doc))
+	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
+	if name := x.str("name"); name != "" {
+		ch.which = name
+	}
+	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
+		ch.prepare = &prepare
+	}
+	switch {
+	case x.has("name") && x.has("keyPattern"):
+		x.failf(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
+	case !x.has("name") && !x.has("keyPattern"):
+		x.failf(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
+	case ch.prepare == nil && !x.has("unique"):
+		x.failf(command.CodeInvalidOptions, "no unique or prepareUnique field")
+	case ch.prepare == nil && !ch.unique:
+		x.failf(command.CodeBadValue, "Cannot make index non-unique")
+	}
+	return ch
+}
+
+// apply puts a changed index in the place of the one that is named, and gives the
+// fields of the reply. On failure the collection is as it was.
+func (ch *indexChange) apply(c *collection) (bson.D, error) {
+	if c.isView() {
+		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
+	}
+	x := c.index(ch.which)
+	if x == nil {
+		what, ok := ch.which.(string)
+		if !ok {
+			what = value.Text(ch.which)
+		}
+		return nil, command.Errorf(command.CodeIndexNotFound, "cannot find index %s for ns %s", what, c.ns())
+	}
+	y := *x
+	reply := bson.D{}
+	switch {
+	case x.unique:
+		return reply, nil
+	case ch.unique && !x.prepared:
+		return nil, command.Errorf(command.CodeInvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+	case ch.unique:
+		if found := x.violations(c.docs); len(found) > 0 {
+			e := command.Errorf(command.CodeCannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+			e.Extra = bson.D{{Key: "violations", Value: found}}
+			return nil, e
+		}
+		y.unique, y.prepared = true, false
+		reply = bson.D{{Key: "unique_new", Value: true}}
+		y.option("unique", true)
+		y.option("prepareUnique", false)
+	case x.prepared != *ch.prepare:
+		reply = bson.D{{Key: "prepareUnique_old", Value: x.prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
+		y.prepared = *ch.prepare
+		y.option("prepareUnique", y.prepared)
+		y = *y.fresh()
+		y.fill(c.docs)
+	}
+	c.indexes = slices.Clone(c.indexes)
+	c.indexes[slices.Index(c.indexes, x)] = &y
+	return reply, nil
+}
+
+// violations groups the _ids of documents that have the same key in an index.
+func (x *index) violations(docs []*record) bson.A {
+	holders := map[string]bson.A{}
+	var shared []string
+	for _, r := range docs {
+		for _, k := range x.keys(r.doc) {
+			key := value.Key(bson.A(k))
+			if holders[key] = append(holders[key], value.Get(r.doc, "_id")); len(holders[key]) == 2 {
+				shared = append(shared, key)
+			}
+		}
+	}
+	var groups bson.A
+	for _, key := range shared {
+		groups = append(groups, bson.D{{Key: "ids", Value: holders[key]}})
+	}
+	return groups
+}
+
+// option sets an option of a copied index in what listIndexes shows of it. One
+// that is false is not shown.
+func (x *index) option(key string, v any) {
+	x.spec = slices.Clone(value.Delete(x.spec, key))
+	x.spec = value.AddIf(x.spec, v != false, key, v)
+}

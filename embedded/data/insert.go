@@ -1,0 +1,150 @@
+package data
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// insertion is a document that is to be stored, as one statement of a batch.
+type insertion struct {
+	i      int
+	doc    bson.D
+	raw    bson.Raw
+	wrong  error // why it cannot be stored
+	before bool  // it was stored by the same command, sent before
+}
+
+func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) insertion {
+	doc, raw = withID(doc, raw)
+	return insertion{i: i, doc: doc, raw: raw, wrong: storable(req, doc, raw)}
+}
+
+// insertAll stores documents as a server does: consecutive documents together, as one
+// transactional write; if that fails, one by one.
+func (b *batch) insertAll(db, name string, items []insertion) error {
+	s := b.s
+	stored := func(i int) {
+		b.results = append(b.results, effect{i: i, st: &statement{n: 1, upserted: value.Missing{}}})
+	}
+	s.d.reading(func() {
+		for i := range items {
+			items[i].before = b.recorded(items[i].i) != nil
+		}
+	})
+	for len(items) > 0 {
+		row := slices.IndexFunc(items, func(it insertion) bool { return it.wrong != nil || it.before })
+		if row < 0 {
+			row = len(items)
+		}
+		if row > 1 && s.txn == nil {
+			if _, err := s.attempt(func() error { return b.store(db, name, items[:row]) }); err == nil {
+				for _, it := range items[:row] {
+					stored(it.i)
+				}
+				items = items[row:]
+				continue
+			}
+		}
+		for n, it := range items[:min(row+1, len(items))] {
+			err := it.wrong
+			if err == nil && !it.before {
+				err = s.locked(func() error { return b.store(db, name, items[n:n+1]) })
+			}
+			if err == nil {
+				stored(it.i)
+			} else if err := b.fail(it.i, inserting, err); err != nil {
+				return err
+			}
+		}
+		items = items[min(row+1, len(items)):]
+	}
+	return nil
+}
+
+// errOneByOne reports that documents cannot be stored together.
+var errOneByOne = errors.New("one by one")
+
+// store stores documents. The caller holds mu.
+func (b *batch) store(db, name string, items []insertion) error {
+	c, err := b.s.writable(db, name, true)
+	if err != nil {
+		return err
+	}
+	if c.capped && len(items) > 1 {
+		return errOneByOne
+	}
+	for _, it := range items {
+		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {
+			return err
+		}
+		b.record(it.i, &statement{n: 1, upserted: value.Missing{}})
+	}
+	return nil
+}
+
+// insertCommand is the command insert.
+func insertCommand(s *scope, a *args) action {
+	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
+	docs := a.array("documents")
+	a.need("documents")
+	a.fail(checkSize(len(docs)))
+	if a.err != nil {
+		return nil
+	}
+	raws, _ := s.req.Body.Lookup("documents").Array().Values() // the same, encoded
+	items := make([]insertion, len(docs))
+	for i, v := range docs {
+		doc, ok := v.(bson.D)
+		a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		if a.err != nil {
+			return nil
+		}
+		raw, _ := raws[i].DocumentOK()
+		items[i] = newInsertion(s.req, i, doc, raw)
+	}
+	return batched(s, a, func(b *batch, name string) error { return b.insertAll(s.req.DB, name, items) })
+}
+
+// withID returns a document whose first field is its _id, with a new one if it has none.
+func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
+	if len(doc) > 0 && doc[0].Key == "_id" {
+		return doc, raw
+	}
+	id, ok := value.Field(doc, "_id")
+	if !ok {
+		id = bson.NewObjectID()
+	}
+	doc = append(bson.D{{Key: "_id", Value: id}}, value.Delete(doc, "_id")...)
+	return doc, value.Encode(doc)
+}
+
+// storable refuses documents that cannot be stored.
+func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
+	if len(raw) > maxDocument {
+		return command.Errorf(command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
+	}
+	switch id := doc[0].Value.(type) {
+	case bson.D:
+		for _, e := range id {
+			if strings.HasPrefix(e.Key, "$") {
+				return command.Errorf(command.CodeDollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
+			}
+		}
+	case bson.A, bson.Regex, bson.Undefined:
+		return command.Errorf(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
+	}
+	if wire(req) < 13 {
+		for _, e := range doc {
+			if strings.HasPrefix(e.Key, "$") {
+				return command.Errorf(command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package enginekit
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// value gives a value as it stands in a document.
+func value(t *testing.T, v any) bson.RawValue {
+	t.Helper()
+	doc, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
+	testkit.Check(t, err)
+	return bson.Raw(doc).Lookup("v")
+}
+
+// written reads a value in Extended JSON, none if the text is empty.
+func written(t *testing.T, text string) bson.RawValue {
+	t.Helper()
+	var doc bson.Raw
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v": `+cmp.Or(text, "null")+`}`), false, &doc))
+	if text == "" {
+		return bson.RawValue{}
+	}
+	return doc.Lookup("v")
+}
+
+func TestTranscript(t *testing.T) {
+	testkit.Commands{
+		"integer": func(t *testing.T, a []string) (string, error) {
+			n, ok := Integer(written(t, a[0]))
+			return fmt.Sprint(n, " ", ok), nil
+		},
+		"same": func(_ *testing.T, a []string) (string, error) { return fmt.Sprint(SameOption(a[0], a[1])), nil },
+		"option": func(t *testing.T, a []string) (string, error) {
+			got, err := optionValues(a[0], written(t, a[1]))
+			return fmt.Sprintf("%q", got), err
+		},
+		"address": func(_ *testing.T, a []string) (string, error) { return fmt.Sprintf("%q", AddressOf(a[0])), nil },
+	}.Play(t, "testdata/values.txt")
+}
+
+func TestValueOf(t *testing.T) {
+	doc := bson.Raw(value(t, bson.D{{Key: "a", Value: int32(1)}}).Value)
+	for _, row := range []struct {
+		reason string
+		value  any
+		want   bson.RawValue
+	}{
+		{"no value", Nothing{}, bson.RawValue{}},
+		{"null", nil, value(t, nil)},
+		{"no document", bson.Raw(nil), value(t, nil)},
+		{"a document", doc, value(t, doc)},
+		{"documents", []bson.Raw{doc, doc}, value(t, bson.A{doc, doc})},
+		{"no documents", []bson.Raw{}, value(t, bson.A{})},
+		{"an array", bson.RawArray(value(t, bson.A{int32(1)}).Value), value(t, bson.A{int32(1)})},
+		{"a value that is one already", value(t, "x"), value(t, "x")},
+		{"a number", int64(3), value(t, int64(3))},
+		{"what the driver knows to write", bson.D{{Key: "a", Value: int32(1)}}, value(t, doc)},
+	} {
+		if got, err := ValueOf(row.value); err != nil || !got.Equal(row.want) {
+			t.Errorf("%s: got %v, %v, want %v", row.reason, got, err, row.want)
+		}
+	}
+	_, err := ValueOf(make(chan int))
+	testkit.Fails(t, err)
+}

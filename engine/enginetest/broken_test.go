@@ -1,0 +1,209 @@
+package enginetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// fault is one thing that an engine can do wrong. Nil functions do it right.
+type fault struct {
+	describe func(*engine.Description)
+	begin    func(inner func() (engine.Test, error)) (engine.Test, error)
+	open     func(error) error
+	do       func(context.Context, engine.Test, engine.Operation) result.Outcome
+	events   func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error)
+	keeps    string // the entity that it does not close
+}
+
+// brokenEngine is an engine with a fault.
+type brokenEngine struct {
+	engine.Engine
+	fault
+}
+
+func (e brokenEngine) Describe(ctx context.Context) (engine.Description, error) {
+	d, err := e.Engine.Describe(ctx)
+	if e.describe != nil {
+		e.describe(&d)
+	}
+	return d, err
+}
+
+func (e brokenEngine) Begin(ctx context.Context) (engine.Test, error) {
+	inner := func() (engine.Test, error) { return e.Engine.Begin(ctx) }
+	if e.begin != nil {
+		return e.begin(inner)
+	}
+	t, err := inner()
+	return brokenTest{t, e.fault}, err
+}
+
+type brokenTest struct {
+	engine.Test
+	fault
+}
+
+func (t brokenTest) Open(ctx context.Context, e engine.Entity) error {
+	err := t.Test.Open(ctx, e)
+	if err != nil && t.open != nil {
+		return t.open(err)
+	}
+	return err
+}
+
+func (t brokenTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
+	if t.do != nil {
+		return t.do(ctx, t.Test, op)
+	}
+	return t.Test.Do(ctx, op)
+}
+
+func (t brokenTest) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+	if t.events != nil {
+		return t.events(t.Test, ctx, id, after, wait)
+	}
+	return t.Test.Events(ctx, id, after, wait)
+}
+
+func (t brokenTest) Close(ctx context.Context, id string) error {
+	if id == t.keeps {
+		return nil
+	}
+	return t.Test.Close(ctx, id)
+}
+
+// changing is a fault that changes outcomes.
+func changing(change func(engine.Operation, *result.Outcome)) fault {
+	return fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+		out := t.Do(ctx, op)
+		if out.Err != nil {
+			copied := *out.Err
+			out.Err = &copied
+		}
+		change(op, &out)
+		return out
+	}}
+}
+
+type faultRow struct {
+	reason, behaviour string
+	fault
+}
+
+// faults has at least one row for each behaviour, which finds it.
+func faults() []faultRow {
+	lenient := func(unsupported bool) func(error) error {
+		return func(err error) error {
+			var raised *result.Error
+			if (errors.As(err, &raised) && raised.Unsupported != "") == unsupported {
+				return nil
+			}
+			return err
+		}
+	}
+	var running atomic.Int64
+	var shared atomic.Pointer[engine.Test]
+	return []faultRow{
+		{"operations in any order", "describes itself", fault{describe: func(d *engine.Description) {
+			d.Operations = slices.Clone(d.Operations)
+			slices.Reverse(d.Operations)
+		}}},
+		{"options are dropped", "refuses unknown kinds and options of entities", fault{open: lenient(true)}},
+		{"any name will do", "refuses names that are taken or not there", fault{open: lenient(false)}},
+		{"arguments are dropped", "refuses unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Err != nil && out.Err.Unsupported != "" {
+				out.Err = nil
+			}
+		})},
+		{"events backwards", "numbers one log of all events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+			found, err := t.Events(ctx, id, after, wait)
+			slices.Reverse(found)
+			return found, err
+		}}},
+		{"no waiting", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
+			return t.Events(ctx, id, after, 0)
+		}}},
+		{"where the fail point is, nobody knows", "keeps the runner's own commands out of the log", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
+		{"what got no answer was never sent", "logs what it gave up", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+			found, err := t.Events(ctx, id, after, wait)
+			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.Command.CommandName == "insert" }), err
+		}}},
+		{"another session's id", "reports a session's id", changing(func(op engine.Operation, out *result.Outcome) {
+			if op.Name == engine.OpLSID {
+				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
+			}
+		})},
+		{"a topology without servers", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {
+			if op.Name == engine.OpTopology {
+				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
+			}
+		})},
+		{"the caller's deadline is sent", "does not take a caller's deadline for timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+			if op.Name == "find" {
+				var d bson.D
+				_ = bson.Unmarshal(op.Arguments, &d)
+				op.Arguments, _ = bson.Marshal(append(d, bson.E{Key: "timeoutMS", Value: 60_000}))
+			}
+			return t.Do(ctx, op)
+		}}},
+		{"what is cancelled timed out", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Err != nil {
+				out.Err.Timeout = true
+			}
+		})},
+		{"one operation at a time", "does operations at once", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+			defer running.Add(-1)
+			if running.Add(1) > 1 {
+				return result.Outcome{Err: &result.Error{Message: "busy", Client: true}}
+			}
+			return t.Do(ctx, op)
+		}}},
+		{"one test for all", "keeps tests apart", fault{begin: func(inner func() (engine.Test, error)) (engine.Test, error) {
+			if t := shared.Load(); t != nil {
+				return *t, nil
+			}
+			t, err := inner()
+			shared.Store(&t)
+			return t, err
+		}}},
+		{"sessions live on", "ends sessions", fault{keeps: "session"}},
+		{"clients live on, and their writes", "ends unacknowledged writes", fault{keeps: "client"}},
+		{"it says that it logs, and gives nothing", "gives the log messages that a client asks for", fault{}},
+		{"clients live on", "closes a client for good", fault{keeps: "client"}},
+	}
+}
+
+// Every behaviour can be missed.
+func TestFaultsAreFound(t *testing.T) {
+	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
+	missed := map[string]bool{}
+	for _, b := range enginetest.Behaviours() {
+		missed[b.Name] = true
+	}
+	for _, row := range faults() {
+		t.Run(row.reason, func(t *testing.T) {
+			e, err := reference.New(reference.Options{})
+			testkit.Check(t, err)
+			defer func() { _ = e.Close() }()
+			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
+			if enginetest.Behaviours()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
+				t.Error("the behaviour is not missed")
+			}
+			delete(missed, row.behaviour)
+		})
+	}
+	testkit.Equal(t, "behaviours without a fault", missed, map[string]bool{})
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	_ "embed"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// failing is a suite with a failure for each client: it has the code that a
+// test fills in.
+//
+//go:embed testdata/failing.yml
+var failing string
+
+// Every report shows backoff delays, slept or not.
+func TestBackoffInReports(t *testing.T) {
+	b := realBench(t)
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
+	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
+	for _, backoff := range []string{"real", "none"} {
+		b.expect(t, backoff, "run --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
+		for _, r := range []struct {
+			report, text, want string
+			times              int
+		}{
+			{"text", b.out.String(), line, 2}, {"JSON", testkit.Read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", testkit.Read(t, "junit"), line, 2},
+			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
+		} {
+			testkit.Equal(t, r.report+" has --backoff "+backoff, len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
+		}
+	}
+}
+
+// Flags reach the experiment, and its reports are written. A terminal sees the
+// progress, of which nothing is left at the end.
+func TestExperiment(t *testing.T) {
+	const line = "experiment overload --capacity 50 --duration 6s --policy none --policy final --seed 0 --json json --html html --svg svg"
+	b := newBench(t)
+	b.expect(t, "in a pipe", line, 0, "seed 0")
+	plain := b.out.String()
+	lacks(t, "in a pipe", plain, "naive", "\x1b")
+	testkit.Says(t, testkit.Read(t, "html"), "<html")
+	testkit.Says(t, testkit.Read(t, "svg"), "<svg")
+	var record struct {
+		Config struct{ CapacityPerSec, Queue, IngressRatePerSec, Seed int }
+		Runs   []struct{ Policy string }
+	}
+	testkit.Check(t, json.Unmarshal([]byte(testkit.Read(t, "json")), &record))
+	testkit.Equal(t, "the record", record, "{{50 25 50 0} [{none} {final}]}")
+	b.Terminal = func() (int, bool) { return 80, true }
+	b.expect(t, "on a terminal", line, 0, "none 0%")
+	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")
+	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
+}
+
+// A program adds an engine, which runs suites by its name. It cannot have every name.
+func TestAddEngine(t *testing.T) {
+	b := realBench(t)
+	mine := func() (engine.Engine, error) { return driver.New(), nil }
+	testkit.Check(t, b.AddEngine("mine", mine))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
+	b.expect(t, "a run", "run --engine mine --run same x.yml --run both --skip not", 0, "1 passed")
+	b.expect(t, "no policies", "run --engine mine --policy current x.yml", ExitUsage, "policies are for the engine reference, not for mine")
+	for _, r := range []struct {
+		reason, name, says string
+		open               func() (engine.Engine, error)
+	}{
+		{"the program has one of this name", "driver", `there is already an engine "driver"`, mine},
+		{"it was added", "mine", `there is already an engine "mine"`, mine},
+		{"a name is part of file names", "my:engine", "must consist of letters", mine},
+		{"a name is needed", "", "must consist of letters", mine},
+		{"nothing could be opened", "other", "has no New", nil},
+	} {
+		t.Run(r.reason, func(t *testing.T) { testkit.Fails(t, b.AddEngine(r.name, r.open), r.says) })
+	}
+}
