@@ -86,8 +86,6 @@ type Options struct {
 	// balancer in front of all, then that in front of one. A port that is
 	// missing here, or 0, is chosen freely.
 	Ports []int
-
-	shaped []server.Member // what Set configures, without their hosts
 }
 
 // Versions lists the server versions that can be imitated, oldest first.
@@ -112,6 +110,7 @@ const MaxServers = 50
 // Deployment is a running deployment. Its methods may be called concurrently.
 type Deployment struct {
 	options   Options
+	set       []server.Member // what Options.Set configures, without their hosts
 	cluster   *server.Cluster
 	balancers []net.Listener
 	ca        []byte
@@ -123,6 +122,10 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
+	set, err := options.readSet()
+	if err != nil {
+		return nil, err
+	}
 	profile, err := server.ProfileNamed(options.Version)
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
 		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
 	}
-	d := &Deployment{options: options}
+	d := &Deployment{options: options, set: set}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
 	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options)}
 	if config.Users, err = users(options.Users); err != nil {
@@ -181,7 +184,7 @@ func (o *Options) complete() error {
 			return fmt.Errorf("%d servers: there can be 1 to %d", n, MaxServers)
 		}
 	}
-	return o.readSet()
+	return nil
 }
 
 // count is how many servers the topology has.
@@ -213,7 +216,7 @@ func (d *Deployment) start(ctx context.Context, process server.Process) error {
 	for i := range addresses {
 		addresses[i] = d.options.listenAddress(i)
 	}
-	if err := d.cluster.Listen(process, d.options.shape, addresses...); err != nil || d.options.Topology != LoadBalanced {
+	if err := d.cluster.Listen(process, d.shape, addresses...); err != nil || d.options.Topology != LoadBalanced {
 		return err
 	}
 	for i, behind := range []int{n, 1} {

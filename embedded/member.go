@@ -47,14 +47,14 @@ func ParseMember(text string) (m Member, err error) {
 }
 
 // readSet reads what Set configures, and reports what no replica set could work with.
-func (o *Options) readSet() error {
+func (o *Options) readSet() ([]server.Member, error) {
 	switch {
 	case len(o.Set) == 0:
-		return nil
+		return nil, nil
 	case o.Topology != ReplicaSet:
-		return fmt.Errorf("a %s has no members to configure", o.Topology)
+		return nil, fmt.Errorf("a %s has no members to configure", o.Topology)
 	case len(o.Set) > o.Members:
-		return fmt.Errorf("%d members are configured, and there are %d", len(o.Set), o.Members)
+		return nil, fmt.Errorf("%d members are configured, and there are %d", len(o.Set), o.Members)
 	}
 	var members bson.A
 	for i := range o.Members {
@@ -66,18 +66,17 @@ func (o *Options) readSet() error {
 	}
 	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: o.SetName}, {Key: "members", Value: members}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	set, err := server.ParseSetConfig(doc)
-	o.shaped = set.Members
-	return err
+	return set.Members, err
 }
 
 // shape configures a member.
-func (o *Options) shape(m *server.Member, p *server.Process) {
-	if int(m.ID) < len(o.Set) {
+func (d *Deployment) shape(m *server.Member, p *server.Process) {
+	if configured := d.options.Set; int(m.ID) < len(configured) {
 		host := m.Host
-		*m, p.Latency = o.shaped[m.ID], o.Set[m.ID].Latency
+		*m, p.Latency = d.set[m.ID], configured[m.ID].Latency
 		m.Host = host
 	}
 }
