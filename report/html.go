@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -150,7 +149,7 @@ func (h *page) verdict(v *result.Verdict) {
 	before := h.Len()
 	d := pageDetail{evidenceRecord: h.evidence(v)}
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, Duration: duration(a.Duration), evidenceRecord: h.evidence(a)})
+		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), evidenceRecord: h.evidence(a)})
 	}
 	if len(v.Rerun) > 0 && (v.Status.Red() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
@@ -199,7 +198,7 @@ func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
 	short.Trim(h.limits())
-	exchange.Write(&e, &short)
+	writing.evidence(&e, &short)
 	for i := range e.Clients {
 		e.Clients[i].Heartbeats = heartbeats[i]
 	}

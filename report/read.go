@@ -87,6 +87,8 @@ func (p *Past) add(line []byte) error {
 	if r.Shard != "" {
 		p.Shard = r.Shard
 	}
-	p.Verdicts = append(p.Verdicts, r.verdict())
+	v := &result.Verdict{}
+	reading.record(&r.record, v)
+	p.Verdicts = append(p.Verdicts, v)
 	return nil
 }

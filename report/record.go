@@ -6,10 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // JSON writes one record for each test that ended, each on a line of its own
@@ -33,8 +31,8 @@ type records struct {
 }
 
 func (r *records) test(v *result.Verdict) {
-	one := recordOf(v)
-	one.Shard = r.started.Shard
+	one := record{Shard: r.started.Shard}
+	writing.record(&one, v)
 	if err := r.lines.Encode(one); err != nil { // a number that JSON cannot write: keep the verdict
 		one.Operations, one.Clients, one.Attempts = nil, nil, nil
 		one.Reason = strings.TrimSpace(one.Reason + " (details left out: " + err.Error() + ")")
@@ -60,31 +58,30 @@ func (r *records) finish(s result.Summary) {
 }
 
 // The types below are the record, together with those of package result that have
-// tags; the tags are its field names, and the fields of a verdict where they are named
-// otherwise: see package exchange. Fields that do not apply are left out.
+// tags; the tags are its field names. Fields that do not apply are left out.
 type (
 	record struct {
-		File       string `json:"file" value:"Test.File"`
-		Line       int    `json:"line,omitempty" value:"Position.Line"`
-		Column     int    `json:"column,omitempty" value:"Position.Column"`
-		Suite      string `json:"suite" value:"Test.Suite"`
-		Test       string `json:"test" value:"Test.Description"`
-		Deployment string `json:"deployment,omitempty" value:"Test.Deployment"`
-		Iteration  int    `json:"iteration" value:"Test.Iteration"`
-		Shard      string `json:"shard,omitempty" value:"-"`
-		Cell       string `json:"cell,omitempty" value:"Test.Cell"`
+		File       string `json:"file"`
+		Line       int    `json:"line,omitempty"`
+		Column     int    `json:"column,omitempty"`
+		Suite      string `json:"suite"`
+		Test       string `json:"test"`
+		Deployment string `json:"deployment,omitempty"`
+		Iteration  int    `json:"iteration"`
+		Shard      string `json:"shard,omitempty"`
+		Cell       string `json:"cell,omitempty"`
 		attemptRecord
 		Attempts    []attemptRecord `json:"attempts,omitempty"`
 		Rerun       []string        `json:"rerun,omitempty"`
-		RerunQuoted string          `json:"rerunCommand,omitempty" value:"-"`
+		RerunQuoted string          `json:"rerunCommand,omitempty"`
 	}
 	attemptRecord struct {
-		Status   result.Status   `json:"status"`
-		SkipKind result.SkipKind `json:"skipKind,omitempty"` // of a test as a whole
-		Reason   string          `json:"reason,omitempty"`
-		Began    time.Time       `json:"time,omitzero"`
-		Duration duration        `json:"durationMS"`
-		Timings  timingsRecord   `json:"timings"`
+		Status     result.Status   `json:"status"`
+		SkipKind   result.SkipKind `json:"skipKind,omitempty"` // of a test as a whole
+		Reason     string          `json:"reason,omitempty"`
+		Time       time.Time       `json:"time,omitzero"`
+		DurationMS float64         `json:"durationMS"`
+		Timings    timingsRecord   `json:"timings"`
 		evidenceRecord
 	}
 	evidenceRecord struct {
@@ -97,43 +94,43 @@ type (
 		OmittedLog        result.Gap        `json:"omittedLog,omitzero"`
 	}
 	timingsRecord struct {
-		Setup   duration `json:"setupMS"`
-		Engine  duration `json:"engineMS"`
-		Server  duration `json:"serverMS"`
-		Waiting duration `json:"waitingMS"`
-		Cleanup duration `json:"cleanupMS"`
+		SetupMS   float64 `json:"setupMS"`
+		EngineMS  float64 `json:"engineMS"`
+		ServerMS  float64 `json:"serverMS"`
+		WaitingMS float64 `json:"waitingMS"`
+		CleanupMS float64 `json:"cleanupMS"`
 	}
 	operationRecord struct {
-		Name      string            `json:"name"`
-		Object    string            `json:"object"`
-		Position  source.Position   `json:"place,omitzero"`
-		Duration  duration          `json:"durationMS"`
-		Server    string            `json:"server,omitempty" value:"Outcome.Server"`
-		Result    value             `json:"result,omitzero" value:"Outcome.Value"`
-		Error     *errorRecord      `json:"error,omitempty" value:"Outcome.Err"`
-		Decisions []result.Decision `json:"decisions,omitempty" value:"Outcome.Decisions"`
-		Omitted   result.Gap        `json:"omitted,omitzero"`
+		Name       string            `json:"name"`
+		Object     string            `json:"object"`
+		Place      source.Position   `json:"place,omitzero"`
+		DurationMS float64           `json:"durationMS"`
+		Server     string            `json:"server,omitempty"`
+		Result     json.RawMessage   `json:"result,omitempty"`
+		Error      *errorRecord      `json:"error,omitempty"`
+		Decisions  []result.Decision `json:"decisions,omitempty"`
+		Omitted    result.Gap        `json:"omitted,omitzero"`
 	}
 	errorRecord struct {
-		Kind               string           `json:"kind,omitempty"`
-		Message            string           `json:"message"`
-		Client             bool             `json:"client,omitempty"`
-		Timeout            bool             `json:"timeout,omitempty"`
-		Code               *int32           `json:"code,omitempty" if:"HasCode"`
-		CodeName           string           `json:"codeName,omitempty"`
-		Labels             []string         `json:"labels,omitempty"`
-		Server             string           `json:"server,omitempty"`
-		Response           document         `json:"response,omitempty"`
-		WriteErrors        map[int]document `json:"writeErrors,omitempty"`
-		WriteConcernErrors []document       `json:"writeConcernErrors,omitempty"`
-		Partial            value            `json:"partialResult,omitzero"`
+		Kind              string                  `json:"kind,omitempty"`
+		Message           string                  `json:"message"`
+		Client            bool                    `json:"client,omitempty"`
+		Timeout           bool                    `json:"timeout,omitempty"`
+		Code              *int32                  `json:"code,omitempty"`
+		CodeName          string                  `json:"codeName,omitempty"`
+		Labels            []string                `json:"labels,omitempty"`
+		Server            string                  `json:"server,omitempty"`
+		Response          json.RawMessage         `json:"response,omitempty"`
+		WriteErrors       map[int]json.RawMessage `json:"writeErrors,omitempty"`
+		WriteConcernError []json.RawMessage       `json:"writeConcernErrors,omitempty"`
+		PartialResult     json.RawMessage         `json:"partialResult,omitempty"`
 	}
 	clientRecord struct {
 		Client  string        `json:"client"`
 		Events  []eventRecord `json:"events"`
 		Omitted result.Gap    `json:"omitted,omitzero"`
 		// Heartbeats that succeeded and were left out: on a page alone.
-		Heartbeats int `json:"heartbeats,omitempty" value:"-"`
+		Heartbeats int `json:"heartbeats,omitempty"`
 	}
 	eventRecord struct {
 		Sequence int64            `json:"sequence"`
@@ -141,78 +138,25 @@ type (
 		Type     result.EventType `json:"type"`
 		Address  string           `json:"address,omitempty"`
 
-		Command            string         `json:"command,omitempty" value:"Command.CommandName"`
-		Database           string         `json:"database,omitempty" value:"Command.DatabaseName"`
-		RequestID          int64          `json:"requestId,omitempty" value:"Command.RequestID"`
-		OperationID        int64          `json:"operationId,omitempty" value:"Command.OperationID"`
-		Connection         string         `json:"connection,omitempty" value:"Command.ConnectionID"`
-		ServerConnectionID *int64         `json:"serverConnectionId,omitempty" value:"Command.ServerConnectionID"`
-		ServiceID          *bson.ObjectID `json:"serviceId,omitempty" value:"Command.ServiceID|Pool.ServiceID"`
-		Redacted           bool           `json:"redacted,omitempty" value:"Command.Redacted"`
-		Duration           duration       `json:"durationMS,omitzero" value:"Command.Duration"`
-		Body               document       `json:"body,omitempty" value:"-"`
-		Failure            *errorRecord   `json:"failure,omitempty" value:"Command.Failure"`
+		Command            string          `json:"command,omitempty"`
+		Database           string          `json:"database,omitempty"`
+		RequestID          int64           `json:"requestId,omitempty"`
+		OperationID        int64           `json:"operationId,omitempty"`
+		Connection         string          `json:"connection,omitempty"`
+		ServerConnectionID *int64          `json:"serverConnectionId,omitempty"`
+		ServiceID          string          `json:"serviceId,omitempty"`
+		Redacted           bool            `json:"redacted,omitempty"`
+		DurationMS         float64         `json:"durationMS,omitempty"`
+		Body               json.RawMessage `json:"body,omitempty"`
+		Failure            *errorRecord    `json:"failure,omitempty"`
 
-		ConnectionID              int64  `json:"connectionId,omitempty" value:"Pool.ConnectionID"`
-		Reason                    string `json:"reason,omitempty" value:"Pool.Reason"`
-		InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty" value:"Pool.InterruptInUseConnections"`
-		Err                       string `json:"error,omitempty" value:"Pool.Err|SDAM.Err"`
+		ConnectionID              int64  `json:"connectionId,omitempty"`
+		Reason                    string `json:"reason,omitempty"`
+		InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
+		Err                       string `json:"error,omitempty"`
 
-		Awaited  *bool                 `json:"awaited,omitempty" value:"SDAM.Awaited"`
-		Previous *result.TopologyState `json:"previousDescription,omitempty" value:"SDAM.Previous"`
-		New      *result.TopologyState `json:"newDescription,omitempty" value:"SDAM.New"`
+		Awaited  *bool                 `json:"awaited,omitempty"`
+		Previous *result.TopologyState `json:"previousDescription,omitempty"`
+		New      *result.TopologyState `json:"newDescription,omitempty"`
 	}
 )
-
-// recordOf gives the record of a verdict.
-func recordOf(v *result.Verdict) (r record) {
-	exchange.Write(&r, v)
-	r.Iteration = max(1, r.Iteration)
-	if len(v.Rerun) > 0 {
-		r.RerunQuoted = Quote(v.Rerun)
-	}
-	return r
-}
-
-// verdict gives what a record describes: written again, it makes the same record.
-func (r *record) verdict() *result.Verdict {
-	v := &result.Verdict{}
-	exchange.Read(r, v)
-	if r.Line > 0 {
-		v.Position.File = r.File
-	}
-	for _, attempt := range v.Attempts {
-		attempt.Test, attempt.Position = v.Test, v.Position
-	}
-	return v
-}
-
-// Written makes a list of no events.
-func (r *clientRecord) Written(any) {
-	if r.Events == nil {
-		r.Events = []eventRecord{} // not null
-	}
-}
-
-// Written and Reading see to the body of a command event: a command or a reply.
-func (r *eventRecord) Written(from any) {
-	if c := from.(*result.Event).Command; c != nil {
-		r.Body = document(c.Reply)
-		if r.Type == result.CommandStarted {
-			r.Body = document(c.Command)
-		}
-	}
-}
-
-func (r *eventRecord) Reading(into any) {
-	switch e, kind := into.(*result.Event), string(r.Type); {
-	case r.Type == result.CommandStarted:
-		e.Command = &result.CommandEvent{Command: bson.Raw(r.Body)}
-	case strings.HasPrefix(kind, "command"):
-		e.Command = &result.CommandEvent{Reply: bson.Raw(r.Body)}
-	case strings.HasPrefix(kind, "pool"), strings.HasPrefix(kind, "connection"):
-		e.Pool = &result.PoolEvent{}
-	default:
-		e.SDAM = &result.SDAMEvent{}
-	}
-}

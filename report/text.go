@@ -291,8 +291,7 @@ func (t *text) explainDecisions(v *result.Verdict) {
 		case o.Outcome.Err != nil:
 			t.line(6, "→ error %s", errorLine(o.Outcome.Err))
 		case o.Outcome.Value.Type != 0:
-			text, _ := value(o.Outcome.Value).MarshalJSON() // what cannot be rendered is an error in words
-			t.line(6, "→ %s", clip(string(text), briefWidth))
+			t.line(6, "→ %s", clip(string(value(o.Outcome.Value)), briefWidth))
 		}
 	})
 }

@@ -3,79 +3,54 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// milliseconds are those of a record, to the microsecond.
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func fromMilliseconds(ms float64) time.Duration {
-	return time.Duration(math.Round(ms*1000)) * time.Microsecond
-}
-
-// duration is milliseconds in a record.
-type duration time.Duration
-
-// IsZero lets omitzero leave out what would be written as 0.
-func (d duration) IsZero() bool { return milliseconds(time.Duration(d)) == 0 }
-
-func (d duration) MarshalJSON() ([]byte, error) { return json.Marshal(milliseconds(time.Duration(d))) }
-
-func (d *duration) UnmarshalJSON(text []byte) error {
-	var ms float64
-	err := json.Unmarshal(text, &ms)
-	*d = duration(fromMilliseconds(ms))
-	return err
-}
-
-// document is a BSON document, relaxed Extended JSON in a record. What cannot be rendered
-// is reported, never left out; it is read as no document.
-type document bson.Raw
-
-func (d document) MarshalJSON() ([]byte, error) {
-	if len(d) == 0 {
-		return []byte("null"), nil
+// document gives a BSON document as relaxed Extended JSON, nil for an empty
+// one. What cannot be rendered is reported, never left out.
+func document(raw bson.Raw) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
 	}
-	text, err := bson.MarshalExtJSON(bson.Raw(d), false, false)
+	text, err := bson.MarshalExtJSON(raw, false, false)
 	if err != nil {
-		return json.Marshal(fmt.Sprintf("not a BSON document: %v", err))
+		text, _ = json.Marshal(fmt.Sprintf("not a BSON document: %v", err))
 	}
-	return text, nil
+	return text
 }
 
-func (d *document) UnmarshalJSON(text []byte) error {
+// documentOf reads what document writes, nil if that was not a document.
+func documentOf(text json.RawMessage) bson.Raw {
 	var raw bson.Raw
-	if bson.UnmarshalExtJSON(text, false, &raw) == nil {
-		*d = document(raw)
+	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
+		return nil
 	}
-	return nil
+	return raw
 }
 
-// value is any BSON value likewise. Its type is 0 if there is none.
-type value bson.RawValue
-
-// IsZero lets omitzero leave the value out.
-func (v value) IsZero() bool { return v.Type == 0 }
-
-func (v value) MarshalJSON() ([]byte, error) {
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: bson.RawValue(v)}}, false, false)
+// value gives any BSON value as relaxed Extended JSON, nil if there is none.
+func value(v bson.RawValue) json.RawMessage {
+	if v.Type == 0 {
+		return nil
+	}
+	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
 	if err != nil {
-		return json.Marshal(fmt.Sprintf("not a BSON value: %v", err))
+		text, _ = json.Marshal(fmt.Sprintf("not a BSON value: %v", err))
+		return text
 	}
-	return text[len(`{"v":`) : len(text)-len("}")], nil
+	return text[len(`{"v":`) : len(text)-len("}")]
 }
 
-func (v *value) UnmarshalJSON(text []byte) error {
-	var wrapped document
-	err := wrapped.UnmarshalJSON(slices.Concat([]byte(`{"v":`), text, []byte("}")))
-	*v = value(bson.Raw(wrapped).Lookup("v"))
-	return err
+// valueOf reads what value writes. The value has type 0 if there was none.
+func valueOf(text json.RawMessage) bson.RawValue {
+	if len(text) == 0 {
+		return bson.RawValue{}
+	}
+	return documentOf(slices.Concat([]byte(`{"v":`), text, []byte("}"))).Lookup("v")
 }
 
 // tedious are the fields of every command and reply that seldom explain a

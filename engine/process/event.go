@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -14,80 +13,106 @@ type event struct {
 	Sequence int64            `json:"sequence"`
 	Type     result.EventType `json:"type"`
 	// Time is in milliseconds since 1970, 0 if the adapter does not say.
-	Time    float64 `json:"time,omitempty" value:"-"`
+	Time    float64 `json:"time,omitempty"`
 	Address string  `json:"address,omitempty"`
 
-	CommandName        string   `json:"commandName,omitempty" value:"Command.CommandName"`
-	DatabaseName       string   `json:"databaseName,omitempty" value:"Command.DatabaseName"`
-	RequestID          int64    `json:"requestId,omitempty" value:"Command.RequestID"`
-	OperationID        int64    `json:"operationId,omitempty" value:"Command.OperationID"`
-	DriverConnectionID string   `json:"driverConnectionId,omitempty" value:"Command.ConnectionID"`
-	ServerConnectionID *int64   `json:"serverConnectionId,omitempty" value:"Command.ServerConnectionID"`
-	Command            document `json:"command,omitempty" value:"Command.Command"`
-	Reply              document `json:"reply,omitempty" value:"Command.Reply"`
-	Failure            *failure `json:"failure,omitempty" value:"Command.Failure"`
-	DurationMS         float64  `json:"durationMS,omitempty" value:"-"`
-	Redacted           bool     `json:"redacted,omitempty" value:"Command.Redacted"`
+	// command events
+	CommandName        string   `json:"commandName,omitempty"`
+	DatabaseName       string   `json:"databaseName,omitempty"`
+	RequestID          int64    `json:"requestId,omitempty"`
+	OperationID        int64    `json:"operationId,omitempty"`
+	DriverConnectionID string   `json:"driverConnectionId,omitempty"`
+	ServerConnectionID *int64   `json:"serverConnectionId,omitempty"`
+	Command            document `json:"command,omitempty"`
+	Reply              document `json:"reply,omitempty"`
+	Failure            *failure `json:"failure,omitempty"`
+	DurationMS         float64  `json:"durationMS,omitempty"`
+	Redacted           bool     `json:"redacted,omitempty"`
 
-	ConnectionID              int64  `json:"connectionId,omitempty" value:"Pool.ConnectionID"`
-	Reason                    string `json:"reason,omitempty" value:"Pool.Reason"`
-	InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty" value:"Pool.InterruptInUseConnections"`
+	// pool events
+	ConnectionID              int64  `json:"connectionId,omitempty"`
+	Reason                    string `json:"reason,omitempty"`
+	InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
 
-	ServiceID *bson.ObjectID `json:"serviceId,omitempty" value:"Command.ServiceID|Pool.ServiceID"`
+	// command and pool events
+	ServiceID *bson.ObjectID `json:"serviceId,omitempty"`
 
-	Awaited             *bool                 `json:"awaited,omitempty" value:"SDAM.Awaited"`
-	PreviousDescription *result.TopologyState `json:"previousDescription,omitempty" value:"SDAM.Previous"`
-	NewDescription      *result.TopologyState `json:"newDescription,omitempty" value:"SDAM.New"`
+	// SDAM events
+	Awaited             *bool                 `json:"awaited,omitempty"`
+	PreviousDescription *result.TopologyState `json:"previousDescription,omitempty"`
+	NewDescription      *result.TopologyState `json:"newDescription,omitempty"`
 
-	Error string `json:"error,omitempty" value:"Pool.Err|SDAM.Err"`
+	// pool and SDAM events
+	Error string `json:"error,omitempty"`
 }
 
-func milliseconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func instant(ms float64) time.Time { return time.UnixMicro(int64(ms * 1000)) }
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// Written sees to times.
-func (e *event) Written(from any) {
-	happened := from.(*result.Event)
-	if !happened.Time.IsZero() {
-		e.Time = milliseconds(happened.Time)
+func eventOf(e result.Event) event {
+	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	if !e.Time.IsZero() {
+		out.Time = float64(e.Time.UnixMicro()) / 1000
 	}
-	if c := happened.Command; c != nil {
-		e.DurationMS = float64(c.Duration) / float64(time.Millisecond)
+	if c := e.Command; c != nil {
+		out.CommandName, out.DatabaseName, out.RequestID, out.OperationID = c.CommandName, c.DatabaseName, c.RequestID, c.OperationID
+		out.DriverConnectionID, out.ServerConnectionID, out.ServiceID = c.ConnectionID, c.ServerConnectionID, c.ServiceID
+		out.Command, out.Reply, out.Failure = document(c.Command), document(c.Reply), failureOf(c.Failure)
+		out.DurationMS, out.Redacted = milliseconds(c.Duration), c.Redacted
 	}
+	if p := e.Pool; p != nil {
+		out.ConnectionID, out.Reason, out.ServiceID, out.Error = p.ConnectionID, p.Reason, p.ServiceID, p.Err
+		out.InterruptInUseConnections = p.InterruptInUseConnections
+	}
+	if s := e.SDAM; s != nil {
+		out.Awaited, out.PreviousDescription, out.NewDescription, out.Error = s.Awaited, s.Previous, s.New, s.Err
+	}
+	return out
 }
 
-func (e event) event() (out result.Event, err error) {
+func (e event) event() (result.Event, error) {
+	out := result.Event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	if e.Time != 0 {
+		out.Time = time.UnixMicro(int64(e.Time * 1000))
+	}
 	switch e.Type.Monitor() {
 	case result.MonitorCommand:
-		if _, err := e.Failure.error(); err != nil {
+		failed, err := e.Failure.error()
+		if err != nil {
 			return out, fmt.Errorf("event %d: failure: %w", e.Sequence, err)
 		}
-		out.Command = &result.CommandEvent{Duration: time.Duration(e.DurationMS * float64(time.Millisecond))}
+		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
+			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
+			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: failed,
+			Duration: duration(e.DurationMS), Redacted: e.Redacted}
 	case result.MonitorCMAP:
-		out.Pool = &result.PoolEvent{}
+		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
+			InterruptInUseConnections: e.InterruptInUseConnections, Err: e.Error}
 	case result.MonitorSDAM:
-		out.SDAM = &result.SDAMEvent{}
+		out.SDAM = &result.SDAMEvent{Awaited: e.Awaited, Previous: e.PreviousDescription, New: e.NewDescription, Err: e.Error}
 	default:
 		return out, fmt.Errorf("event %d: unknown type %q", e.Sequence, e.Type)
 	}
-	if e.Time != 0 {
-		out.Time = instant(e.Time)
-	}
-	exchange.Read(&e, &out)
 	return out, nil
 }
 
 // logMessage is result.LogMessage in a message.
 type logMessage struct {
 	Sequence        int64    `json:"sequence"`
-	Time            float64  `json:"time,omitempty" value:"-"`
+	Time            float64  `json:"time,omitempty"`
 	Level           string   `json:"level"`
 	Component       string   `json:"component"`
 	Data            document `json:"data"`
 	FailureRedacted *bool    `json:"failureRedacted,omitempty"`
 }
 
-// Written and Reading see to the time.
-func (m *logMessage) Written(from any) { m.Time = milliseconds(from.(*result.LogMessage).Time) }
-func (m *logMessage) Reading(into any) { into.(*result.LogMessage).Time = instant(m.Time) }
+func logMessageOf(m result.LogMessage) logMessage {
+	return logMessage{Sequence: m.Sequence, Time: float64(m.Time.UnixMicro()) / 1000, Level: m.Level, Component: m.Component,
+		Data: document(m.Data), FailureRedacted: m.FailureRedacted}
+}
+
+func (m logMessage) message() result.LogMessage {
+	return result.LogMessage{Sequence: m.Sequence, Time: time.UnixMicro(int64(m.Time * 1000)), Level: m.Level, Component: m.Component,
+		Data: bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
+}

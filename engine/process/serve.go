@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -114,9 +113,7 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 		callDo: with(params, func(p doParams) (any, error) { return s.do(ctx, id, p) }),
 		callEvents: with(params, func(p eventsParams) (any, error) {
 			events, err := s.test.Events(ctx, p.Client, p.After, time.Duration(p.WaitMS)*time.Millisecond)
-			out := eventsResult{Events: []event{}} // not null
-			exchange.Write(&out, &struct{ Events []result.Event }{events})
-			return out, err
+			return eventsResult{mapped(events, eventOf)}, err
 		}),
 		callLogs: with(params, func(p logsParams) (any, error) {
 			reader, ok := s.test.(engine.LogReader)
@@ -124,9 +121,7 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 				return nil, &rpcError{codeUnknownMethod, "the engine has no log messages"}
 			}
 			messages, err := reader.Logs(ctx, p.Client)
-			out := logsResult{Messages: []logMessage{}}
-			exchange.Write(&out, &struct{ Messages []result.LogMessage }{messages})
-			return out, err
+			return logsResult{mapped(messages, logMessageOf)}, err
 		}),
 		callClose: with(params, func(p closeParams) (any, error) { return raise(s.test.Close(ctx, p.ID)) }),
 		callEnd: func() (any, error) {
@@ -162,6 +157,15 @@ func raise(err error) (any, error) {
 		return raised{failureOf(failed)}, nil
 	}
 	return raised{}, err
+}
+
+// mapped converts a list. It is not nil, because JSON would show that as null.
+func mapped[A, B any](list []A, convert func(A) B) []B {
+	out := make([]B, len(list))
+	for i, a := range list {
+		out[i] = convert(a)
+	}
+	return out
 }
 
 func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/internal/exchange"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -135,9 +134,7 @@ func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, er
 	if _, err := t.c.call(ctx, callLogs, logsParams{client}, &r, "logs of "+client, nil); err != nil {
 		return nil, err
 	}
-	var logs struct{ Messages []result.LogMessage }
-	exchange.Read(&r, &logs)
-	return logs.Messages, nil
+	return mapped(r.Messages, logMessage.message), nil
 }
 
 // End closes everything that is still open. An adapter that cannot is replaced.
