@@ -42,6 +42,7 @@ const (
 	CodeCannotCreateIndex                        int32 = 67
 	CodeInvalidOptions                           int32 = 72
 	CodeInvalidNamespace                         int32 = 73
+	CodeNodeNotFound                             int32 = 74
 	CodeNoReplicationEnabled                     int32 = 76
 	CodeUnknownReplWriteConcern                  int32 = 79
 	CodeIndexOptionsConflict                     int32 = 85

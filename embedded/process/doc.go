@@ -7,15 +7,15 @@
 // A process that plays mongod or mongos is a front: it owns the public port,
 // speaks TLS, keeps the log, and has no data. The data of one deployment live
 // in a host, a process that the fronts start and that serves no public port. A
-// front hands each client over to its host, and names the server that it
+// front hands each client over to its host, on a port of the server that the front
 // plays. So any front can be killed, the primary's as well, and the others go on
 // with the data: as with real members, and unlike them without
 // replication.
 //
 //   - A standalone starts its host at once.
 //   - A mongod with --replSet waits. It answers clients itself, as a member
-//     without configuration. The one that gets replSetInitiate finds its own address
-//     among the members, starts the host, and joins it first. Then the host
+//     without configuration. The one that gets replSetInitiate asks the others
+//     whether they may join, starts the host, and joins it first. Then the host
 //     invites the others.
 //   - A host invites members that are away five times a second: one that was killed
 //     and started again rejoins. It notices the end of a front by the end of its
@@ -46,9 +46,9 @@
 // A host listens on a free port of the loopback interface and requires its token,
 // which is random and which fronts tell to processes of this machine:
 //
-//	join     the connection stays, and its end is that of the front; the host
+//	join     the connection stays, and its end is that of the front; the answer
+//	         has the ports to which the front hands its clients over; the host
 //	         says stop if a client has sent shutdown
-//	serve    there is no answer: what follows is said by a client of the front
 //
 // None of this keeps out other users of the machine: it is for tests.
 package process

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -20,11 +19,11 @@ import (
 // front is a process as its clients see it: the public ports, and who serves them
 // behind, which changes as the process becomes a member of a set.
 type front struct {
-	o    *Options
-	self string // the program
-	id   string
-	log  *slog.Logger
-	tls  *tls.Config
+	o   *Options
+	env Environment
+	id  string
+	log *logFile
+	tls *tls.Config
 	// ctx ends with the process. ending has the exit code.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -44,8 +43,8 @@ type front struct {
 	ready chan struct{} // closed when somebody can
 }
 
-func newFront(o *Options, self string, log *slog.Logger, config *tls.Config) *front {
-	f := &front{o: o, self: self, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
+func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
+	f := &front{o: o, env: env, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -86,7 +85,10 @@ func (f *front) wait() (err error) {
 		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
-	f.waiting, err = f.cluster.Join(f.address(), f.seat().process(func() { f.end(exitClean) }))
+	f.waiting, err = f.cluster.Join(f.address(), server.Process{
+		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
+		Shutdown: func() { f.end(exitClean) },
+	})
 	if err == nil {
 		f.become(stateWaiting, whereabouts{}, f.waiting.Serve)
 	}
@@ -112,7 +114,7 @@ func (f *front) open(nc net.Conn, balanced bool) {
 	}
 	stop()
 	if err != nil {
-		f.log.Info("Error receiving request from client", "remote", nc.RemoteAddr().String(), "error", err.Error())
+		f.log.add("Error receiving request from client", attributes{"remote": nc.RemoteAddr().String(), "error": err.Error()})
 	}
 	if client == nil {
 		_ = nc.Close()
@@ -150,7 +152,7 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 			return nil, err
 		}
 		return secure, nil
-	case strings.HasPrefix(f.o.TLSMode, "require"):
+	case f.o.TLS.requireTLS():
 		return nil, errors.New("the server is configured to only allow SSL connections")
 	}
 	return client, nil
@@ -208,7 +210,7 @@ func (f *front) attend(control net.Conn, in *bufio.Reader) {
 	var r reply
 	for !r.Stop {
 		if err := read(in, &r); err != nil {
-			f.log.Info("The host of the data is gone")
+			f.log.add("The host of the data is gone", nil)
 			f.end(exitAbrupt)
 			return
 		}
@@ -216,15 +218,14 @@ func (f *front) attend(control net.Conn, in *bufio.Reader) {
 	f.end(exitClean)
 }
 
-// forward hands a client over to the host that serves a member.
-func (f *front) forward(client net.Conn, w whereabouts, member string, balanced bool) {
-	host, err := net.Dial("tcp", w.Address)
+// forward hands a client over to a host, at an address.
+func (f *front) forward(client net.Conn, address string) {
+	host, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
 	defer breaks(f.ctx, client, host)()
-	_ = send(host, request{Kind: askServe, Host: w, Member: member, Balanced: balanced}) // a host that has gone ends the connection
 	relay.Pass(client, host)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +22,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// hostOption makes mongod a host: it serves no port of its own, but what other
+// HostOption makes mongod a host: it serves no port of its own, but what other
 // processes hand over.
-const hostOption = "--utrHost"
+const HostOption = "--utrHost"
 
 // The time limits of a host.
 const (
@@ -41,11 +42,11 @@ type spec struct {
 	ConfigServer bool   `json:"configServer,omitempty"`
 }
 
-// serveHost serves the data of a deployment for the processes that play its
+// Host serves the data of a deployment for the processes that play its
 // servers. It reads what to serve from in, one line, and writes where it is to
 // out. It returns when no process is left that could come again, or when ctx
 // ends.
-func serveHost(ctx context.Context, in io.Reader, out io.Writer) error {
+func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	var s spec
 	if err := read(reader(in), &s); err != nil {
 		return fmt.Errorf("a host is started by mongod: %w", err)
@@ -65,28 +66,28 @@ func serveHost(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // spawn starts a host in a process of its own, which outlives this one as long
-// as it is needed. Its standard error goes to the log, if there is one.
-func spawn(ctx context.Context, self string, s spec, logPath string) (w whereabouts, err error) {
-	command := exec.Command(self, "mongod", hostOption)
+// as it is needed. Its standard error goes to log, if there is one. end ends it.
+func spawn(ctx context.Context, self []string, s spec, log *os.File) (w whereabouts, end func(), err error) {
+	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
 	command.SysProcAttr = apart()
-	if log, err := openLog(logPath); err == nil {
-		defer func() { _ = log.Close() }() // the host has its own
+	if log != nil {
 		command.Stderr = log
 	}
-	var line bytes.Buffer
-	if err := write(&line, s); err != nil {
-		return w, err
+	line, err := json.Marshal(s)
+	if err != nil {
+		return w, nil, err
 	}
-	command.Stdin = &line
+	command.Stdin = bytes.NewReader(append(line, '\n'))
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
 	if err != nil {
-		return w, fmt.Errorf("start a host: %w", err)
+		return w, nil, fmt.Errorf("start a host: %w", err)
 	}
-	end := func() { _ = command.Process.Kill() }
-	defer context.AfterFunc(ctx, end)()
+	end = func() { _ = command.Process.Kill() }
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
 	var a reply
 	err = read(reader(out), &a)
 	if err == nil && a.Error != "" {
@@ -95,10 +96,10 @@ func spawn(ctx context.Context, self string, s spec, logPath string) (w whereabo
 	if err != nil {
 		end()
 		_ = command.Wait()
-		return w, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
+		return w, nil, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
 	}
 	go func() { _ = command.Wait() }() // so that it leaves no zombie
-	return a.Host, nil
+	return a.Host, end, nil
 }
 
 type host struct {
@@ -122,9 +123,10 @@ type host struct {
 
 // occupant is a process that has joined.
 type occupant struct {
-	cluster *server.Cluster
-	server  *server.Server
-	control net.Conn
+	cluster  *server.Cluster
+	server   *server.Server
+	control  net.Conn
+	balanced net.Listener // for clients that come through a load balancer
 }
 
 func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
@@ -212,46 +214,33 @@ func (h *host) whereabouts() whereabouts {
 	return whereabouts{Address: h.listener.Addr().String(), Token: h.token}
 }
 
-// handle serves a client, or lets a process play a server until its connection ends.
+// handle lets a process play a server until its connection ends.
 func (h *host) handle(nc net.Conn) {
-	stop := breaks(h.ctx, nc)
-	defer stop()
+	defer breaks(h.ctx, nc)()
+	defer func() { _ = nc.Close() }()
 	in := reader(nc)
 	q, err := hear(nc, in)
-	if err == nil && subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.token)) != 1 {
-		err = errors.New("this is the host of another deployment")
-		_ = write(nc, reply{Error: err.Error()}) // it hangs up if it did not hear
-	}
-	if err == nil && q.Kind == askServe {
-		h.mu.Lock()
-		o := h.seats[q.Member]
-		h.mu.Unlock()
-		if o != nil {
-			o.server.Serve(&relay.ReadAhead{Conn: nc, In: in}, q.Balanced)
-			return
-		}
-	} else if err == nil {
-		h.seated(nc, in, q)
-	}
-	_ = nc.Close()
-}
-
-// seated gives a process its seat until its connection ends.
-func (h *host) seated(nc net.Conn, in io.Reader, q request) {
-	o, err := h.seat(nc, q)
 	if err != nil {
-		_ = write(nc, reply{Error: err.Error()})
 		return
 	}
-	if write(nc, reply{}) == nil {
-		_, _ = io.Copy(io.Discard, in)
+	if subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.token)) != 1 {
+		_ = write(nc, reply{Error: "this is the host of another deployment"})
+		return
+	}
+	o, a, err := h.seat(nc, q)
+	if err != nil {
+		_ = write(nc, reply{Error: err.Error()}) // it hangs up if it did not hear
+		return
+	}
+	if write(nc, a) == nil {
+		_, _ = io.Copy(io.Discard, in) // until its end
 	}
 	h.unseat(q.Member, o)
 }
 
-func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
+func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 	if q.Seat == nil {
-		return nil, errors.New("a seat is required")
+		return nil, reply{}, errors.New("a seat is required")
 	}
 	h.mu.Lock()
 	old := h.seats[q.Member]
@@ -262,25 +251,31 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 	}
 	cluster, err := h.clusterOf(q.Seat)
 	if err != nil {
-		return nil, err
+		return nil, reply{}, err
 	}
 	o := &occupant{cluster: cluster, control: nc}
-	if o.server, err = cluster.Join(q.Member, q.Seat.process(o.stop)); err != nil {
-		return nil, err
+	clients, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, reply{}, err
 	}
+	if o.balanced, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, reply{}, errors.Join(err, clients.Close())
+	}
+	o.server, err = cluster.Join(q.Member, server.Process{
+		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
+		Shutdown: o.stop, Listener: clients,
+	})
+	if err != nil {
+		return nil, reply{}, errors.Join(err, clients.Close(), o.balanced.Close())
+	}
+	h.work.Go(func() { relay.Accept(o.balanced, func(nc net.Conn) { o.server.Serve(nc, true) }) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seats[q.Member], h.begun = o, true
 	if q.Seat.StateFile != "" {
 		h.stateFiles[q.Member] = q.Seat.StateFile
 	}
-	return o, nil
-}
-
-// process is the server that is played.
-func (s *seat) process(shutdown func()) server.Process {
-	return server.Process{Parameters: parameters(s.Parameters), AnyParameter: true, AccessControl: s.Access,
-		Arguments: s.Arguments, PID: s.PID, Shutdown: shutdown}
+	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
 }
 
 // clusterOf is what a process joins: the deployment itself, or for a mongos the
@@ -312,6 +307,7 @@ func (h *host) unseat(member string, o *occupant) {
 	}
 	h.mu.Unlock()
 	if seated {
+		_ = o.balanced.Close()
 		_ = o.cluster.Kill(o.server)
 	}
 }
@@ -331,23 +327,30 @@ func (h *host) away() []string {
 	return out
 }
 
+// invite asks the members that are away to join. Those that have joined serve
+// their clients then.
+func (h *host) invite() {
+	var invitations sync.WaitGroup
+	for _, member := range h.away() {
+		invitations.Go(func() {
+			q := request{Kind: askInvite, Host: h.whereabouts(), Set: h.setName, Member: member}
+			_, _ = ask(h.ctx, member, q) // nobody may be there
+		})
+	}
+	invitations.Wait()
+}
+
 // beat invites members that are away, again and again: they may have been started
-// later, or again. Those that have joined serve their clients then.
+// later, or again.
 func (h *host) beat() {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	for h.ctx.Err() == nil {
-		var invitations sync.WaitGroup
-		for _, member := range h.away() {
-			invitations.Go(func() {
-				q := request{Kind: askInvite, Host: h.whereabouts(), Set: h.setName, Member: member}
-				_, _ = ask(h.ctx, member, q) // nobody may be there
-			})
-		}
-		invitations.Wait()
+	for {
 		select {
 		case <-h.ctx.Done():
+			return
 		case <-tick.C:
+			h.invite()
 		}
 	}
 }

@@ -34,11 +34,15 @@ func (f *front) begin(ctx context.Context) error {
 
 // found starts a host and joins it first.
 func (f *front) found(ctx context.Context, s spec, self string) error {
-	w, err := spawn(ctx, f.self, s, f.o.LogPath)
+	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
 	if err != nil {
 		return err
 	}
-	return f.join(ctx, w, self) // a host that nobody joins ends by itself
+	if err := f.join(ctx, w, self); err != nil {
+		end()
+		return err
+	}
+	return nil
 }
 
 // initiate serves replSetInitiate: it starts the host of the set and joins it as
@@ -57,7 +61,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	if f.describe().State != stateWaiting {
 		return command.Errorf(command.CodeOperationFailed, "the process has become a member of a set")
 	}
-	self, err := f.among(ctx, set)
+	self, err := f.quorum(ctx, set)
 	if err != nil {
 		return err
 	}
@@ -68,15 +72,31 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	return nil
 }
 
-// among finds this process among the members of a set, by asking them.
-func (f *front) among(ctx context.Context, set server.SetConfig) (self string, err error) {
+// quorum asks every member whether it may be one, and finds this process among
+// them.
+func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, err error) {
+	var failed []string
 	for _, m := range set.Members {
-		if a, err := ask(ctx, m.Host, request{Kind: askState}); err == nil && a.ID == f.id {
-			return m.Host, nil
+		a, err := ask(ctx, m.Host, request{Kind: askState})
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Sprintf("%s failed with %s", m.Host, err))
+		case a.ID == f.id:
+			self = m.Host
+		case a.Set != set.Name || a.State != stateWaiting:
+			failed = append(failed, fmt.Sprintf("%s failed with it does not wait for the configuration of %s", m.Host, set.Name))
 		}
 	}
-	return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
-		"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
+	if len(failed) > 0 {
+		return "", command.Errorf(command.CodeNodeNotFound,
+			"replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
+			strings.Join(failed, ", "))
+	}
+	if self == "" {
+		return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
+			"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
+	}
+	return self, nil
 }
 
 // takeInvitation joins the host that invites this process.
@@ -89,16 +109,13 @@ func (f *front) takeInvitation(q request) error {
 	return f.join(f.ctx, q.Host, q.Member)
 }
 
-// seat is what the process brings along to a host.
-func (f *front) seat() *seat {
-	return &seat{Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: os.Getpid(), StateFile: f.stateFile()}
-}
-
 // join takes the process's seat at a host, which serves its clients from then on. Those
 // that it has served itself are disconnected when they have their answers.
 func (f *front) join(ctx context.Context, w whereabouts, member string) error {
-	control, in, _, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: f.seat()})
+	control, in, a, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: &seat{
+		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
+		PID: f.env.PID, StateFile: f.stateFile(),
+	}})
 	if err != nil {
 		return err
 	}
@@ -110,7 +127,13 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	f.become(state, w, func(client net.Conn, balanced bool) { f.forward(client, w, member, balanced) })
+	f.become(state, w, func(client net.Conn, balanced bool) {
+		if balanced {
+			f.forward(client, a.Balanced)
+		} else {
+			f.forward(client, a.Clients)
+		}
+	})
 	if f.waiting != nil {
 		f.waiting.Retire()
 	}
@@ -171,7 +194,7 @@ func (f *front) rejoin() (bool, error) {
 		err = f.join(f.ctx, s.Host, s.Member)
 	}
 	if err != nil {
-		f.log.Info("The data of this server, which lived in memory, are gone", "error", err.Error())
+		f.log.add("The data of this server, which lived in memory, are gone", attributes{"error": err.Error()})
 		_ = os.Remove(name) // it may be gone
 	}
 	return err == nil, nil
@@ -193,7 +216,7 @@ func (f *front) route() {
 		}
 		if text := err.Error(); text != said {
 			said = text
-			f.log.Info("Error initializing sharding state, retrying", "error", text)
+			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
 		}
 		select {
 		case <-f.ctx.Done():

@@ -31,17 +31,14 @@ type request struct {
 	// Member is the address of the member that clients see.
 	Member string `json:"member,omitempty"`
 	Seat   *seat  `json:"seat,omitempty"`
-	// Balanced is set for a client that came through a load balancer.
-	Balanced bool `json:"balanced,omitempty"`
 }
 
 // The kinds of requests: the first two to the public port of a process, from
-// this machine alone; the last two to a host.
+// this machine alone; the last one to a host.
 const (
 	askState  = "state"  // who are you?
 	askInvite = "invite" // join this host as that member
 	askJoin   = "join"   // here I am; the connection stays while I live
-	askServe  = "serve"  // what follows is a client of mine; there is no answer
 )
 
 // whereabouts are how a host is found.
@@ -70,6 +67,10 @@ type reply struct {
 	Set          string      `json:"set,omitempty"`
 	ConfigServer bool        `json:"configServer,omitempty"`
 	Host         whereabouts `json:"host,omitzero"`
+	// Clients and Balanced are where a member that has joined hands over its clients,
+	// those that came through a load balancer apart.
+	Clients  string `json:"clients,omitempty"`
+	Balanced string `json:"balanced,omitempty"`
 	// Stop is said to a server that a client has shut down.
 	Stop bool `json:"stop,omitempty"`
 }
@@ -81,12 +82,13 @@ const (
 	stateOther   = "other"       // a standalone, or a mongos
 )
 
-func write(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-
-// send writes a request, as the first that is said on a connection.
-func send(w io.Writer, q request) error {
-	_, err := io.WriteString(w, magic)
-	return errors.Join(err, write(w, q))
+func write(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
 }
 
 func read(r *bufio.Reader, v any) error {
@@ -118,7 +120,10 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 	}
 	stop := breaks(ctx, nc)
 	in := reader(nc)
-	if err = send(nc, q); err == nil {
+	if _, err = io.WriteString(nc, magic); err == nil {
+		err = write(nc, q)
+	}
+	if err == nil {
 		err = read(in, &a)
 	}
 	if err == nil && a.Error != "" {

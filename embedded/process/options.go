@@ -2,11 +2,13 @@ package process
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +26,8 @@ const EnvVersion = "UTR_SERVER_VERSION"
 type Options struct {
 	Mongos     bool
 	Profile    server.Profile
-	Text       string   // what to print instead of serving, if the command line asks for help or the version
+	Help       string   // the text to print, if the command line asks for help
+	Version    bool     // print the version and end
 	Arguments  []string // the whole command line
 	Parameters []string // NAME=VALUE, as given by --setParameter
 
@@ -39,21 +42,31 @@ type Options struct {
 
 	// AccessControl requires clients to authenticate.
 	AccessControl bool
-	// TLSMode is requireTLS, preferTLS, allowTLS or the same with SSL; "" for no TLS.
-	TLSMode         string
+	TLS           TLSOptions
+}
+
+// TLSOptions are the TLS settings of a server, which speaks TLS if Mode is set.
+type TLSOptions struct {
+	Mode            string // requireTLS, preferTLS, allowTLS or the same with SSL; "" or disabled for no TLS
 	CertificateFile string
+	CAFile          string
+	AllowNone       bool // accept clients without a certificate
+	AllowInvalid    bool // accept certificates that the CA has not signed
 }
 
 // Ignored options have no effect here, as they change nothing that a client sees.
 // mongo-orchestration and deployment/local pass them.
 var (
 	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal", "directoryperdb",
-		"noprealloc", "smallfiles", "enableMajorityReadConcern", "shardsvr", "sslWeakCertificateValidation",
-		"tlsAllowInvalidCertificates", "sslAllowInvalidCertificates",
-		"tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates"}
-	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize",
-		"tlsCAFile", "sslCAFile"}
+		"noprealloc", "smallfiles", "enableMajorityReadConcern"}
+	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize"}
 )
+
+// repeated collects the values of an option that may be given several times.
+type repeated []string
+
+func (r *repeated) String() string     { return strings.Join(*r, ",") }
+func (r *repeated) Set(v string) error { *r = append(*r, v); return nil }
 
 // Parse reads the command line of mongod or mongos, and the configuration file
 // that it names, in which each line is NAME = VALUE. version is the server version
@@ -64,19 +77,16 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
-	var auth, tlsOn, showVersion bool
+	var shard, auth, tlsOn bool
 	flags.StringVar(&version, "utrServerVersion", version, "server version to imitate")
-	flags.BoolVar(&showVersion, "version", false, "print the version")
+	flags.BoolVar(&o.Version, "version", false, "print the version")
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
-	flags.IntVar(&o.Port, "port", server.DefaultPort, "port to listen on")
+	flags.IntVar(&o.Port, "port", 0, "port to listen on")
 	flags.StringVar(&bind, "bind_ip", "localhost", "addresses to listen on, separated by commas")
 	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of the standard output")
 	flags.StringVar(&keyFile, "keyFile", "", "switches access control on")
 	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "switches access control on")
-	flags.Func("setParameter", "server parameter, as NAME=VALUE", func(pair string) error {
-		o.Parameters = append(o.Parameters, pair)
-		return nil
-	})
+	flags.Var((*repeated)(&o.Parameters), "setParameter", "server parameter, as NAME=VALUE")
 	if mongos {
 		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
 	} else {
@@ -84,13 +94,18 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		flags.StringVar(&o.DBPath, "dbpath", "", "folder that exists as long as the data are to be kept")
 		flags.StringVar(&o.ReplSet, "replSet", "", "name of the replica set to wait for")
 		flags.BoolVar(&o.ConfigServer, "configsvr", false, "be a config server")
+		flags.BoolVar(&shard, "shardsvr", false, "be a shard")
 	}
 	for _, prefix := range []string{"tls", "ssl"} {
-		flags.StringVar(&o.TLSMode, prefix+"Mode", "", "requireTLS, preferTLS, allowTLS or disabled")
+		flags.StringVar(&o.TLS.Mode, prefix+"Mode", "", "requireTLS, preferTLS, allowTLS or disabled")
 		flags.BoolVar(&tlsOn, prefix+"OnNormalPorts", false, "the same as --tlsMode requireTLS")
+		flags.StringVar(&o.TLS.CAFile, prefix+"CAFile", "", "certificates that sign those of clients")
+		flags.BoolVar(&o.TLS.AllowInvalid, prefix+"AllowInvalidCertificates", false, "accept certificates that the CA has not signed")
+		flags.BoolVar(&o.TLS.AllowNone, prefix+"AllowConnectionsWithoutCertificates", false, "accept clients without a certificate")
 	}
-	flags.StringVar(&o.CertificateFile, "tlsCertificateKeyFile", "", "certificate of the server, with its key")
-	flags.StringVar(&o.CertificateFile, "sslPEMKeyFile", "", "the same as --tlsCertificateKeyFile")
+	flags.StringVar(&o.TLS.CertificateFile, "tlsCertificateKeyFile", "", "certificate of the server, with its key")
+	flags.StringVar(&o.TLS.CertificateFile, "sslPEMKeyFile", "", "the same as --tlsCertificateKeyFile")
+	flags.BoolVar(&o.TLS.AllowNone, "sslWeakCertificateValidation", false, "accept clients without a certificate")
 	for _, name := range ignoredSwitches {
 		flags.Bool(name, false, "has no effect")
 	}
@@ -104,7 +119,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		fmt.Fprintf(&text, "usage: %s [OPTIONS]\n", name)
 		flags.SetOutput(&text)
 		flags.PrintDefaults()
-		return &Options{Text: text.String()}, nil
+		return &Options{Help: text.String()}, nil
 	}
 	if err == nil && config != "" {
 		err = readFile(flags, config)
@@ -113,21 +128,30 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tlsOn && o.TLSMode == "" {
-		o.TLSMode = "requireTLS"
+	if tlsOn && o.TLS.Mode == "" {
+		o.TLS.Mode = "requireTLS"
 	}
-	if o.TLSMode == "disabled" {
-		o.TLSMode = ""
+	if o.TLS.Mode == "disabled" {
+		o.TLS.Mode = ""
+	}
+	switch {
+	case o.Port != 0:
+	case shard:
+		o.Port = server.DefaultPort + 1
+	case o.ConfigServer:
+		o.Port = server.DefaultPort + 2
+	default:
+		o.Port = server.DefaultPort
 	}
 	o.Bind = strings.Split(bind, ",")
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
+	for _, p := range o.Parameters {
+		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && mongos {
+			o.BalancedPort, _ = strconv.Atoi(port) // check refuses 0
+		}
+	}
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
 		return nil, err
-	}
-	if showVersion { // other programs look for the number
-		of := map[bool]string{false: "db", true: "mongos"}[mongos]
-		o.Text = fmt.Sprintf("%s version v%s, imitated by utr", of, o.Profile.Text())
-		return o, nil
 	}
 	return o, o.check(flags.Args())
 }
@@ -154,37 +178,59 @@ func readFile(flags *flag.FlagSet, path string) error {
 	return nil
 }
 
-// check refuses what no process can be started with, and finds the port for load balancers.
-func (o *Options) check(extra []string) (err error) {
+func (o *Options) check(extra []string) error {
 	set, hosts, _ := strings.Cut(o.ConfigDB, "/")
+	badBalancer := func(p string) bool { return strings.HasPrefix(p, "loadBalancerPort=") }
 	switch {
+	case o.Version:
+		return nil
 	case len(extra) > 0:
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	case o.Mongos && (set == "" || hosts == ""):
 		return errors.New("--configdb SET/HOST:PORT is required")
-	case o.TLSMode != "" && o.CertificateFile == "":
+	case o.Mongos && o.BalancedPort <= 0 && slices.ContainsFunc(o.Parameters, badBalancer):
+		return errors.New("loadBalancerPort must be the number of a port")
+	case o.TLS.Mode != "" && o.TLS.CertificateFile == "":
 		return errors.New("TLS requires --tlsCertificateKeyFile")
-	}
-	for _, p := range o.Parameters {
-		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && o.Mongos {
-			if o.BalancedPort, err = strconv.Atoi(port); err != nil {
-				return errors.New("loadBalancerPort must be the number of a port")
-			}
-		}
 	}
 	return nil
 }
 
-// tlsConfig has the certificate of a server. It is nil without TLS. Clients need no certificate.
-func (o *Options) tlsConfig() (*tls.Config, error) {
-	if o.TLSMode == "" {
+// requireTLS reports whether clients without TLS are rejected.
+func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
+
+// config reads the certificates of a server. It is nil without TLS.
+func (o TLSOptions) config() (*tls.Config, error) {
+	if o.Mode == "" {
 		return nil, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(o.CertificateFile, o.CertificateFile)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the certificate file: %w", err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}, nil
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	if o.CAFile == "" {
+		return c, nil
+	}
+	authority, err := os.ReadFile(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the CA file: %w", err)
+	}
+	c.ClientCAs = x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("there is no certificate in the CA file %s", o.CAFile)
+	}
+	switch {
+	case o.AllowInvalid && o.AllowNone:
+		c.ClientAuth = tls.RequestClientCert
+	case o.AllowInvalid:
+		c.ClientAuth = tls.RequireAnyClientCert
+	case o.AllowNone:
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	default:
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return c, nil
 }
 
 // parameters gives the values of NAME=VALUE the types that they have as JSON:
@@ -202,4 +248,13 @@ func parameters(list []string) bson.D {
 		out = append(out, e)
 	}
 	return out
+}
+
+// versionText is what --version prints. Other programs look for the number in it.
+func (o *Options) versionText() string {
+	name := "db version"
+	if o.Mongos {
+		name = "mongos version"
+	}
+	return fmt.Sprintf("%s v%s, imitated by utr", name, o.Profile.Text())
 }

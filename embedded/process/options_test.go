@@ -68,11 +68,11 @@ func TestVersionAndHelp(t *testing.T) {
 	for mongos, want := range map[bool]string{false: "db version v7.0.22", true: "mongos version v7.0.22"} {
 		o, err := Parse(mongos, []string{"--version", "--utrServerVersion", "7.0"}, "8.2")
 		testkit.Check(t, err)
-		testkit.Says(t, o.Text, want)
+		testkit.Says(t, o.versionText(), want)
 		o, err = Parse(mongos, []string{"--help"}, "8.2")
 		testkit.Check(t, err)
-		testkit.Says(t, o.Text, "usage: mongo", "-keyFile")
-		testkit.Equal(t, "dbpath is an option", strings.Contains(o.Text, "-dbpath"), !mongos)
+		testkit.Says(t, o.Help, "usage: mongo", "-keyFile")
+		testkit.Equal(t, "dbpath is an option", strings.Contains(o.Help, "-dbpath"), !mongos)
 	}
 }
 

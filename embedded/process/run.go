@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -25,80 +23,54 @@ const (
 
 // Environment is what a process has around it.
 type Environment struct {
-	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
-	Self           string // the program that starts utr; hosts are started with it
+	PID            int
+	// Self is the command that starts utr; hosts are started with it.
+	Self []string
 }
 
 // Run is mongod or mongos: it serves until ctx ends or a client shuts it down,
 // and returns the exit code that mongod would have.
 func Run(ctx context.Context, mongos bool, words []string, env Environment) int {
-	say := func(text any) { _, _ = fmt.Fprintln(env.Stderr, text) }
-	if !mongos && slices.Equal(words, []string{hostOption}) {
-		if err := serveHost(ctx, env.Stdin, env.Stdout); err != nil {
-			say(err)
-			return exitFailure
-		}
-		return exitClean
-	}
 	o, err := Parse(mongos, words, env.Getenv(EnvVersion))
-	if err != nil {
-		say(err)
+	switch {
+	case err != nil:
+		say(env.Stderr, "%s", err)
 		return exitUsage
-	}
-	if o.Text != "" {
-		_, _ = fmt.Fprintln(env.Stdout, o.Text)
+	case o.Help != "":
+		say(env.Stdout, "%s", o.Help)
+		return exitClean
+	case o.Version:
+		say(env.Stdout, "%s", o.versionText())
 		return exitClean
 	}
-	out := env.Stdout
-	if o.LogPath != "" {
-		file, err := openLog(o.LogPath)
-		if err != nil {
-			say(fmt.Errorf("cannot open the log: %w", err))
-			return exitFailure
-		}
-		defer func() { _ = file.Close() }() // there is no log to report it to
-		out = file
-	}
-	log := newLog(out)
-	code, err := serve(ctx, o, env.Self, log)
+	log, err := openLog(o.LogPath, env.Stdout)
 	if err != nil {
-		say(err)
-		log = log.With("error", err.Error())
+		say(env.Stderr, "cannot open the log: %s", err)
+		return exitFailure
 	}
-	log.Info("Shutting down", "exitCode", code)
+	defer log.close()
+	code, err := serve(ctx, o, env, log)
+	attr := attributes{"exitCode": code}
+	if err != nil {
+		say(env.Stderr, "%s", err)
+		attr["error"] = err.Error()
+	}
+	log.add("Shutting down", attr)
 	return code
 }
 
-func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-}
-
-// newLog writes a JSON document a line, with the field names of mongod's log.
-func newLog(out io.Writer) *slog.Logger {
-	rename := func(groups []string, a slog.Attr) slog.Attr {
-		switch {
-		case len(groups) > 0:
-		case a.Key == slog.TimeKey:
-			return slog.Group("t", "$date", a.Value.Time().Format("2006-01-02T15:04:05.000-07:00"))
-		case a.Key == slog.LevelKey:
-			return slog.String("s", "I")
-		}
-		return a
-	}
-	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: rename})
-	return slog.New(handler).With("c", "-", "id", 0, "ctx", "utr").WithGroup("attr")
-}
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 
 // serve runs the process with its log open.
-func serve(ctx context.Context, o *Options, self string, log *slog.Logger) (code int, err error) {
-	log.Info("MongoDB starting", "pid", os.Getpid(), "version", o.Profile.Text(), "arguments", o.Arguments)
-	config, err := o.tlsConfig()
+func serve(ctx context.Context, o *Options, env Environment, log *logFile) (code int, err error) {
+	log.add("MongoDB starting", attributes{"pid": env.PID, "version": o.Profile.Text(), "arguments": o.Arguments})
+	config, err := o.TLS.config()
 	if err != nil {
 		return exitFailure, err
 	}
-	f := newFront(o, self, log, config)
+	f := newFront(o, env, log, config)
 	listeners, err := listen(o)
 	defer func() { f.close(listeners) }()
 	if err != nil {
@@ -110,11 +82,11 @@ func serve(ctx context.Context, o *Options, self string, log *slog.Logger) (code
 	for i, l := range listeners {
 		f.work.Go(func() { f.accept(l, o.BalancedPort != 0 && i == len(listeners)-1) })
 	}
-	log.Info("Waiting for connections", "port", o.Port)
+	log.add("Waiting for connections", attributes{"port": o.Port})
 	select {
 	case code = <-f.ending:
 	case <-ctx.Done():
-		log.Info("Received signal")
+		log.add("Received signal", nil)
 	}
 	return code, nil
 }
@@ -122,21 +94,15 @@ func serve(ctx context.Context, o *Options, self string, log *slog.Logger) (code
 // listen opens the public ports. The last one is that of load balancers, if there
 // is one. An IPv6 address that the machine does not have is left out if there are
 // others.
-func listen(o *Options) (out []net.Listener, err error) {
-	var addresses []string
-	for _, host := range o.Bind {
-		addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(o.Port)))
-	}
-	if o.BalancedPort != 0 {
-		addresses = append(addresses, net.JoinHostPort(o.Bind[0], strconv.Itoa(o.BalancedPort)))
-	}
+func listen(o *Options) ([]net.Listener, error) {
+	var out []net.Listener
 	var missing error
-	for _, address := range addresses {
-		l, err := net.Listen("tcp", address)
+	for _, host := range o.Bind {
+		l, err := net.Listen(network(host), net.JoinHostPort(host, strconv.Itoa(o.Port)))
 		switch {
 		case err == nil:
 			out = append(out, l)
-		case address[0] == '[' && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)):
+		case strings.Contains(host, ":") && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)):
 			missing = err
 		default:
 			return out, err
@@ -145,5 +111,21 @@ func listen(o *Options) (out []net.Listener, err error) {
 	if len(out) == 0 {
 		return nil, missing
 	}
-	return out, nil
+	if o.BalancedPort == 0 {
+		return out, nil
+	}
+	l, err := net.Listen(network(o.Bind[0]), net.JoinHostPort(o.Bind[0], strconv.Itoa(o.BalancedPort)))
+	if err != nil {
+		return out, err
+	}
+	return append(out, l), nil
+}
+
+// network is the one to listen in: for a name that has addresses of both kinds,
+// mongod takes the one of IPv4.
+func network(host string) string {
+	if strings.Contains(host, ":") {
+		return "tcp6"
+	}
+	return "tcp4"
 }

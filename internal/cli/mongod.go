@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,11 +49,14 @@ utr mongos --port 27017 --configdb config/localhost:27019`,
 
 // process runs a stand-in for mongod or mongos, and exits with its code.
 func (c *call) process(ctx context.Context, mongos bool) error {
+	if !mongos && slices.Equal(c.paths, []string{process.HostOption}) {
+		return process.Host(ctx, c.program.Stdin, c.program.Stdout)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program: %w", err)
 	}
 	return exit(process.Run(ctx, mongos, c.paths, process.Environment{
-		Stdin: c.program.Stdin, Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, Self: self,
+		Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, PID: os.Getpid(), Self: []string{self},
 	}))
 }
