@@ -8,16 +8,18 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"go.uber.org/goleak"
 )
 
 // envFake has the test binary play a mongod, in one of the ways of fakes.
@@ -40,9 +42,13 @@ var fakes = map[string]func(args []string){
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
+		if slices.Equal(args, []string{process.HostOption}) {
+			_ = process.Host(ctx, os.Stdin, os.Stdout)
+			return
+		}
 		self, _ := os.Executable()
 		os.Exit(process.Run(ctx, mongos, args, process.Environment{
-			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self}))
+			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, PID: os.Getpid(), Self: []string{self}}))
 	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")
