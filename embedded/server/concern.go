@@ -29,7 +29,7 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	}, details...)
 }
 
-// unknownField finds a field of a concern that is not one of those known, "" if there is none.
+// unknownField returns the first field of a concern that is not known, "" if all are.
 func unknownField(concern bson.Raw, known []string) string {
 	elements, _ := concern.Elements() // nothing in a validated document is out of place
 	for _, e := range elements {
@@ -48,14 +48,9 @@ func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
 		return err
 	}
-	value, err := x.request.Body.LookupErr("writeConcern")
-	if err != nil {
-		return nil
-	}
-	concern, ok := value.DocumentOK()
-	if !ok {
-		return command.Errorf(command.CodeTypeMismatch,
-			"\"writeConcern\" had the wrong type. Expected object, found %s", command.TypeName(value))
+	concern, err := x.document("writeConcern")
+	if concern == nil || err != nil {
+		return err
 	}
 	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
 		return command.Errorf(command.CodeInvalidOptions, "Command does not support writeConcern")

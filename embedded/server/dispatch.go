@@ -325,16 +325,25 @@ var modes = map[string]bool{
 	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
 }
 
+// document returns a field of the command, nil without it, and refuses anything but a document.
+func (x *exchange) document(name string) (bson.Raw, error) {
+	value, err := x.request.Body.LookupErr(name)
+	if err != nil {
+		return nil, nil
+	}
+	document, ok := value.DocumentOK()
+	if !ok {
+		return nil, command.Errorf(command.CodeTypeMismatch,
+			"\"%s\" had the wrong type. Expected object, found %s", name, command.TypeName(value))
+	}
+	return document, nil
+}
+
 // readPreference refuses invalid read preferences.
 func (x *exchange) readPreference() error {
-	value, err := x.request.Body.LookupErr("$readPreference")
-	if err != nil {
-		return nil
-	}
-	preference, ok := value.DocumentOK()
-	if !ok {
-		return command.Errorf(command.CodeTypeMismatch,
-			"\"$readPreference\" had the wrong type. Expected object, found %s", command.TypeName(value))
+	preference, err := x.document("$readPreference")
+	if preference == nil || err != nil {
+		return err
 	}
 	mode, _ := preference.Lookup("mode").StringValueOK()
 	var known bool
