@@ -73,7 +73,7 @@ type cluster struct {
 	all, single uri // as tests get them
 	description Description
 	owned       bool
-	lock        *lock.Lock                         // nil if there is none
+	lock        *lock.Lock                         // nil if the run takes no lock
 	dead        func() error                       // nil if the ends of its servers are not known
 	log         func(from, to time.Time) []LogLine // nil if their logs are not known
 	right       func(context.Context) error        // puts it right after a test that broke it; nil if nobody can

@@ -357,5 +357,5 @@ func (d *Deployment) at(address string, do func(*server.Server) error) error {
 			return do(s)
 		}
 	}
-	return fmt.Errorf("there is no server at %s", address)
+	return fmt.Errorf("no server has the address %s", address)
 }

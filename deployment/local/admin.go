@@ -268,8 +268,8 @@ const (
 	lastPause  = 250 * time.Millisecond
 )
 
-// await asks again and again until there is no error, one that is permanent, or
-// the context ends. The error says what was waited for, and why it was not there
+// await calls ask until it succeeds, fails with a permanent error, or the context
+// ends. The error says what was waited for, and why it was not there
 // the last time.
 func await(ctx context.Context, what string, ask func(context.Context) error) error {
 	begun := time.Now()

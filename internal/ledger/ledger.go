@@ -36,7 +36,7 @@ func Dir(getenv func(string) string) (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("there is no place to remember what a run creates: name one by $%s", EnvDir), err)
+		return "", errors.Join(fmt.Errorf("cannot record what a run creates: set $%s to a folder", EnvDir), err)
 	}
 	return filepath.Join(dir, "utr"), nil
 }

@@ -83,7 +83,7 @@ func commitSequences() *File {
 		{"keeps its write concern after two overload errors (B1)", []string{over, over}, 3, 0},
 		{"asks for majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
 		{"goes on to ask for majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
-		{"asks for majority after an error with " + overloaded + " that is no retryable overload error (W10)", []string{either}, 1, 1},
+		{"asks for majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []string{either}, 1, 1},
 		{"asks for majority after a lost reply (W10)", []string{LostReply}, 1, 1},
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,

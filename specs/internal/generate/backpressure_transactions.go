@@ -81,7 +81,7 @@ func overloadTransactions() *File {
 		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
 	f.Tell(endingWith("commitTransaction", majority), Story{
-		Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: Begin(insert, "client"),
+		Says: "is retried with majority after an error that is not a retryable overload error (W10)", Before: Begin(insert, "client"),
 		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
