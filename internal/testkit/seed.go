@@ -22,14 +22,21 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Chance says of one thing after another whether a test looks at it: at every
-// n-th on average, chosen by Seed; at all of them with UTR_SOAK=1, which make
-// soak sets.
+// Chance says of one thing after another whether a test looks at it: at one of
+// each n in a row, chosen by Seed, so that every run has about the same work; at
+// all of them with UTR_SOAK=1, which make soak sets.
 func Chance(t testing.TB, n int) func() bool {
 	t.Helper()
 	if os.Getenv("UTR_SOAK") == "1" {
 		return func() bool { return true }
 	}
 	random := rand.New(rand.NewPCG(Seed(t), 0))
-	return func() bool { return random.IntN(n) == 0 }
+	chosen, next := 0, 0
+	return func() bool {
+		if next == 0 {
+			chosen, next = random.IntN(n), n
+		}
+		next--
+		return next == chosen
+	}
 }

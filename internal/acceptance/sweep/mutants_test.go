@@ -29,19 +29,19 @@ func TestMutantsFail(t *testing.T) {
 	for _, r := range []struct {
 		name   string
 		folder func(*testing.T) string
-		chance int // one of so many files, and of their tests one of so many, squared or cubed
-		power  int
+		files  int // one of so many files
+		tests  int // and one of so many of their tests
 		policy string
 	}{
-		{"own reads", own("specs", "retryable-reads"), 4, 2, ""},
-		{"own writes", own("specs", "retryable-writes"), 4, 3, ""},
-		{"own backpressure", own("specs", "client-backpressure"), 4, 2, ""},
-		{"own preferences", own("specs", "read-preferences"), 3, 2, ""},
-		{"writes of 2018", own("dated", "retryable-writes-2018"), 6, 2, "retryable-writes@2018-03-14"},
-		{"reads of 2024", own("dated", "retryable-reads-2024"), 4, 2, "retryable-reads@2024"},
-		{"backpressure of 2025", own("dated", "client-backpressure-2025-12"), 4, 2, "client-backpressure@2025-12"},
-		{"preferences of 2014", own("dated", "read-preferences-2014"), 3, 2, "read-preferences@2014-02-14"},
-		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 3, 2, ""},
+		{"own reads", own("specs", "retryable-reads"), 4, 16, ""},
+		{"own writes", own("specs", "retryable-writes"), 4, 64, ""},
+		{"own backpressure", own("specs", "client-backpressure"), 4, 16, ""},
+		{"own preferences", own("specs", "read-preferences"), 3, 9, ""},
+		{"writes of 2018", own("dated", "retryable-writes-2018"), 6, 36, "retryable-writes@2018-03-14"},
+		{"reads of 2024", own("dated", "retryable-reads-2024"), 4, 16, "retryable-reads@2024"},
+		{"backpressure of 2025", own("dated", "client-backpressure-2025-12"), 4, 16, "client-backpressure@2025-12"},
+		{"preferences of 2014", own("dated", "read-preferences-2014"), 3, 9, "read-preferences@2014-02-14"},
+		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 3, 9, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,17 +52,17 @@ func TestMutantsFail(t *testing.T) {
 			if len(files) == 0 {
 				t.Fatal("no suites")
 			}
-			// One seed decides all. What chance picked may be nothing, or tests that cannot be
-			// played again: it picks until something can be judged.
-			picked := testkit.Chance(t, r.chance)
-			rare := func() bool { return !slices.Contains([]bool{picked(), picked(), r.power < 3 || picked()}, false) }
+			// What chance picked may be nothing, or tests that cannot be played again: it picks
+			// until something can be judged.
+			file, test := testkit.Chance(t, r.files), testkit.Chance(t, r.tests)
 			var chosen []*specs.Suite
 			rec := &runner.Recording{}
 			for len(rec.Passed) == 0 {
-				if some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !picked() }); len(some) > 0 {
+				some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !file() })
+				if len(some) > 0 {
 					loaded, err := specs.Load(some, specs.Options{})
 					testkit.Check(t, err)
-					chosen = bench.Some(loaded.Suites, rare)
+					chosen = bench.Some(loaded.Suites, test)
 					rec = record(t, r.policy, chosen)
 				}
 			}

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -66,7 +67,7 @@ func OwnSuites(t testing.TB) []*specs.Suite {
 
 var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(Specifications(), specs.Options{}) })
 
-// OwnPass expects that tests of our own suites pass: every n-th on average on two topologies, others on the other two.
+// OwnPass expects that tests of our own suites pass: every n-th on two topologies, others on the other two.
 func OwnPass(t *testing.T, n int) {
 	t.Helper()
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
@@ -76,7 +77,7 @@ func OwnPass(t *testing.T, n int) {
 	}
 }
 
-// OfficialPass expects that official suites, every n-th file on average, pass on the two topologies that clusters have
+// OfficialPass expects that official suites, every n-th file, pass on the two topologies that clusters have
 // most, with nothing skipped but for requirements.
 func OfficialPass(t *testing.T, n int) {
 	for _, r := range []struct {
@@ -113,8 +114,7 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 	return out
 }
 
-// Share loads every n-th test of our own suites on average, all of them with
-// UTR_SOAK=1. It parses a quarter of the files, because parsing takes longer than
+// Share loads every n-th test of our own suites, all of them with UTR_SOAK=1. It parses a quarter of the files, because parsing takes longer than
 // running so few tests: n is 4 or more.
 func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
@@ -130,7 +130,7 @@ func Share(t testing.TB, n int) []*specs.Suite {
 	}
 }
 
-// files lists the suites of a folder.
+// files lists the suites of a folder, the largest first: every n-th has then about an n-th of the tests.
 func files(t testing.TB, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*.yml"))
@@ -138,6 +138,12 @@ func files(t testing.TB, folder string) []string {
 	if len(found) == 0 {
 		t.Fatalf("no suites in %s", folder)
 	}
+	size := func(name string) int64 {
+		info, err := os.Stat(name)
+		testkit.Check(t, err)
+		return info.Size()
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(size(b), size(a)) })
 	return found
 }
 
