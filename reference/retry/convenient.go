@@ -171,5 +171,5 @@ func NextTransaction(s TransactionState, in TransactionInput) (TransactionState,
 		}
 		return s, d
 	}
-	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule answers this input"}
+	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule handles this input"}
 }

@@ -242,7 +242,7 @@ func Next(s State, in Input) (State, Decision) {
 	}
 	if !st.done {
 		st.finish(Decision{Action: ReturnError, Raise: Failure{Kind: Client, Attempt: s.Attempt}})
-		st.reason = "no rule answers this input"
+		st.reason = "no rule handles this input"
 	}
 	st.d.Attempt = st.Attempt
 	st.d.Tokens = st.tokens
