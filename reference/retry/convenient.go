@@ -11,7 +11,7 @@ const (
 	transactionBase   = 5 * time.Millisecond
 	transactionGrowth = 1.5
 	transactionCap    = 500 * time.Millisecond
-	// TransactionTime is how long withTransaction goes on without timeoutMS.
+	// TransactionTime is the timeout of withTransaction without timeoutMS.
 	TransactionTime = 120 * time.Second
 )
 
@@ -21,11 +21,10 @@ const (
 	maxTimeExpired     = 50 // MaxTimeMSExpired
 )
 
-// TransactionState is how far withTransaction has come. It is a value:
-// NextTransaction never changes the one that it is given.
+// TransactionState is the state of withTransaction. NextTransaction never modifies its argument.
 type TransactionState struct {
 	Policy *Policy
-	// Attempt is the number of times that the transaction was started.
+	// Attempt is the number of times the transaction was started.
 	Attempt int
 	// Timeout is timeoutMS, or TransactionTime.
 	Timeout time.Duration
@@ -38,22 +37,21 @@ type TransactionInputKind uint8
 const (
 	// TransactionBegin is the first input.
 	TransactionBegin TransactionInputKind = iota + 1
-	// CallbackFailed is an error of the callback. The caller has aborted the
-	// transaction if it was open.
+	// CallbackFailed is an error of the callback. The caller has aborted an open transaction.
 	CallbackFailed
-	// CallbackEnded says that the callback has committed or aborted by itself.
+	// CallbackEnded means that the callback itself committed or aborted the transaction.
 	CallbackEnded
-	// CallbackReturned says that it left the transaction open.
+	// CallbackReturned means that the callback left the transaction open.
 	CallbackReturned
 	// CommitFailed is an error of commitTransaction.
 	CommitFailed
-	// Committed says that there is none.
+	// Committed is a successful commitTransaction.
 	Committed
-	// TransactionBackedOff answers a BackOff decision.
+	// TransactionBackedOff follows a BackOff decision.
 	TransactionBackedOff
 )
 
-// TransactionInput is what happened since the last decision.
+// TransactionInput is an event since the last decision.
 type TransactionInput struct {
 	Kind TransactionInputKind
 	// Labels and Code are those of the error.
@@ -75,8 +73,7 @@ type transactionRow struct {
 	then Decision
 }
 
-// transactionTable holds the rules in the order in which they are looked at.
-// It is never written to.
+// transactionTable lists the rules in the order in which they are applied. It is never modified.
 var transactionTable = []transactionRow{
 	{Rule{"T1", "Start the transaction, and call the callback.",
 		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "first attempt of the transaction"},
@@ -116,7 +113,7 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
 	{Rule{expiry, "An error that is raised because no time is left is raised as a timeout, which keeps its labels.",
 		"Convenient API for Transactions, Timeout Error propagation", "2026-02-17", ""},
-		nil, nil, Decision{}}, // it goes with the rule that has raised the error
+		nil, nil, Decision{}}, // NextTransaction adds it to the rule that raises the error
 	{Rule{"T12", "After the timeout the transaction is not tried again.",
 		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
@@ -127,7 +124,7 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: StartTransaction}},
 }
 
-// expiry is the rule by which an error becomes a timeout.
+// expiry is the rule that turns an error into a timeout.
 const expiry = "T11"
 
 func commitAgain(_ TransactionState, in TransactionInput) bool {
@@ -139,8 +136,8 @@ func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {
 	return time.Duration(in.Jitter * math.Min(float64(transactionCap), ceiling))
 }
 
-// TransactionRules lists the rules of withTransaction in the order in which
-// they are looked at. The slice is the caller's own.
+// TransactionRules lists the rules of withTransaction in the order in which they are applied. The caller may modify
+// the slice.
 func TransactionRules() []Rule {
 	out := make([]Rule, len(transactionTable))
 	for i, r := range transactionTable {
@@ -149,10 +146,9 @@ func TransactionRules() []Rule {
 	return out
 }
 
-// NextTransaction decides for withTransaction. An error that is returned with
-// Expired true is to become a timeout error that keeps its labels
-// (Convenient API for Transactions, "Timeout Error propagation"). The decision's
-// Raise is not set: it is the error of this input that is raised.
+// NextTransaction returns the next state and decision of withTransaction. If Expired is true, the caller returns a
+// timeout error that keeps the labels (Convenient API for Transactions, "Timeout Error propagation"). Raise is not
+// set: the error of this input is raised.
 func NextTransaction(s TransactionState, in TransactionInput) (TransactionState, Decision) {
 	for _, r := range transactionTable {
 		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) || !s.Policy.has(r.ID) {
