@@ -13,26 +13,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// metadata is what libraries that wrap the client have appended to it
-// (MongoDB Handshake, "Metadata updates after MongoClient initialization"). Its
-// methods may be called concurrently.
+// metadata is the metadata that libraries have appended to a client (MongoDB Handshake, "Metadata updates after
+// MongoClient initialization"). Its methods may be called concurrently.
 type metadata struct {
 	mu       sync.Mutex
-	appended []options.DriverInfo // each once, in the order in which they came
-	// current is what the topology adds to its own in the handshake of every new
-	// connection.
+	appended []options.DriverInfo // in order, without duplicates
+	// current is the appended metadata in the handshakes of new connections.
 	current atomic.Pointer[options.DriverInfo]
 }
 
-// delimiter stands between what several libraries say of themselves.
+// delimiter separates the metadata of libraries.
 const delimiter = "|"
 
-// append adds what a library says of itself, unless the very same was said
-// before (MongoDB Handshake, "Appending metadata").
+// append adds the metadata of a library, unless it is a duplicate (MongoDB Handshake, "Appending metadata").
 func (m *metadata) append(info options.DriverInfo) error {
 	for _, text := range []string{info.Name, info.Version, info.Platform} {
 		if strings.Contains(text, delimiter) {
-			return fmt.Errorf("%q has the delimiter %s", text, delimiter)
+			return fmt.Errorf("%q contains the delimiter %s", text, delimiter)
 		}
 	}
 	m.mu.Lock()
@@ -50,12 +47,12 @@ func (m *metadata) append(info options.DriverInfo) error {
 	return nil
 }
 
-// joinMetadata leaves out what is not set.
-func joinMetadata(before, more string) string {
-	if before == "" || more == "" {
-		return before + more
+// joinMetadata joins two texts with the delimiter, unless one is empty.
+func joinMetadata(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	return before + delimiter + more
+	return a + delimiter + b
 }
 
 func appendMetadata(c *call) *result.Error {

@@ -34,7 +34,7 @@ func openStream(c *call) (any, *result.Error) {
 	if s.token == nil {
 		s.token = s.after
 	}
-	if err := c.outlasted(c.Number("maxAwaitTimeMS")); err != nil {
+	if err := c.checkMaxAwait(c.Number("maxAwaitTimeMS")); err != nil {
 		return nil, err
 	}
 	if err := s.open(c.ctx, &c.trace, false); err != nil {
@@ -81,7 +81,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	if resume && c.session.implicit {
 		c.session = c.client.newSession(true)
 	}
-	d := bson.D{{Key: "aggregate", Value: c.on()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
+	d := bson.D{{Key: "aggregate", Value: c.aggregateValue()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
 	cmd := c.read("aggregate", fixed(c.copyArgs(d, "collation", "comment")))
 	cmd.pin = true
 	if err := c.override(cmd); err != nil {
@@ -109,7 +109,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	return nil
 }
 
-func (s *changeStream) place() namespace { return namespace{client: s.call.client} }
+func (s *changeStream) ns() namespace { return namespace{client: s.call.client} }
 
 // next implements iterator.
 func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {

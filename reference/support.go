@@ -18,8 +18,8 @@ import (
 // serves the runner.
 func clientRows() []row {
 	return []row{
-		silently(operations.Client, "appendMetadata", "", appendMetadata),
-		silently(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
+		noResult(operations.Client, "appendMetadata", "", appendMetadata),
+		noResult(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
 		{operations.Client, "$topology", "", func(c *call) (any, *result.Error) {
 			return enginekit.TopologyDocument(c.client.state()), nil
 		}},

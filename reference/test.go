@@ -27,15 +27,15 @@ type namespace struct {
 	db, coll string
 }
 
-// located is an entity.
-type located interface{ place() namespace }
+// entity is any entity.
+type entity interface{ ns() namespace }
 
-func (n namespace) place() namespace { return n }
+func (n namespace) ns() namespace { return n }
 
-func (c *client) place() namespace { return namespace{client: c, scope: c.settings.scope, db: "admin"} }
+func (c *client) ns() namespace { return namespace{client: c, scope: c.settings.scope, db: "admin"} }
 
-func (s *clientSession) place() namespace {
-	n := s.client.place()
+func (s *clientSession) ns() namespace {
+	n := s.client.ns()
 	n.scope.timeout = s.timeoutMS()
 	return n
 }
@@ -55,7 +55,7 @@ type iterator interface {
 	// close kills the cursor on the server, quietly. It has the time of timeoutMS,
 	// nil for that of the operation that created the cursor, anew.
 	close(ctx context.Context, limit *time.Duration, tr *trace)
-	located
+	entity
 }
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {

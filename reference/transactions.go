@@ -17,13 +17,13 @@ func sessionRows() []row {
 		return func(c *call) (any, *result.Error) { return value(c.Entity.(*clientSession)), nil }
 	}
 	return []row{
-		silently(on, "abortTransaction", "", func(c *call) *result.Error {
+		noResult(on, "abortTransaction", "", func(c *call) *result.Error {
 			return c.Entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
 		}),
-		silently(on, "commitTransaction", "", func(c *call) *result.Error {
+		noResult(on, "commitTransaction", "", func(c *call) *result.Error {
 			return c.Entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
 		}),
-		silently(on, "endSession", "", func(c *call) *result.Error {
+		noResult(on, "endSession", "", func(c *call) *result.Error {
 			c.Entity.(*clientSession).finish(c.ctx, &c.trace)
 			return nil
 		}),
@@ -33,14 +33,14 @@ func sessionRows() []row {
 			}
 			return nil, argument("the session has no snapshot time")
 		}},
-		silently(on, "startTransaction", "", func(c *call) *result.Error {
+		noResult(on, "startTransaction", "", func(c *call) *result.Error {
 			o, err := c.transactionOptions()
 			if err != nil {
 				return err
 			}
 			return c.Entity.(*clientSession).start(o)
 		}),
-		silently(on, "withTransaction", "", withTransaction),
+		noResult(on, "withTransaction", "", withTransaction),
 		{on, "$dirty", "", given(func(s *clientSession) any { return s.server != nil && s.server.dirty })},
 		{on, "$lsid", "", given(func(s *clientSession) any { return s.lsid() })},
 		{on, "$transactionState", "", given(func(s *clientSession) any { return s.state })},

@@ -227,7 +227,7 @@ func findAndModify(c *call) (any, *result.Error) {
 	}
 	for _, name := range []string{"replacement", "update"} {
 		if c.Has(name) {
-			if err := changes(name, c.Arg(name)); err != nil {
+			if err := validateUpdate(name, c.Arg(name)); err != nil {
 				return nil, err
 			}
 			d = append(d, bson.E{Key: "update", Value: c.Arg(name)})
@@ -247,7 +247,7 @@ func findAndModify(c *call) (any, *result.Error) {
 	r, err := c.run(c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
 		return d, quietHint("findAndModify", t, c.Has("hint"))
 	}))
-	if err := raised(r, err); err != nil {
+	if err := withWriteError(r, err); err != nil {
 		return nil, err
 	}
 	if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
