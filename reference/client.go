@@ -10,7 +10,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
@@ -64,7 +63,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	// The dialer establishes TLS, so that sockets can inspect the messages.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v := entity.Lookup("serverApi"); v.Type != 0 {
-		if c.api, err = enginekit.ServerAPI(v, notValid); err != nil {
+		if c.api, err = enginekit.ServerAPI(v, invalidField); err != nil {
 			return nil, err
 		}
 		o.SetServerAPIOptions(c.api)
@@ -120,16 +119,6 @@ func (c *client) unknown(address string) bool {
 	return slices.ContainsFunc(c.topology.Description().Servers, func(d description.Server) bool {
 		return d.Addr.String() == address && d.Kind == description.Unknown
 	})
-}
-
-// state returns the topology for $topology.
-func (c *client) state() (s result.TopologyState) {
-	t := c.describe()
-	s.Type = string(t.Type)
-	for _, v := range t.Servers {
-		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
-	}
-	return s
 }
 
 // tokenBucket holds the tokens of a client for retries after overload errors (Client Backpressure, "Token Bucket").

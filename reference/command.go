@@ -170,7 +170,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 
 	// Gossiping (Driver Sessions, "Gossipping the cluster time").
 	if t.kind != selection.Standalone {
-		if now := c.clusterTime(s); now != nil {
+		if now := later(c.clock.GetClusterTime(), s.clusterTime); now != nil {
 			add("$clusterTime", now.Lookup("$clusterTime"))
 		}
 	}

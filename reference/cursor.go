@@ -166,27 +166,25 @@ func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 }
 
 func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
-	if !k.closed {
-		k.closed, k.batch = true, nil
-		k.kill(ctx, cmp.Or(limit, k.limit), tr)
-		k.release()
+	if k.closed {
+		return
 	}
-}
-
-func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
+	k.closed, k.batch = true, nil
+	defer k.release()
 	if k.id == 0 {
 		return
 	}
+	limit = cmp.Or(limit, k.limit)
 	limited := limit != nil && *limit > 0
 	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true, timeout: limited,
 		session: k.session, address: k.address, conn: k.conn,
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
-	patience := 10 * time.Second
+	timeout := 10 * time.Second
 	if limited {
-		patience = *limit
+		timeout = *limit
 	}
-	ctx, cancel := k.client.driver.options.within(ctx, &patience)
+	ctx, cancel := k.client.driver.options.within(ctx, &timeout)
 	defer cancel()
 	_, _ = k.client.execute(ctx, cmd, tr)
 }

@@ -6,6 +6,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -57,9 +58,7 @@ func (o Options) backOff(ctx context.Context, d time.Duration) {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 25 * time.Millisecond
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 25*time.Millisecond)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

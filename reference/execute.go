@@ -364,11 +364,6 @@ func (c *client) gossip(cmd *command, doc bson.Raw) {
 	}
 }
 
-// clusterTime returns the highest cluster time of the client and the session.
-func (c *client) clusterTime(s *clientSession) bson.Raw {
-	return later(c.clock.GetClusterTime(), s.clusterTime)
-}
-
 // unanswered reports whether there was no reply.
 func unanswered(err *result.Error) bool {
 	return err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"

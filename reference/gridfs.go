@@ -30,7 +30,7 @@ func newBucket(db namespace, v bson.RawValue) (*bucket, error) {
 		return n, ok && n > 0
 	})
 	fields["disableMD5"] = func(bson.RawValue) error { return nil }
-	err := fields.Read("bucketOptions", v, lacking)
+	err := fields.Read("bucketOptions", v, unsupportedField)
 	return b, err
 }
 

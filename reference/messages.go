@@ -63,7 +63,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 			return nil
 		}
 	}
-	return l, components.Read("observeLogMessages", v, notValid)
+	return l, components.Read("observeLogMessages", v, invalidField)
 }
 
 func (l *messageLog) observes(component, level string) bool {

@@ -38,26 +38,18 @@ func (m *metadata) append(info options.DriverInfo) error {
 		return nil
 	}
 	m.appended = append(m.appended, info)
+	join := func(a, b string) string { return strings.Trim(a+delimiter+b, delimiter) }
 	joined := options.DriverInfo{}
 	for _, i := range m.appended {
-		joined = options.DriverInfo{Name: joinMetadata(joined.Name, i.Name),
-			Version: joinMetadata(joined.Version, i.Version), Platform: joinMetadata(joined.Platform, i.Platform)}
+		joined = options.DriverInfo{Name: join(joined.Name, i.Name), Version: join(joined.Version, i.Version), Platform: join(joined.Platform, i.Platform)}
 	}
 	m.current.Store(&joined)
 	return nil
 }
 
-// joinMetadata joins two texts with the delimiter, unless one is empty.
-func joinMetadata(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + delimiter + b
-}
-
 func appendMetadata(c *call) *result.Error {
 	var lack *result.Error
-	info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
+	info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), unsupportedField)
 	switch doc, _ := c.Arg("driverInfoOptions").DocumentOK(); {
 	case errors.As(err, &lack):
 		return lack

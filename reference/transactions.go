@@ -67,7 +67,7 @@ func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 	return o, nil
 }
 
-// ending makes the command that ends a transaction.
+// ending returns the command that ends a transaction.
 func (s *clientSession) ending(name string, timeout bool) *command {
 	build := func(target) (bson.D, error) {
 		d := bson.D{{Key: name, Value: int32(1)}}
@@ -87,7 +87,7 @@ func (s *clientSession) ending(name string, timeout bool) *command {
 		writeConcern: concern, session: s, timeout: timeout}
 }
 
-// majority is the write concern of a commit that is tried again.
+// majority returns the write concern of a retried commit.
 func majority(writeConcern bson.D) bson.D {
 	out := bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: int32(10000)}}
 	for _, e := range writeConcern {
@@ -118,14 +118,10 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	}
 	s.state = txnCommitted
 	cmd := s.ending("commitTransaction", timeout)
-	base := cmd.writeConcern
-	if s.committed > 0 {
-		cmd.writeConcern = majority(base)
-	}
-	s.committed++
-	build, shed := cmd.build, s.client.driver.policy.Overload != nil
+	base, build, again, shed := cmd.writeConcern, cmd.build, s.committed, s.client.driver.policy.Overload != nil
+	s.committed = true
 	cmd.build = func(t target) (bson.D, error) {
-		if cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
+		if again || cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
 			cmd.writeConcern = majority(base)
 		}
 		return build(t)
@@ -143,7 +139,7 @@ func withoutTimeout(writeConcern bson.D) bson.D {
 	return slices.DeleteFunc(slices.Clone(writeConcern), func(e bson.E) bool { return e.Key == "wtimeout" })
 }
 
-// abort ignores the errors of the command.
+// abort aborts the transaction. It ignores errors of the command.
 func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) *result.Error {
 	switch s.state {
 	case txnNone:
