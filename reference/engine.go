@@ -28,8 +28,6 @@ type Options struct {
 	Heartbeat time.Duration
 	// Now is the clock; nil is time.Now. Socket deadlines are always real time.
 	Now func() time.Time
-	// Sleep waits for a backoff; nil sleeps in real time. It returns early with the context's error.
-	Sleep func(context.Context, time.Duration) error
 	// Backoff controls whether backoffs sleep.
 	Backoff Backoff
 	// Random returns a number in [0, 1) for jitter and server selection, or 1; nil is an unseeded source. It is called
@@ -53,7 +51,9 @@ const (
 // backOff waits for a delay or the end of the context.
 func (o Options) backOff(ctx context.Context, d time.Duration) {
 	if o.Backoff != BackoffNone && d > 0 {
-		_ = o.Sleep(ctx, d)
+		over, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		<-over.Done()
 	}
 }
 
@@ -62,9 +62,6 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
-	}
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
@@ -72,13 +69,6 @@ func (o Options) withDefaults() Options {
 		o.dial = new(net.Dialer).DialContext
 	}
 	return o
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	over, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-over.Done()
-	return ctx.Err()
 }
 
 // New returns a reference engine. It returns an error for an unknown policy or backoff mode.

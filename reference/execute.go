@@ -242,20 +242,25 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		secret: secret, service: desc.ServiceID, begun: time.Now()}
 	events.started(body)
 
-	io1, cancel := ctx, context.CancelFunc(func() {})
 	if d := c.settings.socketTimeout; d > 0 && !cmd.timeout {
-		io1, cancel = context.WithTimeout(ctx, d)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
 	}
-	defer cancel()
-	err := send(io1, conn, message(id, body, flags), !secret)
+	wm, err := message(id, body, flags), error(nil)
+	if conn.Compressor != nil && !secret {
+		wm, err = conn.CompressWireMessage(wm, nil)
+	}
+	if err == nil {
+		err = conn.Write(ctx, wm)
+	}
 	if err == nil && silent {
 		ok, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1.0}})
 		events.succeeded(ok)
-		return reply{doc: ok, address: srv.address, wire: chosen(srv).Wire}, nil
+		return reply{doc: ok, address: srv.address}, nil
 	}
-	var wm []byte
 	if err == nil {
-		wm, err = conn.Read(io1)
+		wm, err = conn.Read(ctx)
 	}
 	var doc bson.Raw
 	if err == nil {

@@ -1,14 +1,12 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -19,18 +17,6 @@ func message(id int32, body bson.Raw, flags wiremessage.MsgFlag) []byte {
 	wm = wiremessage.AppendMsgSectionType(wm, wiremessage.SingleDocument)
 	wm = append(wm, body...)
 	return bsoncore.UpdateLength(wm, i, int32(len(wm)))
-}
-
-// send writes a message, compressed if a compressor was negotiated.
-func send(ctx context.Context, conn *mnet.Connection, wm []byte, compress bool) error {
-	if compress && conn.Compressor != nil {
-		packed, err := conn.CompressWireMessage(wm, nil)
-		if err != nil {
-			return err
-		}
-		wm = packed
-	}
-	return conn.Write(ctx, wm)
 }
 
 // errMalformed means that a reply is not an OP_MSG with one document.

@@ -178,7 +178,7 @@ func aggregate(c *call) (*command, cursorOptions, *result.Error) {
 	writes := false
 	if len(pipeline) > 0 {
 		if first, err := pipeline[len(pipeline)-1].IndexErr(0); err == nil {
-			writes = retry.WriteStage(first.Key())
+			writes = first.Key() == "$out" || first.Key() == "$merge"
 		}
 	}
 	o, err := c.cursorOptions()

@@ -82,6 +82,3 @@ func Lookup(name string) Operation {
 func Operations() []Operation { return slices.Clone(operationTable) }
 
 const genericCommand = "a generic command may not be a read"
-
-// WriteStage reports whether a stage of an aggregation pipeline writes.
-func WriteStage(name string) bool { return name == "$out" || name == "$merge" }

@@ -141,22 +141,10 @@ func readCodes() []int32 {
 	}
 }
 
-// writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14.
+// writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14: those of reads without the newer
+// ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until 2018-06-07.
 func writeCodes() []int32 {
-	return []int32{
-		6,     // HostUnreachable
-		7,     // HostNotFound
-		64,    // WriteConcernFailed, until 2018-06-07
-		89,    // NetworkTimeout
-		91,    // ShutdownInProgress
-		189,   // PrimarySteppedDown
-		9001,  // SocketException
-		10107, // NotMaster
-		11600, // InterruptedAtShutdown
-		11602, // InterruptedDueToReplStateChange
-		13435, // NotMasterNoSlaveOk
-		13436, // NotMasterOrSecondary
-	}
+	return append(slices.DeleteFunc(readCodes(), func(c int32) bool { return c == 134 || c == 262 }), 64)
 }
 
 // The sets of rules that policies consist of.

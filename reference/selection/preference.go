@@ -35,8 +35,7 @@ func ModeOf(name string) Mode {
 // Preference is a read preference. The zero value is the default: primary.
 type Preference struct {
 	Mode Mode // "" means primary
-	// TagSets are tried in order until one matches a candidate. An empty list and an empty tag set match every
-	// server.
+	// TagSets are tried in order until one matches a candidate. An empty list and an empty tag set match every server.
 	TagSets []map[string]string
 	// MaxStalenessSeconds is the maximum replication lag of a secondary. Nil and -1 mean no maximum.
 	MaxStalenessSeconds *int64
