@@ -195,11 +195,9 @@ func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
 }
 
-// causalWrite reports whether a write has afterClusterTime (Read and Write Concern, "afterClusterTime").
-func (cmd *command) causalWrite() bool {
-	return slices.Contains([]string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
-		"dropDatabase", "dropIndexes"}, cmd.name)
-}
+// causalWrites are the writes with afterClusterTime (Read and Write Concern, "afterClusterTime").
+var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
+	"dropDatabase", "dropIndexes"}
 
 // readConcernFor returns the readConcern field, including the fields of the session.
 func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
@@ -218,7 +216,7 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
 		}
 		return rc
-	case cmd.causalWrite():
+	case slices.Contains(causalWrites, cmd.name):
 	case !cmd.takesReadConcern:
 		return nil
 	default:

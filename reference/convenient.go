@@ -48,7 +48,11 @@ func withTransaction(c *call) *result.Error {
 			err := c.Operation.Callback(c.ctx)
 			switch {
 			case err != nil:
-				c.abortAfterCallback(s)
+				if s.inTransaction() {
+					ctx, cancel := clock.within(c.base, c.limit) // abort has a new timeout
+					_ = s.abort(ctx, c.timeout, &c.trace)
+					cancel()
+				}
 				in = failed(retry.CallbackFailed, err)
 			case s.inTransaction():
 				in = retry.TransactionInput{Kind: retry.CallbackReturned}
@@ -82,16 +86,6 @@ func withTransaction(c *call) *result.Error {
 			return last
 		}
 	}
-}
-
-// abortAfterCallback aborts the transaction if a failed callback left it open. Under timeoutMS, abort has a new timeout.
-func (c *call) abortAfterCallback(s *clientSession) {
-	if !s.inTransaction() {
-		return
-	}
-	ctx, cancel := c.client.driver.options.within(c.base, c.limit)
-	defer cancel()
-	_ = s.abort(ctx, c.timeout, &c.trace)
 }
 
 // late returns a timeout error that exposes the message, labels, code and reply of its cause (Convenient API for

@@ -219,8 +219,9 @@ func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet
 		ctx, end = context.WithTimeout(ctx, w)
 	}
 	defer end()
-	if srv.desc.TopologyVersion != nil {
-		c.sockets.awaitStream(srv.address)
+	if srv.desc.TopologyVersion != nil && !c.sockets.polls {
+		// If the attempt made the server Unknown before its monitor streams, the monitor would sleep for minHeartbeat.
+		c.sockets.AwaitStream(srv.address, 50*time.Millisecond)
 	}
 	defer c.sockets.watch(srv.address)()
 	return srv.Connection(ctx)

@@ -340,15 +340,14 @@ func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {
 	if c.Has("name") {
 		stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
 	}
-	if doc, ok := c.Arg("aggregationOptions").DocumentOK(); ok {
-		elements, _ := doc.Elements()
-		for _, e := range elements {
-			to := &rest
-			if e.Key() == "batchSize" {
-				to = &cursor
-			}
-			*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
+	doc, _ := c.Arg("aggregationOptions").DocumentOK()
+	elements, _ := doc.Elements()
+	for _, e := range elements {
+		to := &rest
+		if e.Key() == "batchSize" {
+			to = &cursor
 		}
+		*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
 	}
 	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
 		{Key: "cursor", Value: cursor}}

@@ -124,16 +124,6 @@ func monitorDials() bool {
 	return strings.Contains(string(debug.Stack()), "topology.(*Server).setupHeartbeatConnection(")
 }
 
-// awaitStream waits for at most 50 ms until the monitor of a server streams. A monitor starts to stream after its first
-// check.
-//
-// If an attempt made the server Unknown before that, the monitor would sleep for minHeartbeat, and could not be woken.
-func (s *sockets) awaitStream(address string) {
-	if !s.polls {
-		s.AwaitStream(address, 50*time.Millisecond)
-	}
-}
-
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling
 // reports, its stream ends, and handle waits until the monitor has noticed, so that the order of events is fixed.
 //

@@ -97,10 +97,6 @@ func (st *step) selectServer() {
 // retrying reports whether this is not the first attempt.
 func (st *step) retrying() bool { return st.Attempt > 1 }
 
-func (st *step) eligible() bool {
-	return st.read || st.write || st.overload && !st.gated
-}
-
 // attempted reports whether the failure shows that an attempt was made. For a write, a handshake error shows that
 // nothing was written (Retryable Writes, "Executing Retryable Write Commands").
 func (st *step) attempted() bool {
@@ -332,7 +328,7 @@ var table = []row{
 		}, func(st *step) { st.gated = true }},
 	{Rule{"R34", "Any other error is raised.",
 		"Retryable Reads, When to allow retry", "2019-03", ""},
-		Failed, func(st *step) bool { return !st.eligible() }, func(st *step) {
+		Failed, func(st *step) bool { return !st.read && !st.write && (!st.overload || st.gated) }, func(st *step) {
 			if st.reason == "" {
 				st.reason = "the error is not retryable"
 			}
