@@ -15,41 +15,31 @@ import (
 
 // command is one command of an operation. It is built again for each attempt.
 type command struct {
-	name string // first key
-	db   string
-	op   retry.Operation
-	// build returns the command for a server, without the generic fields.
-	build func(target) (bson.D, error)
+	name  string // first key
+	db    string
+	op    retry.Operation
+	build func(target) (bson.D, error) // returns the command for a server, without the generic fields
 
-	// write selects a writable server instead of using preference.
-	write      bool
+	write      bool // select a writable server instead of using preference
 	preference selection.Preference
+	explicit   bool // the preference is an argument of the operation
 	// primary marks commands that write but are not write commands. Helpers pass read preference primary for them
 	// (Server Selection, "Use of read preferences with commands").
-	primary bool
-	// readConcern is sent outside of transactions if takesReadConcern is true.
-	readConcern      bson.D
-	takesReadConcern bool
+	primary          bool
+	readConcern      bson.D // sent outside of transactions
+	takesReadConcern bool   // the command has the field readConcern
 	writeConcern     bson.D
 
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
-	// explicit is true if the preference is an argument of the operation.
-	explicit bool
-	// failed is the error of the previous attempt.
-	failed *result.Error
-	// pin keeps the connection for the reply's cursor behind a load balancer.
-	pin bool
-	// noMaxTime does not derive maxTimeMS from timeoutMS.
-	noMaxTime bool
-	// hidden omits its events from the log.
-	hidden bool
-	// closing is true for endSessions, the last command of a client: it has no session, and its errors do not cause
-	// server checks.
-	closing bool
-	// timeout is true if timeoutMS governs the operation.
-	timeout bool
+	failed  *result.Error // of the previous attempt
+
+	pin       bool // keep the connection for the reply's cursor behind a load balancer
+	timeout   bool // timeoutMS governs the operation
+	noMaxTime bool // do not derive maxTimeMS from timeoutMS
+	hidden    bool // omit its events from the log
+	closing   bool // endSessions, the last command: it has no session, and its errors do not cause server checks
 
 	txnNumber        *int64 // set by the first attempt of a retryable write
 	startTransaction bool   // this command starts the transaction

@@ -35,11 +35,9 @@ func severities() []string {
 // messageLog holds the structured log messages of one client. The Go driver writes those of component topology, the
 // engine all others. Documents are never truncated. A nil log observes nothing.
 type messageLog struct {
-	now func() time.Time
-	// least is the index in severities of the least severe observed level, by component.
-	least map[string]int
-	// options are the connection pool options that were set.
-	options bson.D
+	now     func() time.Time
+	least   map[string]int // index in severities of the least severe observed level, by component
+	options bson.D         // connection pool options that were set
 
 	shared   enginekit.Shared
 	messages []result.LogMessage

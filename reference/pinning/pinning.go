@@ -44,23 +44,17 @@ func Named(name string) (v Revision) {
 type Thread struct {
 	Revision  Revision
 	InRequest bool
-	// Pinned is the address of the member that the thread is pinned to, or "". By is the preference of the read that
-	// pinned it.
-	Pinned string
-	By     Preference
-	// Reading is the read in progress, nil between reads.
-	Reading *Reading
-	// Primary is the address of the last known primary.
-	Primary string
+	Pinned    string     // address of the member that the thread is pinned to, or ""
+	By        Preference // of the read that pinned it
+	Reading   *Reading   // the read in progress, nil between reads
+	Primary   string     // address of the last known primary
 }
 
 // Reading is a read in progress.
 type Reading struct {
 	Preference Preference
-	// Member is the address of the member that it was sent to.
-	Member string
-	// Failed lists the addresses of members with socket errors.
-	Failed []string
+	Member     string   // address of the member that it was sent to
+	Failed     []string // addresses of members with socket errors
 }
 
 // InputKind distinguishes inputs.
@@ -68,29 +62,21 @@ type InputKind uint8
 
 // The inputs.
 const (
-	// StartRequest and EndRequest come from the application.
-	StartRequest InputKind = iota + 1
-	EndRequest
-	// Read begins a read: Preference, Members and Random are set.
-	Read
-	// Answered ends a read: the member has replied.
-	Answered
-	// Refused ends a read: the member has replied with an error.
-	Refused
-	// Broken is a socket error: Members and Random are set.
-	Broken
-	// Refreshed is an update of the replica set's state: Members is set.
-	Refreshed
+	StartRequest InputKind = iota + 1 // from the application
+	EndRequest                        // from the application
+	Read                              // begins a read: Preference, Members and Random are set
+	Answered                          // ends a read: the member has replied
+	Refused                           // ends a read: the member has replied with an error
+	Broken                            // a socket error: Members and Random are set
+	Refreshed                         // an update of the replica set's state: Members is set
 )
 
 // Input is an event since the last decision.
 type Input struct {
 	Kind       InputKind
 	Preference Preference
-	// Members are the known members. A member that is down has type Unknown.
-	Members []selection.Server
-	// Random is a number in [0, 1).
-	Random float64
+	Members    []selection.Server // a member that is down has type Unknown
+	Random     float64            // in [0, 1)
 }
 
 // Action tells the caller what to do.
@@ -98,14 +84,10 @@ type Action uint8
 
 // The actions.
 const (
-	// Wait for the application.
-	Wait Action = iota
-	// Send the read to Member.
-	Send
-	// ReturnReply ends the read with the member's reply, which may be an error.
-	ReturnReply
-	// ReturnError ends the read with the error Text, or with the socket error if Text is empty.
-	ReturnError
+	Wait        Action = iota // for the application
+	Send                      // the read to Member
+	ReturnReply               // of the member, which may be an error; ends the read
+	ReturnError               // with the error Text, or the socket error if Text is empty; ends the read
 )
 
 // String returns the name of the action in reports.
@@ -115,13 +97,11 @@ func (a Action) String() string {
 
 // Decision is the result of Next.
 type Decision struct {
-	Action Action
-	Member string // of Send
-	Text   string // of ReturnError
-	// Refresh tells the caller to check the replica set as soon as possible.
-	Refresh bool
-	// Rules that fired, in order.
-	Rules []string
+	Action  Action
+	Member  string   // of Send
+	Text    string   // of ReturnError
+	Refresh bool     // check the replica set as soon as possible
+	Rules   []string // that fired, in order
 }
 
 // Next returns the next state and decision. It never modifies its arguments. An unexpected input ends the read with

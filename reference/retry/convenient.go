@@ -23,11 +23,9 @@ const (
 
 // TransactionState is the state of withTransaction. NextTransaction never modifies its argument.
 type TransactionState struct {
-	Policy *Policy
-	// Attempt is the number of times the transaction was started.
-	Attempt int
-	// Timeout is timeoutMS, or TransactionTime.
-	Timeout time.Duration
+	Policy  *Policy
+	Attempt int           // number of times the transaction was started
+	Timeout time.Duration // timeoutMS, or TransactionTime
 }
 
 // TransactionInputKind distinguishes inputs.
@@ -35,32 +33,22 @@ type TransactionInputKind uint8
 
 // The inputs of withTransaction.
 const (
-	// TransactionBegin is the first input.
-	TransactionBegin TransactionInputKind = iota + 1
-	// CallbackFailed is an error of the callback. The caller has aborted an open transaction.
-	CallbackFailed
-	// CallbackEnded means that the callback itself committed or aborted the transaction.
-	CallbackEnded
-	// CallbackReturned means that the callback left the transaction open.
-	CallbackReturned
-	// CommitFailed is an error of commitTransaction.
-	CommitFailed
-	// Committed is a successful commitTransaction.
-	Committed
-	// TransactionBackedOff follows a BackOff decision.
-	TransactionBackedOff
+	TransactionBegin     TransactionInputKind = iota + 1 // the first input
+	CallbackFailed                                       // an error of the callback; the caller has aborted an open transaction
+	CallbackEnded                                        // the callback itself committed or aborted the transaction
+	CallbackReturned                                     // the callback left the transaction open
+	CommitFailed                                         // an error of commitTransaction
+	Committed                                            // a successful commitTransaction
+	TransactionBackedOff                                 // follows a BackOff decision
 )
 
 // TransactionInput is an event since the last decision.
 type TransactionInput struct {
-	Kind TransactionInputKind
-	// Labels and Code are those of the error.
-	Labels []string
-	Code   int32
-	// Elapsed is the time since withTransaction was called.
-	Elapsed time.Duration
-	// Jitter is a random number in [0, 1).
-	Jitter float64
+	Kind    TransactionInputKind
+	Labels  []string      // of the error
+	Code    int32         // of the error
+	Elapsed time.Duration // since withTransaction was called
+	Jitter  float64       // a random number in [0, 1)
 }
 
 func (in TransactionInput) has(label string) bool { return slices.Contains(in.Labels, label) }

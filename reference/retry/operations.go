@@ -8,9 +8,8 @@ import (
 // Class determines which client option enables a retry after an overload error.
 type Class uint8
 
-// The classes.
+// The classes. A Command is a generic command, neither a read nor a write.
 const (
-	// Command is a generic command, neither a read nor a write.
 	Command Class = iota
 	Read
 	Write
@@ -20,15 +19,11 @@ const (
 type Operation struct {
 	Name  string
 	Class Class
-	// RetryableRead is true for operations of "Supported Read Operations".
-	RetryableRead bool
-	// RetryableWrite is true for operations of "Supported Write Operations", and for commitTransaction and
-	// abortTransaction.
-	RetryableWrite bool
-	// EndsTransaction is true for commitTransaction and abortTransaction, which are retried regardless of retryWrites.
-	EndsTransaction bool
-	// Why explains why the operation is never retried.
-	Why string
+	// RetryableRead and RetryableWrite are true for "Supported Read Operations" and "Supported Write Operations";
+	// RetryableWrite also for commitTransaction and abortTransaction.
+	RetryableRead, RetryableWrite bool
+	EndsTransaction               bool   // commitTransaction and abortTransaction, which are retried regardless of retryWrites
+	Why                           string // the operation is never retried
 }
 
 // operationTable is sorted by name and never modified. Names are command names, with a suffix if only some uses of a

@@ -11,33 +11,22 @@ import (
 
 // Policy is a dated revision of the retry specifications: a set of rules and constants. It is immutable.
 type Policy struct {
-	// Name selects the policy in options and flags.
-	Name string
-	// Sources are the specifications and their revisions.
-	Sources []string
-	// Rules are the IDs of the rules in force, including those of withTransaction.
-	Rules []string
+	Name    string   // selects the policy in options and flags
+	Sources []string // specifications and their revisions
+	Rules   []string // IDs of the rules in force, including those of withTransaction
 	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
-	Wording map[string]Rule
-	// ReadCodes are the server error codes that make a read retryable.
-	ReadCodes []int32
+	Wording   map[string]Rule
+	ReadCodes []int32 // server error codes that make a read retryable
 	// WriteCodes are the codes that make a write retryable, before error labels (2019-10-21). If it is set, neither
 	// servers nor drivers add labels.
-	WriteCodes []int32
-	// WriteMessages are substrings of error messages that make a write retryable, regardless of the code.
-	WriteMessages []string
-	// WriteCommands are the commands that W33 allows to be retried.
-	WriteCommands []string
-	// RetryWritesOff makes retryWrites default to false, as before 2019-03-06.
-	RetryWritesOff bool
-	// MinWireVersion is the minimum wire version of a server for retryable reads; 0 means any.
-	MinWireVersion int32
-	// DeprioritizeLastOnly deprioritizes only the last failed server, as before 2025-12-08.
-	DeprioritizeLastOnly bool
-	// RetargetOption makes R41 depend on enableOverloadRetargeting.
-	RetargetOption bool
-	// Overload holds the constants of client backpressure, nil without it.
-	Overload *Overload
+	WriteCodes           []int32
+	WriteMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
+	WriteCommands        []string  // commands that W33 allows to be retried
+	RetryWritesOff       bool      // retryWrites defaults to false, as before 2019-03-06
+	MinWireVersion       int32     // of a server for retryable reads; 0: any
+	DeprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
+	RetargetOption       bool      // R41 depends on enableOverloadRetargeting
+	Overload             *Overload // client backpressure, or nil
 	// Pinning is the revision of package pinning for reads on replica sets, as before Server Selection, or "".
 	Pinning string
 	// TransactionExponent is added to the number of the attempt in the exponent of withTransaction's backoff: 0 since
@@ -49,18 +38,13 @@ type Policy struct {
 type Overload struct {
 	MaxRetries              int
 	BaseBackoff, MaxBackoff time.Duration
-	// Growth is the factor from one backoff to the next.
-	Growth float64
+	Growth                  float64 // factor from one backoff to the next
 	// Exponent is added to the number of the retry in the exponent of Growth: 0 since 2026-07-08, -1 before.
-	Exponent int
-	// ServerBase reports whether the server's baseBackoffMS replaces BaseBackoff.
-	ServerBase bool
-	// Fixed reports whether maxAdaptiveRetries is ignored.
-	Fixed bool
-	// Bucket is the token bucket, or nil.
-	Bucket *Bucket
-	// Handshake is the value of the field backpressure in handshakes, a string or a bool.
-	Handshake any
+	Exponent   int
+	ServerBase bool    // the server's baseBackoffMS replaces BaseBackoff
+	Fixed      bool    // maxAdaptiveRetries is ignored
+	Bucket     *Bucket // or nil
+	Handshake  any     // value of the field backpressure in handshakes, a string or a bool
 }
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
@@ -264,10 +248,8 @@ func (t Tokens) String() string {
 // Backpressure, "Token Bucket"). The client stores the number of tokens, and passes it in Input.Tokens;
 // Decision.Tokens is the new number.
 type Bucket struct {
-	// Capacity is the maximum and initial number of tokens.
-	Capacity Tokens
-	// Return is RETRY_TOKEN_RETURN_RATE, the number of tokens that a success adds.
-	Return Tokens
+	Capacity Tokens // maximum and initial number of tokens
+	Return   Tokens // RETRY_TOKEN_RETURN_RATE, the number of tokens that a success adds
 }
 
 // Bucket returns the policy's token bucket, or nil.

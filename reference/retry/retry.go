@@ -18,21 +18,13 @@ type Kind uint8
 
 // The kinds of failure.
 const (
-	// Network is a socket error, a closed connection or a socket timeout.
-	Network Kind = iota + 1
-	// Server is an error reply.
-	Server
-	// PoolCleared is a check-out that fails because the pool is cleared or paused (Connection Monitoring and Pooling,
-	// "Connection Pool Errors").
-	PoolCleared
-	// Checkout is any other client-side check-out error, such as a wait queue timeout.
-	Checkout
-	// NotBuilt means that the command cannot be built for the selected server.
-	NotBuilt
-	// Client is any other client-side error.
-	Client
-	// Selection is a server selection error.
-	Selection
+	Network     Kind = iota + 1 // a socket error, a closed connection or a socket timeout
+	Server                      // an error reply
+	PoolCleared                 // the pool is cleared or paused (Connection Monitoring and Pooling, "Connection Pool Errors")
+	Checkout                    // any other client-side check-out error, such as a wait queue timeout
+	NotBuilt                    // the command cannot be built for the selected server
+	Client                      // any other client-side error
+	Selection                   // a server selection error
 )
 
 // String returns the name of the kind.
@@ -43,20 +35,14 @@ func (k Kind) String() string {
 
 // Failure holds the properties of a failed attempt that the rules depend on.
 type Failure struct {
-	Kind Kind
-	// Handshake is true for a failure during the handshake, including authentication.
-	Handshake bool
-	// Code is the code of a server error, or 0.
-	Code   int32
-	Labels []string
-	// WriteConcern is true if Code is the code of a write concern error.
-	WriteConcern bool
-	// Message is the server's error message, for policies without error labels.
-	Message string
-	// BaseBackoff is the server's baseBackoffMS, or 0.
-	BaseBackoff time.Duration
-	// Server is the address of the failed server.
-	Server string
+	Kind         Kind
+	Handshake    bool  // during the handshake, including authentication
+	Code         int32 // of a server error, or 0
+	Labels       []string
+	WriteConcern bool          // Code is the code of a write concern error
+	Message      string        // of the server, for policies without error labels
+	BaseBackoff  time.Duration // the server's baseBackoffMS, or 0
+	Server       string        // address of the failed server
 	// Attempt is the number of the failed attempt, from 1. Next sets it, and the caller uses it to find its own error.
 	Attempt int
 }
@@ -72,45 +58,33 @@ type Settings struct {
 	InTransaction bool
 	// Timeout is true if timeoutMS is set: retries continue until the deadline (Client Side Operations Timeout,
 	// "Retryability").
-	Timeout bool
-	// MaxAdaptiveRetries, if not nil, replaces the policy's limit of retries after an overload error.
-	MaxAdaptiveRetries *int
-	// OverloadRetargeting is the client option enableOverloadRetargeting.
-	OverloadRetargeting bool
+	Timeout             bool
+	MaxAdaptiveRetries  *int // if not nil, replaces the policy's limit of retries after an overload error
+	OverloadRetargeting bool // enableOverloadRetargeting
 }
 
 // State is the state of an operation. Next never modifies its argument.
 type State struct {
 	Policy *Policy
 	Settings
-	// Attempt is the number of the current attempt, from 1, or 0 before the first decision.
-	Attempt int
-	// Chosen is the server of the current attempt.
-	Chosen Chosen
-	// Deprioritized lists the addresses of deprioritized servers, in the order in which they failed.
-	Deprioritized []string
-	// Raise is the error to raise if no attempt succeeds. Kind 0 means none.
-	Raise Failure
-	// Overloaded is true after an overload error: the limit of overload retries applies.
-	Overloaded bool
+	Attempt       int      // number of the current attempt, from 1, or 0 before the first decision
+	Chosen        Chosen   // server of the current attempt
+	Deprioritized []string // addresses, in the order in which they failed
+	Raise         Failure  // the error to raise if no attempt succeeds; Kind 0: none
+	Overloaded    bool     // after an overload error: the limit of overload retries applies
 	// Numbered is true after a write failed with an error other than a retryable overload error. The write may have
 	// been executed, so it may only be sent to servers that recognize its transaction number.
 	Numbered bool
-	// Done is true after a result or an error was returned.
-	Done bool
+	Done     bool // a result or an error was returned
 }
 
 // Chosen describes a selected server.
 type Chosen struct {
-	Address string
-	// Sharded is true if the topology is a sharded cluster.
-	Sharded bool
-	// Mongos is true if the server is a mongos, in any topology.
-	Mongos bool
-	// Wire is the server's maxWireVersion, 0 if unknown.
-	Wire int32
-	// RetryableWrites is true if the server supports sessions and is not a standalone.
-	RetryableWrites bool
+	Address         string
+	Sharded         bool  // the topology is a sharded cluster
+	Mongos          bool  // the server is a mongos, in any topology
+	Wire            int32 // maxWireVersion, 0 if unknown
+	RetryableWrites bool  // the server supports sessions and is not a standalone
 }
 
 // InputKind distinguishes inputs.
@@ -118,16 +92,11 @@ type InputKind uint8
 
 // The inputs.
 const (
-	// Begin starts the operation.
-	Begin InputKind = iota + 1
-	// Selected follows a Select decision: Chosen is set.
-	Selected
-	// Succeeded follows a Send decision.
-	Succeeded
-	// Failed follows a Select or Send decision: Failure is set.
-	Failed
-	// BackedOff follows a BackOff decision.
-	BackedOff
+	Begin     InputKind = iota + 1 // starts the operation
+	Selected                       // follows a Select decision: Chosen is set
+	Succeeded                      // follows a Send decision
+	Failed                         // follows a Select or Send decision: Failure is set
+	BackedOff                      // follows a BackOff decision
 )
 
 // Input is an event since the last decision.
@@ -135,12 +104,9 @@ type Input struct {
 	Kind    InputKind
 	Chosen  Chosen
 	Failure Failure
-	// Left is the time until the deadline, if Settings.Timeout is true.
-	Left time.Duration
-	// Jitter is a random number in [0, 1), for failures.
-	Jitter float64
-	// Tokens is the number of tokens in the client's bucket, if the policy has one.
-	Tokens Tokens
+	Left    time.Duration // time until the deadline, if Settings.Timeout is true
+	Jitter  float64       // a random number in [0, 1), for failures
+	Tokens  Tokens        // number of tokens in the client's bucket, if the policy has one
 }
 
 // Action tells the caller what to do.
@@ -148,19 +114,13 @@ type Action uint8
 
 // The actions.
 const (
-	// Select a server, with Deprioritized.
-	Select Action = iota + 1
-	// Send the command, built for the selected server.
-	Send
-	// BackOff waits for Delay. The BackedOff input follows.
-	BackOff
-	// ReturnResult ends the operation with the result of the last attempt.
-	ReturnResult
-	// ReturnError ends the operation with the error of the attempt Raise.Attempt.
-	ReturnError
-	// StartTransaction and CommitTransaction are actions of NextTransaction.
-	StartTransaction
-	CommitTransaction
+	Select            Action = iota + 1 // a server, with Deprioritized
+	Send                                // the command, built for the selected server
+	BackOff                             // for Delay; the BackedOff input follows
+	ReturnResult                        // of the last attempt, which ends the operation
+	ReturnError                         // of the attempt Raise.Attempt, which ends the operation
+	StartTransaction                    // only of NextTransaction
+	CommitTransaction                   // only of NextTransaction
 )
 
 // String returns the name of the action in reports.
@@ -171,23 +131,15 @@ func (a Action) String() string {
 
 // Decision is the result of Next.
 type Decision struct {
-	Action Action
-	// Attempt is the number of the attempt.
-	Attempt int
-	// Deprioritized belongs to Select.
-	Deprioritized []string
-	// Delay belongs to BackOff.
-	Delay time.Duration
-	// Raise belongs to ReturnError.
-	Raise Failure
-	// Expired is true if the error is returned because no time is left for another attempt.
-	Expired bool
-	// Tokens is the new number of tokens in the client's bucket.
-	Tokens Tokens
-	// Rules that fired, in order.
-	Rules []string
-	// Reason explains the decision to a person.
-	Reason string
+	Action        Action
+	Attempt       int           // number of the attempt
+	Deprioritized []string      // of Select
+	Delay         time.Duration // of BackOff
+	Raise         Failure       // of ReturnError
+	Expired       bool          // the error is returned because no time is left for another attempt
+	Tokens        Tokens        // new number of tokens in the client's bucket
+	Rules         []string      // that fired, in order
+	Reason        string        // explains the decision to a person
 }
 
 // Start returns the state before the first attempt.

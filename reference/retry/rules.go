@@ -20,15 +20,11 @@ const (
 type Rule struct {
 	// ID is stable: R for reads and rules of all retries, W for writes, B for client backpressure, T for
 	// withTransaction, P for package pinning.
-	ID string
-	// Statement is the rule in our words.
-	Statement string
-	// Section is the section of the specification.
-	Section string
-	// Revision is the date of the first version of the specification with this rule.
-	Revision string
-	// Reason is the reason of a decision if this is the last rule with a reason.
-	Reason string
+	ID        string
+	Statement string // in our words
+	Section   string // of the specification
+	Revision  string // date of the first version of the specification with this rule
+	Reason    string // of a decision, if this is the last rule with a reason
 }
 
 // Rules lists all rules in the order in which they are applied. The caller may modify the slice.

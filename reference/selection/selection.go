@@ -32,10 +32,8 @@ func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Serv
 
 // Step is the result of one rule of a selection.
 type Step struct {
-	// Rule describes the remaining servers.
-	Rule string
-	// Servers are the remaining servers, in the order of the topology.
-	Servers []Server
+	Rule    string   // describes the remaining servers
+	Servers []Server // in the order of the topology
 }
 
 // Explain returns the steps of Select. The last step contains the servers that Select returns. If all suitable
@@ -81,8 +79,7 @@ type selector struct {
 	topology   Topology
 	preference Preference
 	options    Options
-	// step, if not nil, is called with the result of each rule.
-	step func(rule string, left []Server)
+	step       func(rule string, left []Server) // if not nil, is called with the result of each rule
 }
 
 // leaves passes the result of a rule to step, and returns it.
