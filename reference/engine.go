@@ -77,9 +77,7 @@ func New(o Options) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch o.Backoff {
-	case "", BackoffReal, BackoffNone:
-	default:
+	if o.Backoff != "" && o.Backoff != BackoffReal && o.Backoff != BackoffNone {
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
 	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}

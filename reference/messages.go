@@ -28,9 +28,7 @@ const (
 )
 
 // severities lists the levels of the Logging specification, most severe first ("Log Severity Levels").
-func severities() []string {
-	return []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
-}
+var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
 
 // messageLog holds the structured log messages of one client. The Go driver writes those of component topology, the
 // engine all others. Documents are never truncated. A nil log observes nothing.
@@ -54,7 +52,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	for _, name := range []string{componentCommand, componentTopology, componentSelection, componentConnection} {
 		components[name] = func(v bson.RawValue) error {
 			level, _ := v.StringValueOK()
-			l.least[name] = slices.Index(severities(), level)
+			l.least[name] = slices.Index(severities, level)
 			if l.least[name] < 0 {
 				return fmt.Errorf("unknown level %v", v)
 			}
@@ -69,7 +67,7 @@ func (l *messageLog) observes(component, level string) bool {
 		return false
 	}
 	least, ok := l.least[component]
-	return ok && slices.Index(severities(), level) <= least
+	return ok && slices.Index(severities, level) <= least
 }
 
 // add adds a message, if it is observed.

@@ -48,18 +48,16 @@ func (m *metadata) append(info options.DriverInfo) error {
 }
 
 func appendMetadata(c *call) *result.Error {
-	var lack *result.Error
 	info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), unsupportedField)
-	switch doc, _ := c.Arg("driverInfoOptions").DocumentOK(); {
-	case errors.As(err, &lack):
-		return lack
-	case err == nil && doc.Lookup("name").Type == 0:
-		return argument("driverInfoOptions has no name")
-	case err == nil:
+	if err == nil {
+		if doc, _ := c.Arg("driverInfoOptions").DocumentOK(); doc.Lookup("name").Type == 0 {
+			return argument("driverInfoOptions has no name")
+		}
 		err = c.client.metadata.append(info)
 	}
-	if err != nil {
-		return argument(err.Error())
+	var failure *result.Error
+	if err != nil && !errors.As(err, &failure) {
+		failure = argument(err.Error())
 	}
-	return nil
+	return failure
 }

@@ -100,7 +100,7 @@ func (c *call) cursorOptions() (cursorOptions, *result.Error) {
 	case "tailable", "tailableawait":
 		o.tailable, o.await = true, kind == "tailableawait"
 	default:
-		return o, argument("cursorType " + kind + " does not exist")
+		return o, argument("unknown cursorType " + kind)
 	}
 	o.lifetime = !o.tailable
 	mode := c.Text("timeoutMode")
@@ -111,7 +111,7 @@ func (c *call) cursorOptions() (cursorOptions, *result.Error) {
 	case mode == "iteration":
 		o.lifetime = false
 	case mode != "cursorLifetime":
-		return o, argument("timeoutMode " + mode + " does not exist")
+		return o, argument("unknown timeoutMode " + mode)
 	case o.tailable:
 		return o, argument("a tailable cursor cannot have timeoutMode cursorLifetime")
 	}

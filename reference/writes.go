@@ -240,7 +240,7 @@ func findAndModify(c *call) (any, *result.Error) {
 	case "before", "after":
 		d = append(d, bson.E{Key: "new", Value: after == "after"})
 	default:
-		return nil, argument("returnDocument " + after + " does not exist")
+		return nil, argument("unknown returnDocument " + after)
 	}
 	d = c.options(d, "filter", "replacement", "update", "projection", "returnDocument")
 	r, err := c.run(c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
