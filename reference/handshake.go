@@ -72,7 +72,7 @@ func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Addre
 	if err != nil {
 		h.failed(a.String())
 		if innermostCommand(err) != nil {
-			err = refused{err}
+			err = errorReply{err}
 		}
 	}
 	return info, err
@@ -87,14 +87,14 @@ func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) err
 	return err
 }
 
-// refused is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean that
+// errorReply is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean that
 // the server is overloaded.
-type refused struct{ error }
+type errorReply struct{ error }
 
-func (r refused) Unwrap() error { return r.error }
+func (r errorReply) Unwrap() error { return r.error }
 
 // As implements the interface of errors.As.
-func (r refused) As(target any) bool {
+func (r errorReply) As(target any) bool {
 	op, ok := target.(**net.OpError)
 	if ok {
 		*op = &net.OpError{Op: "remote error", Err: r.error}

@@ -38,7 +38,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	monitor := *write
 	monitor.ServerDescriptionChanged = func(e *event.ServerDescriptionChangedEvent) {
 		if e.NewDescription.Kind != description.UnknownStr {
-			sockets.change(e.Address.String(), func(w *watched) { w.known = true })
+			sockets.change(e.Address.String(), func(w *serverState) { w.known = true })
 		}
 		if e.PreviousDescription.Kind != e.NewDescription.Kind || !sockets.cancelled(e.Address.String()) {
 			write.ServerDescriptionChanged(e)
@@ -60,14 +60,14 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	}
 	monitor.ServerHeartbeatSucceeded = func(e *event.ServerHeartbeatSucceededEvent) {
 		messages.expect()
-		sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *watched) { w.cancelled = false })
+		sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.cancelled = false })
 		write.ServerHeartbeatSucceeded(e)
 	}
 	monitor.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {
 		messages.expect()
 		if !errors.As(e.Failure, new(repeated)) {
 			write.ServerHeartbeatFailed(e)
-			sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *watched) { w.noticed = true })
+			sockets.change(enginekit.AddressOf(e.ConnectionID), func(w *serverState) { w.noticed = true })
 		}
 	}
 	return &monitor

@@ -24,13 +24,13 @@ type sockets struct {
 	backpressure any         // value of the field in handshakes, or nil
 
 	// Modified in Update.
-	servers map[string]*watched // by address: see at
-	waiters int                 // operations waiting for a server
-	waits   int                 // how often waiters changed from 0 to 1
+	servers map[string]*serverState // by address: see at
+	waiters int                     // operations waiting for a server
+	waits   int                     // how often waiters changed from 0 to 1
 }
 
-// watched is the state of one server.
-type watched struct {
+// serverState is the state of one server.
+type serverState struct {
 	known     bool      // it has been checked successfully
 	cancelled bool      // its check was cancelled, and no check has succeeded since
 	noticed   bool      // the monitor has noticed the cancellation
@@ -46,15 +46,14 @@ type watched struct {
 }
 
 // at returns the state of a server. It must be called in Update or Await.
-func (s *sockets) at(address string) *watched {
+func (s *sockets) at(address string) *serverState {
 	if s.servers[address] == nil {
-		s.servers[address] = &watched{failed: map[string]bool{}, out: map[int64]*event.PoolEvent{}}
+		s.servers[address] = &serverState{failed: map[string]bool{}, out: map[int64]*event.PoolEvent{}}
 	}
 	return s.servers[address]
 }
 
-// change changes the state of a server.
-func (s *sockets) change(address string, by func(*watched)) {
+func (s *sockets) change(address string, by func(*serverState)) {
 	s.Update(func() { by(s.at(address)) })
 }
 
@@ -62,7 +61,7 @@ func (s *sockets) change(address string, by func(*watched)) {
 const monitorTimeout = 500 * time.Millisecond
 
 func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
-	s := &sockets{dial: dial, servers: map[string]*watched{}}
+	s := &sockets{dial: dial, servers: map[string]*serverState{}}
 	s.Sockets = enginekit.NewSockets(s.connect, monitorTimeout)
 	s.Sent = func(message []byte) []byte { return withBackpressure(message, s.backpressure) }
 	s.Cancelled = s.cancel
@@ -166,7 +165,7 @@ func (s *sockets) awaitPoolClosed(address string) {
 // cancel records that the check of a server was cancelled for an error of another connection. The monitor will pause,
 // unless the cause is an immediate check.
 func (s *sockets) cancel(address string, cause error) {
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		w.cancelled, w.noticed = true, false
 		w.due = w.due || !errors.As(cause, new(checkNow))
 	})
@@ -186,7 +185,7 @@ func (s *sockets) cancelled(address string) (is bool) {
 // Monitoring, "Clients using the streaming protocol" and "requestCheck"). The topology's monitors do not wait.
 func (s *sockets) pause(address string, interval time.Duration) {
 	due, waits := false, 0
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		due, waits = w.due && s.waiters == 0, s.waits
 		w.due = false
 	})
@@ -212,13 +211,13 @@ func (s *sockets) addWaiter() (done func()) {
 // timedOut records the error of a monitor's read if it is a timeout.
 func (s *sockets) timedOut(address string, err error) {
 	if isTimeout(err) && !errors.As(err, new(checkNow)) {
-		s.change(address, func(w *watched) { w.late = err })
+		s.change(address, func(w *serverState) { w.late = err })
 	}
 }
 
 // repeatFailure returns the timeout of the last check once, and nil otherwise.
 func (s *sockets) repeatFailure(address string) (err error) {
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		if w.late != nil && !errors.As(w.late, new(repeated)) {
 			w.late = repeated{w.late}
 			err = w.late
@@ -229,7 +228,7 @@ func (s *sockets) repeatFailure(address string) (err error) {
 
 // beginCheck records the start of a check. It returns false if the check only repeats the last failure.
 func (s *sockets) beginCheck(address string) (is bool) {
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		if is = w.late == nil || errors.As(w.late, new(repeated)); is {
 			w.late = nil
 		}
@@ -269,7 +268,7 @@ func (s *sockets) recheck(address string, interval time.Duration, unknown func()
 
 // schedule returns the delay of the next immediate check of a server, or false if one is already scheduled.
 func (s *sockets) schedule(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		if ours = !w.rechecked.After(now); ours {
 			wait = max(0, w.rechecked.Add(interval).Sub(now))
 			w.rechecked = now.Add(wait)
@@ -290,12 +289,12 @@ func (checkNow) Temporary() bool { return true }
 // check; and last it reports that the connection is closed. A retry that starts earlier selects a server that is about to
 // become Unknown, and fails because its pool is cleared: one failure would count as two attempts.
 func (s *sockets) watch(address string) (end func()) {
-	s.change(address, func(w *watched) {
+	s.change(address, func(w *serverState) {
 		if w.checkOuts++; w.checkOuts == 1 {
 			w.failed, w.over = map[string]bool{}, false
 		}
 	})
-	return func() { s.change(address, func(w *watched) { w.checkOuts-- }) }
+	return func() { s.change(address, func(w *serverState) { w.checkOuts-- }) }
 }
 
 // poolEvent records the closed connections of a pool.
@@ -303,7 +302,7 @@ func (s *sockets) poolEvent(e *event.PoolEvent) {
 	closed := e.Type == event.ConnectionClosed
 	over := e.Type == event.ConnectionPoolClosed || closed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
 	if over || closed && e.Error != nil {
-		s.change(e.Address, func(w *watched) {
+		s.change(e.Address, func(w *serverState) {
 			w.over = w.over || over
 			if e.Error != nil {
 				w.failed[e.Error.Error()] = true
@@ -328,7 +327,7 @@ func (s *sockets) awaitClosed(address string, err error) {
 // reorder returns the events to write after a pool has reported an event. The topology reports that an interrupted
 // connection (Connection Monitoring and Pooling, "Clearing a Connection Pool") is closed before it is checked in.
 func (s *sockets) reorder(e *event.PoolEvent) (events []*event.PoolEvent) {
-	s.change(e.Address, func(w *watched) {
+	s.change(e.Address, func(w *serverState) {
 		events = []*event.PoolEvent{e}
 		closed, out := w.out[e.ConnectionID]
 		switch {
@@ -349,6 +348,6 @@ func (s *sockets) reorder(e *event.PoolEvent) (events []*event.PoolEvent) {
 // interrupted reports whether a checked-out connection was interrupted. The topology does not detect that for the last
 // connection of a pool.
 func (s *sockets) interrupted(address string, id int64) (is bool) {
-	s.change(address, func(w *watched) { is = w.out[id] != nil })
+	s.change(address, func(w *serverState) { is = w.out[id] != nil })
 	return is
 }

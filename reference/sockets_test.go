@@ -53,7 +53,7 @@ func playSockets(t *testing.T, script string) string {
 			return fmt.Sprintf("%v,%t", wait, ours)
 		}
 	}
-	known := func(w *watched) { w.known = true }
+	known := func(w *serverState) { w.known = true }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
 		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },

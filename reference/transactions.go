@@ -67,8 +67,8 @@ func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 	return o, nil
 }
 
-// ending returns the command that ends a transaction.
-func (s *clientSession) ending(name string, timeout bool) *command {
+// endCommand returns the command that ends a transaction.
+func (s *clientSession) endCommand(name string, timeout bool) *command {
 	build := func(target) (bson.D, error) {
 		d := bson.D{{Key: name, Value: int32(1)}}
 		if name == "commitTransaction" && s.options.maxCommitTime != nil && !timeout {
@@ -117,7 +117,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 		}
 	}
 	s.state = txnCommitted
-	cmd := s.ending("commitTransaction", timeout)
+	cmd := s.endCommand("commitTransaction", timeout)
 	base, build, again, shed := cmd.writeConcern, cmd.build, s.committed, s.client.driver.policy.Overload != nil
 	s.committed = true
 	cmd.build = func(t target) (bson.D, error) {
@@ -154,7 +154,7 @@ func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) *res
 		return nil
 	}
 	s.state = txnAborted
-	_, _ = s.client.execute(ctx, s.ending("abortTransaction", timeout), tr)
+	_, _ = s.client.execute(ctx, s.endCommand("abortTransaction", timeout), tr)
 	s.unpin()
 	return nil
 }
