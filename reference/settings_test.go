@@ -100,7 +100,7 @@ func TestAuthenticatorsAreShared(t *testing.T) {
 func replies(t testing.TB) map[string][]byte {
 	good := message(7, raw(t, d("ok", 1)), 0)
 	change := func(at int, b byte) []byte { return slices.Concat(good[:at], []byte{b}, good[at+1:]) }
-	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than it says": good[:len(good)-1],
+	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than its length": good[:len(good)-1],
 		"another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),
 		"compressed, and truncated": change(12, 0xdc)}
 }
