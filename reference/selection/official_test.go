@@ -72,12 +72,12 @@ func testOfficial(t *testing.T, path string) {
 		frequencies(t, f, c)
 		return
 	}
-	suitable, err := selection.Suitable(c.Topology, c.Preference, c.Deprioritized, c.Options)
+	servers, err := suitable(c.Topology, c.Preference, c.Deprioritized, c.Options)
 	if (err != nil) != f.Error {
 		t.Fatalf("error %v, want one: %t", err, f.Error)
 	}
-	testkit.Equal(t, "suitable", sorted(suitable), expected(f.Suitable))
-	testkit.Equal(t, "in the window", sorted(selection.InWindow(suitable, c.Options.LocalThreshold)), expected(f.Window))
+	testkit.Equal(t, "suitable", sorted(servers), expected(f.Suitable))
+	testkit.Equal(t, "in the window", sorted(selection.InWindow(servers, c.Options.LocalThreshold)), expected(f.Window))
 }
 
 // frequencies tests how often Pick chooses each server in the latency window.

@@ -143,12 +143,12 @@ func TestTwin(t *testing.T) {
 		if options.Operation == selection.Write {
 			preference = selection.Preference{}
 		}
-		got, err := selection.Suitable(topology, preference, deprioritized, options)
+		got, err := suitable(topology, preference, deprioritized, options)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if diff := cmp.Diff(twin(topology, preference, deprioritized, options), addresses(got)); diff != "" {
-			t.Fatalf("seed %d: %+v %+v without %v (-twin +Suitable)\n%s", seed, topology, preference, deprioritized, diff)
+			t.Fatalf("seed %d: %+v %+v without %v (-twin +Select)\n%s", seed, topology, preference, deprioritized, diff)
 		}
 		window := selection.InWindow(got, options.LocalThreshold)
 		steps, err := selection.Explain(topology, preference, deprioritized, options)
