@@ -173,12 +173,8 @@ func Next(s State, in Input) (State, Decision) {
 		}
 	}
 	if !st.done {
-		st.finish(Decision{Action: ReturnError, Raise: Failure{Kind: Client, Attempt: s.Attempt}})
 		st.reason = "no rule handles this input"
+		st.finish(Decision{Action: ReturnError, Raise: Failure{Kind: Client, Attempt: s.Attempt}})
 	}
-	st.d.Attempt = st.Attempt
-	st.d.Tokens = st.tokens
-	st.d.Rules = st.fired
-	st.d.Reason = st.reason
 	return st.State, st.d
 }

@@ -64,6 +64,7 @@ type step struct {
 }
 
 func (st *step) finish(d Decision) {
+	d.Attempt, d.Tokens, d.Rules, d.Reason = st.Attempt, st.tokens, st.fired, st.reason
 	st.d, st.done = d, true
 	st.Done = d.Action == ReturnResult || d.Action == ReturnError
 }

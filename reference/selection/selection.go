@@ -163,19 +163,20 @@ func (s selector) members(servers []Server) []Server {
 	}
 }
 
-// eligible filters by staleness before tag sets, so that a later tag set is used if all matches of an earlier one
-// are too stale.
+// eligible filters candidates by maxStalenessSeconds, and then by the first tag set with any match, so that a later tag
+// set is used if all matches of an earlier one are too stale.
 func (s selector) eligible(candidates []Server) []Server {
-	return s.tagged(s.fresh(candidates))
-}
-
-func (s selector) fresh(candidates []Server) []Server {
-	most, ok := s.preference.maxStaleness()
-	if !ok {
-		return candidates
+	if most, ok := s.preference.maxStaleness(); ok {
+		candidates = s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
+			"at most maxStalenessSeconds %d stale; the primary is never stale", most/time.Second)
 	}
-	return s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
-		"at most maxStalenessSeconds %d stale; the primary is never stale", most/time.Second)
+	for i, set := range s.preference.TagSets {
+		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		if len(found) > 0 || i == len(s.preference.TagSets)-1 {
+			return found
+		}
+	}
+	return candidates
 }
 
 // staleness estimates the replication lag of a server (Max Staleness, "Client"). It may be negative.
@@ -190,20 +191,6 @@ func (s selector) staleness(v Server) time.Duration {
 	}
 	latest := slices.MaxFunc(Keep(all, OfType(RSSecondary)), func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
 	return latest.LastWrite.Sub(v.LastWrite) + s.options.HeartbeatFrequency
-}
-
-// tagged returns the candidates that match the first tag set with any match.
-func (s selector) tagged(candidates []Server) []Server {
-	if len(s.preference.TagSets) == 0 {
-		return candidates
-	}
-	for i, set := range s.preference.TagSets {
-		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
-		if len(found) > 0 {
-			return found
-		}
-	}
-	return nil
 }
 
 // HasTags reports whether a server has every tag of a set.
