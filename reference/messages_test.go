@@ -44,16 +44,16 @@ func only(messages []result.LogMessage, command, text string) []result.LogMessag
 
 func TestLogMessages(t *testing.T) {
 	testkit.Retell(t, "testdata/logs.txt", func(t *testing.T, s testkit.Story) string {
-		told, _, _ := strings.Cut(s.Text, "    ")
-		observe, options, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(told, "observe ")), "\nclient ")
+		transcript, _, _ := strings.Cut(s.Text, "    ")
+		observe, options, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(transcript, "observe ")), "\nclient ")
 		for _, m := range logsOf(t, observe, options, "insert") {
-			told += "    " + m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
+			transcript += "    " + m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
 			if name, ok := m.Data.Lookup("commandName").StringValueOK(); ok {
-				told += " (" + name + ")"
+				transcript += " (" + name + ")"
 			}
-			told += "\n"
+			transcript += "\n"
 		}
-		return told
+		return transcript
 	})
 }
 

@@ -19,21 +19,21 @@ func driverInfo(text string) options.DriverInfo {
 }
 
 func TestMetadataIsAppended(t *testing.T) {
-	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var m metadata
 		for line := range strings.Lines(s.Text) {
 			given, ok := strings.CutPrefix(line, "> ")
 			if !ok {
 				continue
 			}
-			told += line
+			transcript += line
 			if before := m.current.Load(); m.append(driverInfo(strings.TrimSpace(given))) != nil {
 				testkit.Equal(t, "the metadata after an error", m.current.Load(), before)
-				return told + "    rejected\n"
+				return transcript + "    rejected\n"
 			}
 		}
 		all := m.current.Load()
-		return told + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
+		return transcript + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
 	})
 }
 

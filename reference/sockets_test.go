@@ -22,9 +22,9 @@ import (
 
 // TestSockets plays the stories in testdata/sockets.txt.
 func TestSockets(t *testing.T) {
-	testkit.Retell(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (told string) {
-		synctest.Test(t, func(t *testing.T) { told = playSockets(t, s.Text) + "\n" })
-		return told
+	testkit.Retell(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (transcript string) {
+		synctest.Test(t, func(t *testing.T) { transcript = playSockets(t, s.Text) + "\n" })
+		return transcript
 	})
 }
 
@@ -90,17 +90,17 @@ func playSockets(t *testing.T, script string) string {
 		"recheck": func() error { s.recheck(a, time.Second, func() bool { return true }); return nil },
 	}
 
-	var told, running []string
+	var transcript, running []string
 	ends := map[string]chan string{} // of running verbs
 	for word := range strings.FieldsSeq(script) {
 		verb, _, answer := strings.Cut(word, "=")
 		if ask, ok := asks[verb]; ok {
-			told = append(told, fmt.Sprintf("%s=%v", verb, ask()))
+			transcript = append(transcript, fmt.Sprintf("%s=%v", verb, ask()))
 			continue
 		} else if answer {
 			continue
 		}
-		told = append(told, word)
+		transcript = append(transcript, word)
 		if act, ok := acts[word]; ok {
 			act()
 		} else if wait, ok := waits[word]; ok {
@@ -125,12 +125,12 @@ func playSockets(t *testing.T, script string) string {
 		running = slices.DeleteFunc(running, func(verb string) bool {
 			select {
 			case text := <-ends[verb]:
-				told = append(told, text)
+				transcript = append(transcript, text)
 				return true
 			default:
 				return false
 			}
 		})
 	}
-	return strings.Join(told, " ")
+	return strings.Join(transcript, " ")
 }

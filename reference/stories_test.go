@@ -13,8 +13,8 @@ func TestStories(t *testing.T) {
 	testkit.Retell(t, "testdata/stories/*.txt", func(t *testing.T, s testkit.Story) string { return play(t, s.Text) })
 }
 
-// tell plays a story with one operation.
-func tell(t *testing.T, set, reply, do, want string) {
+// checkStory plays a story with one operation.
+func checkStory(t *testing.T, set, reply, do, want string) {
 	t.Helper()
 	t.Run(set+" "+reply+" "+do, func(t *testing.T) {
 		t.Parallel()
@@ -73,7 +73,7 @@ func TestReadsAreRetriedOnEveryTopology(t *testing.T) {
 	for _, set := range []string{"single", "replicaset members=3", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91", "10107"} {
 			for _, r := range reads {
-				tell(t, set, r.command+"="+fault, r.do, r.command+" "+r.command)
+				checkStory(t, set, r.command+"="+fault, r.do, r.command+" "+r.command)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestWritesAreRetried(t *testing.T) {
 	for _, set := range []string{"replicaset", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91/w", "concern:91/w", "4711/w", "write:91/w"} {
 			for _, w := range retryableWrites {
-				tell(t, set+" show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
+				checkStory(t, set+" show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 				if w.command == "bulkWrite" { // old servers do not have it
 					old = ""
 				}
-				tell(t, set+old+" show=txnNumber", w.command+"="+fault.step, w.do, w.command+"/- !"+fault.want)
+				checkStory(t, set+old+" show=txnNumber", w.command+"="+fault.step, w.do, w.command+"/- !"+fault.want)
 			}
 		}
 		never("replicaset", plainWrites)
@@ -109,9 +109,9 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 // TestChangeStreamsResume tests the resumable codes of servers before 4.4.
 func TestChangeStreamsResume(t *testing.T) {
 	for _, code := range []int{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436} {
-		told := play(t, fmt.Sprintf("client wire=8 untimed\nserver aggregate=cursor:7,cursor:9 getMore=%d killCursors=ok\n> watch\n> change\n> change\n", code))
-		if !strings.HasSuffix(told, "> change\n    getMore killCursors aggregate\n") {
-			t.Errorf("after %d:\n%s", code, told)
+		transcript := play(t, fmt.Sprintf("client wire=8 untimed\nserver aggregate=cursor:7,cursor:9 getMore=%d killCursors=ok\n> watch\n> change\n> change\n", code))
+		if !strings.HasSuffix(transcript, "> change\n    getMore killCursors aggregate\n") {
+			t.Errorf("after %d:\n%s", code, transcript)
 		}
 	}
 }

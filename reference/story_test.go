@@ -161,7 +161,7 @@ var ownWords = strings.Fields("single replicaset sharded load-balanced members j
 	"untimed message delays rules results show callback inside pass value")
 
 // play plays a story, and returns it with the actual results.
-func play(t *testing.T, text string) (told string) {
+func play(t *testing.T, text string) (transcript string) {
 	t.Helper()
 	var settings, replies string
 	var ops []string
@@ -169,9 +169,9 @@ func play(t *testing.T, text string) (told string) {
 		if op, ok := strings.CutPrefix(line, "> "); ok {
 			ops = append(ops, strings.TrimSpace(op))
 		} else if words, ok := strings.CutPrefix(line, "client "); ok {
-			settings, told = words, told+line
+			settings, transcript = words, transcript+line
 		} else if words, ok := strings.CutPrefix(line, "server "); ok {
-			replies, told = words, told+line
+			replies, transcript = words, transcript+line
 		}
 	}
 	set, kind, entity, userInfo, uri := map[string]string{}, "replicaset", d(), "", []string(nil)
@@ -229,12 +229,12 @@ func play(t *testing.T, text string) (told string) {
 		var background sync.WaitGroup
 		line := func(words string) {
 			if words = strings.TrimSpace(words); words != "" {
-				told += "    " + words + "\n"
+				transcript += "    " + words + "\n"
 			}
 		}
 		for _, op := range ops {
 			begun := time.Now()
-			told += "> " + op + "\n"
+			transcript += "> " + op + "\n"
 			if later, ok := strings.CutPrefix(op, "~"); ok {
 				background.Go(func() { b.perform(later) })
 				synctest.Wait()
@@ -261,7 +261,7 @@ func play(t *testing.T, text string) (told string) {
 		}
 		if has("events") {
 			testkit.Check(t, b.Close(t.Context(), "client"))
-			line("events:" + b.happened(marks))
+			line("events:" + b.eventWords(marks))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -273,7 +273,7 @@ func play(t *testing.T, text string) (told string) {
 				map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[set["policy"]])
 		}
 	})
-	return told
+	return transcript
 }
 
 // perform performs an operation in the format of stories.
@@ -366,9 +366,9 @@ func (s *scripted) shown(r received, path string) string {
 	return strings.Trim(v.String(), `"`)
 }
 
-// happened lists the events of commands, connections and pools, and failed heartbeats before the client was closed, with
+// eventWords lists the events of commands, connections and pools, and failed heartbeats before the client was closed, with
 // a bar after each operation.
-func (b *bench) happened(marks []int) (told string) {
+func (b *bench) eventWords(marks []int) (transcript string) {
 	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
 		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone", result.ServerHeartbeatFailed: "missed",
 		result.CommandStarted: ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
@@ -380,13 +380,13 @@ func (b *bench) happened(marks []int) (told string) {
 			word = "interrupted"
 		}
 		if slices.Contains(marks, i) {
-			told += " |"
+			transcript += " |"
 		}
 		if ok && (i < marks[len(marks)-1] || e.Type != result.ServerHeartbeatFailed) {
-			told += " " + word
+			transcript += " " + word
 		}
 	}
-	return told
+	return transcript
 }
 
 func messageOf(out result.Outcome) string {
@@ -408,11 +408,11 @@ func delaysOf(out result.Outcome) string {
 }
 
 // rulesOf lists the decisions with their rules.
-func rulesOf(out result.Outcome) (told string) {
+func rulesOf(out result.Outcome) (transcript string) {
 	for _, d := range out.Decisions {
-		told += "; " + d.Action + " " + strings.Join(d.Rules, " ")
+		transcript += "; " + d.Action + " " + strings.Join(d.Rules, " ")
 	}
-	return told
+	return transcript
 }
 
 func keysOf(out result.Outcome) string { return " =" + strings.Join(keys(out.Value.Document()), ",") }

@@ -27,7 +27,7 @@ var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "r
 	"broken": Broken, "members": Refreshed}
 
 // play plays a story, with rules changed by change if it is not nil. "revision NAME" selects a revision.
-func play(t *testing.T, text string, change func(*Revision)) (told string) {
+func play(t *testing.T, text string, change func(*Revision)) (transcript string) {
 	thread := Thread{Revision: Named(Newest)}
 	var members []selection.Server
 	changed := func() {
@@ -40,7 +40,7 @@ func play(t *testing.T, text string, change func(*Revision)) (told string) {
 		if !strings.HasPrefix(line, ">") {
 			continue
 		}
-		told += line
+		transcript += line
 		words := strings.Fields(line)[1:]
 		if words[0] == "revision" {
 			thread.Revision = Named(words[1])
@@ -66,22 +66,22 @@ func play(t *testing.T, text string, change func(*Revision)) (told string) {
 			t.Errorf("%s: Next changed its arguments", line)
 		}
 		thread = after
-		told += "    " + d.Action.String()
+		transcript += "    " + d.Action.String()
 		if d.Member != "" {
-			told += " to " + d.Member
+			transcript += " to " + d.Member
 		}
 		if d.Text != "" {
-			told += ": " + d.Text
+			transcript += ": " + d.Text
 		}
 		if d.Refresh {
-			told += ", and check the set"
+			transcript += ", and check the set"
 		}
 		if thread.Pinned != "" {
-			told += ", pinned to " + thread.Pinned
+			transcript += ", pinned to " + thread.Pinned
 		}
-		told += " (" + strings.Join(d.Rules, " ") + ")\n"
+		transcript += " (" + strings.Join(d.Rules, " ") + ")\n"
 	}
-	return told
+	return transcript
 }
 
 // drawn reads members: address/type/ping/tags.

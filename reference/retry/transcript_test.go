@@ -17,9 +17,9 @@ import (
 // the decision.
 func TestTranscripts(t *testing.T) {
 	testkit.Retell(t, "testdata/*.txt", func(t *testing.T, s testkit.Story) string {
-		told, err := play(s.Text, nil)
+		transcript, err := play(s.Text, nil)
 		testkit.Check(t, err)
-		return told
+		return transcript
 	})
 }
 
@@ -28,7 +28,7 @@ func TestTransactions(t *testing.T) {
 	const file, kinds = "testdata/transactions/*.txt", "begin callback-failed callback-ended callback-returned commit-failed committed waited "
 	testkit.Retell(t, file, func(t *testing.T, s testkit.Story) string {
 		var state TransactionState
-		told, err := retell(s.Text, func(ev event) (Decision, error) {
+		transcript, err := playStory(s.Text, func(ev event) (Decision, error) {
 			if ev.name == "begin" {
 				p, err := Named(ev.args["policy"])
 				testkit.Check(t, err)
@@ -46,14 +46,14 @@ func TestTransactions(t *testing.T) {
 			return d, nil
 		})
 		testkit.Check(t, err)
-		return told
+		return transcript
 	})
-	told := ""
+	transcript := ""
 	for _, s := range testkit.Stories(t, file) {
-		told += s.Text
+		transcript += s.Text
 	}
 	for _, r := range TransactionRules() {
-		if !regexp.MustCompile(`[( ]` + r.ID + `[) ]`).MatchString(told) {
+		if !regexp.MustCompile(`[( ]` + r.ID + `[) ]`).MatchString(transcript) {
 			t.Errorf("no story has %s", r.ID)
 		}
 	}
@@ -77,8 +77,8 @@ func (e event) labels() []string {
 	return strings.FieldsFunc(e.args["labels"], func(r rune) bool { return r == ',' })
 }
 
-// retell plays a story: decide returns the decision for each input.
-func retell(text string, decide func(event) (Decision, error)) (told string, err error) {
+// playStory plays a story: decide returns the decision for each input.
+func playStory(text string, decide func(event) (Decision, error)) (transcript string, err error) {
 	var tokens Tokens
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "    ") {
@@ -94,32 +94,32 @@ func retell(text string, decide func(event) (Decision, error)) (told string, err
 		if err != nil {
 			return "", err
 		}
-		told += line + "    " + d.Action.String()
+		transcript += line + "    " + d.Action.String()
 		if len(d.Deprioritized) > 0 {
-			told += " without " + strings.Join(d.Deprioritized, ", ")
+			transcript += " without " + strings.Join(d.Deprioritized, ", ")
 		}
 		if d.Action == BackOff {
-			told += fmt.Sprintf(" for %v", d.Delay)
+			transcript += fmt.Sprintf(" for %v", d.Delay)
 		} else if d.Action == ReturnError && d.Raise.Attempt > 0 {
-			told += fmt.Sprintf(" of attempt %d", d.Raise.Attempt)
+			transcript += fmt.Sprintf(" of attempt %d", d.Raise.Attempt)
 		}
 		if d.Expired {
-			told += ", as a timeout"
+			transcript += ", as a timeout"
 		}
 		if d.Tokens != tokens && e.name != "begin" {
-			told += fmt.Sprintf(", %v tokens left", d.Tokens)
+			transcript += fmt.Sprintf(", %v tokens left", d.Tokens)
 		}
 		tokens = d.Tokens
-		told += fmt.Sprintf(": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
+		transcript += fmt.Sprintf(": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
 	}
-	return told, nil
+	return transcript, nil
 }
 
 // play plays the story of an operation, with a policy changed by change if it is not nil.
 func play(text string, change func(*Policy)) (string, error) {
 	var s State
 	var tokens Tokens
-	return retell(text, func(ev event) (d Decision, err error) {
+	return playStory(text, func(ev event) (d Decision, err error) {
 		has, number := ev.has, ev.number
 		in := Input{Left: ev.millis("left"), Jitter: 0.5, Tokens: tokens}
 		switch ev.name {
@@ -179,14 +179,14 @@ func without(id string) func(*Policy) {
 // witness returns the first story that changes under a changed policy. deeply ignores reasons and rules.
 func witness(t *testing.T, change func(*Policy), deeply bool) (testkit.Story, bool) {
 	t.Helper()
-	told := regexp.MustCompile(`(?m): .* \([^()]*\)$`)
+	reasons := regexp.MustCompile(`(?m): .* \([^()]*\)$`)
 	for _, s := range testkit.Stories(t, "testdata/*.txt") {
 		before, err := play(s.Text, nil)
 		testkit.Check(t, err)
 		after, err := play(s.Text, change)
 		testkit.Check(t, err)
 		if deeply {
-			before, after = told.ReplaceAllString(before, ""), told.ReplaceAllString(after, "")
+			before, after = reasons.ReplaceAllString(before, ""), reasons.ReplaceAllString(after, "")
 		}
 		if before != after {
 			return s, true

@@ -90,7 +90,7 @@ func TestSelect(t *testing.T) {
 	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Operation = selection.Write },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},
 		"rare heartbeats": func(o *selection.Options) { o.HeartbeatFrequency = 120 * time.Second }}
-	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var topology selection.Topology
 		for line := range strings.Lines(s.Text) {
 			if text, ok := strings.CutPrefix(line, "topology "); ok {
@@ -99,7 +99,7 @@ func TestSelect(t *testing.T) {
 			if strings.HasPrefix(line, "    ") {
 				continue
 			}
-			told += line
+			transcript += line
 			if line[0] != '>' {
 				continue
 			}
@@ -116,21 +116,21 @@ func TestSelect(t *testing.T) {
 				t.Errorf("%s: errors %v, %v", line, err, err2)
 			}
 			if err != nil {
-				told += "    error: " + err.Error() + "\n"
+				transcript += "    error: " + err.Error() + "\n"
 				continue
 			}
 			servers, inside := strings.Join(addresses(all), " "), strings.Join(addresses(window), " ")
-			told += "    " + cmp.Or(servers, "none")
+			transcript += "    " + cmp.Or(servers, "none")
 			if inside != servers {
-				told += ", and in the window " + inside
+				transcript += ", and in the window " + inside
 			}
-			told += "\n"
+			transcript += "\n"
 			for i := range window {
 				window[i].Address = "changed by the caller"
 			}
 			testkit.Same(t, line+": the topology changed", topology.Servers, before)
 		}
-		return told
+		return transcript
 	})
 }
 
