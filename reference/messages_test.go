@@ -91,15 +91,6 @@ func TestLogData(t *testing.T) {
 	if text := started.Lookup("command").StringValue(); !strings.HasPrefix(text, `{"insert":"coll"`) {
 		t.Errorf("the command is %s", text)
 	}
-	ids := map[string]bool{}
-	for _, m := range messages {
-		if m.Component == "topology" {
-			ids[m.Data.Lookup("topologyId").StringValue()] = true
-		}
-	}
-	if len(ids) != 1 || ids[""] {
-		t.Errorf("topology messages of one client have the topologyIds %v", ids)
-	}
 }
 
 func TestObserveLogMessages(t *testing.T) {

@@ -111,14 +111,13 @@ func want(c config, h []Failure) wanted {
 	name := c.policy.Name
 	final, december, first := name == "current", name == "client-backpressure@2025-12", name == "retryable-writes@2018-03-14"
 	pressure := final || december
-	listed := []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 	var eligible bool
 	gate := c.retryReads && c.retryWrites
 	old := c.oldie && c.policy.Name == "retryable-reads@2024"
 	switch c.op {
 	case "find":
 		eligible = c.retryReads && !c.txn && !old && (last.Kind == Network || last.Kind == PoolCleared ||
-			last.Kind == Server && slices.Contains(listed, last.Code))
+			last.Kind == Server && slices.Contains(listedCodes, last.Code))
 		gate = c.retryReads
 	case "getMore":
 		gate = c.retryReads
