@@ -146,7 +146,8 @@ func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.De
 }
 
 // authenticators caches SCRAM authenticators for all clients of an engine, because deriving a key takes 15,000 rounds
-// by default (Authentication, "SCRAM-SHA-256": clients may cache derived keys). The zero value is ready to use.
+// by default (Authentication, "SCRAM-SHA-256": clients may cache derived keys). The zero value is ready to use,
+// also concurrently.
 type authenticators struct {
 	mu   sync.Mutex
 	kept map[credential]mongo.Authenticator
