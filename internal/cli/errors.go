@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// The exit codes of utr.
+// Exit codes.
 const (
-	ExitOK     = 0 // all well
+	ExitOK     = 0 // success
 	ExitFailed = 1 // tests failed
 	ExitUsage  = 2 // bad usage, or an invalid suite
-	ExitBroken = 3 // set-up, deployment, engine or a report broke; interrupted
+	ExitBroken = 3 // set-up, deployment, engine or a report failed, or the command was interrupted
 )
 
-// exitError is an error that knows its exit code. Without a message nothing is
-// printed: the command has printed what there is to print.
+// exitError is an error with an exit code. Without err nothing is printed: the command has printed its output.
 type exitError struct {
 	code int
 	err  error
-	hint bool // point to the help
+	hint bool // whether to refer to the help
 }
 
 func (e *exitError) Error() string {
@@ -30,13 +29,13 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage is an error in what the user typed.
+// usage returns an error in the command line.
 func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
 
-// invalid is an input, such as a suite, that cannot be used. An error that knows its
-// exit code stays as it is, and so does an interruption.
+// invalid marks the error of an input that cannot be used, such as a suite. It does not change an exitError or an
+// interruption.
 func invalid(err error) error {
 	if err == nil {
 		return nil
@@ -47,7 +46,7 @@ func invalid(err error) error {
 	return &exitError{code: ExitUsage, err: err}
 }
 
-// exit ends with a code and prints nothing.
+// exit returns an error with an exit code and no message, or nil for ExitOK.
 func exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -55,8 +54,7 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
-// codeOf returns the exit code of an error. An error of unknown kind means that
-// something broke.
+// codeOf returns the exit code of an error, ExitBroken by default.
 func codeOf(err error) int {
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		return e.code

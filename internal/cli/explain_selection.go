@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// selectionFlags are those of utr explain --select.
+// selectionFlags are the flags of utr explain --select.
 type selectionFlags struct {
 	file          string
 	preference    *selection.Preference
@@ -21,7 +21,7 @@ type selectionFlags struct {
 }
 
 func (s *selectionFlags) declare(f *flags) {
-	f.file(&s.file, "select", "explain the selection of a server: the file describes the topology")
+	f.file(&s.file, "select", "explain server selection in the topology that this file describes")
 	set(f, &s.preference, "read-preference", "PREFERENCE", "read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
 		func(text string) (*selection.Preference, error) {
 			p, err := selection.ParsePreference(text)
@@ -30,8 +30,8 @@ func (s *selectionFlags) declare(f *flags) {
 	f.texts(&s.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 }
 
-// explain says which servers remain after each step of a selection. Without an operation,
-// the file says whether it is for a read or a write.
+// explain prints the servers that remain after each step of a selection. Without an operation, the file decides
+// whether to select for a read or a write.
 func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 	text, err := os.ReadFile(s.file)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 		fmt.Fprintf(&b, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
 	}
 	for _, step := range steps {
-		left := each(step.Servers, func(v selection.Server) string { return v.Address })
+		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
 		fmt.Fprintf(&b, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// findings writes problems in a format of validate.
+// findings formats problems for validate --format.
 func findings(format string, problems []specs.Problem, version string) string {
 	if format == formatSARIF {
 		return sarif(problems, version)
@@ -23,7 +23,7 @@ func findings(format string, problems []specs.Problem, version string) string {
 		case formatJSON:
 			out.WriteString(jsonLine(problemRecord(p)))
 		default:
-			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no file
+			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no position
 		}
 	}
 	return out.String()
@@ -36,16 +36,16 @@ func pathAndMessage(p specs.Problem) string {
 	return p.Path + ": " + p.Message
 }
 
-// otherRules are those that refuse a file before the checks look at it.
+// otherRules are the rules for which a file is rejected before the checks of package specs.
 func otherRules() []specs.Check {
 	return []specs.Check{
-		{Name: "path", Doc: "What is named exists, can be read, and has suites."},
+		{Name: "path", Doc: "A path exists, is readable, and contains suites."},
 		{Name: "parse", Doc: "A file is well-formed YAML or JSON, with plain values."},
-		{Name: "suite", Doc: "A file that is named is a unified suite."},
-		{Name: "schemaVersion", Doc: "schemaVersion is a version that is known."},
-		{Name: "schema", Doc: "A suite fits the JSON schema of its schemaVersion."},
+		{Name: "suite", Doc: "A file named on the command line is a unified suite."},
+		{Name: "schemaVersion", Doc: "schemaVersion is a known version."},
+		{Name: "schema", Doc: "A suite conforms to the JSON schema of its schemaVersion."},
 		{Name: "twin", Doc: "The JSON file of the same name has the same values."},
-		{Name: "corpus", Doc: "A suite in a folder of invalid ones is invalid."},
+		{Name: "corpus", Doc: "A suite in a folder of invalid suites is invalid."},
 	}
 }
 
@@ -57,8 +57,7 @@ func listRules() string {
 	return b.String()
 }
 
-// The parts of a SARIF log that utr writes (Static Analysis Results Interchange Format
-// 2.1.0), as code scanning reads it.
+// The parts of a SARIF log (Static Analysis Results Interchange Format 2.1.0) that code scanning reads.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`

@@ -18,11 +18,11 @@ func listCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "list PATH...",
 		Short: "List tests with what they do and require",
-		Long: `Prints each test with its place, its requirements, its operations, the commands that
-its fail points fail, error codes and error labels. A flag that is given keeps the
-tests that have one of its values; several flags keep the tests that have one of each.
+		Long: `Prints each test with its position, requirements, operations, error codes and error
+labels, and the commands that its fail points fail. A flag selects the tests with any of
+its values; a test must match all flags.
 
-Exit codes: 0 tests are listed, 2 no test is left, bad usage, or invalid suites.`,
+Exit codes: 0 tests were listed, 2 no test matched, bad usage, or invalid suites.`,
 		Example: `# which tests fail a getMore with a code
 utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
 # how many tests each operation has
@@ -38,7 +38,7 @@ utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
 		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
 		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
 		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
-		f.toggle(&l.asJSON, "json", "print each test as a line of JSON")
+		f.toggle(&l.asJSON, "json", "print a JSON line for each test")
 		return l.run
 	})
 }
@@ -61,7 +61,7 @@ type listed struct {
 }
 
 func (l *listing) run(ctx context.Context, c *call) error {
-	suites, err := c.chosen(ctx, l.filter)
+	suites, err := c.loadFiltered(ctx, l.filter)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (l *listing) run(ctx context.Context, c *call) error {
 		}
 	}
 	if tests == 0 {
-		return usage("no test of %d files has all that is asked for", len(suites))
+		return usage("no test of %d files matches all flags", len(suites))
 	}
 	if !l.asJSON {
 		fmt.Fprintf(&out, "%d tests of %d files\n", tests, files)

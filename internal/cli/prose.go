@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// proseFlags are those of utr prose, some of which it shares with utr run.
+// proseFlags are the flags of utr prose, and its state.
 type proseFlags struct {
 	run  *runFlags
 	list bool
@@ -35,22 +35,22 @@ func proseCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "prose [NAME...]",
 		Short: "Run the prose tests of the retry specifications",
-		Long: `Runs what Retryable Reads, Retryable Writes and Client Backpressure ask every driver to
-test and the Unified Test Format cannot express: fail points that change between two
-attempts, the server of each attempt, and how long backoffs take. NAME is a test, or the
-beginning of its name: reads, writes-6.
+		Long: `Runs the tests that Retryable Reads, Retryable Writes and Client Backpressure require of
+every driver but that the Unified Test Format cannot express: fail points that change
+between two attempts, the server of each attempt, and how long backoffs take. NAME is a
+test or the beginning of its name, such as reads or writes-6.
 
-Tests run on the first topology that they allow, on all of them with --topology all. A
-test that is not about the policy, or that requires what the deployment or the engine
-does not have, is listed with the reason.
+Each test runs on the first topology that it allows, or with --topology all on each of
+them. A test that does not apply to the policy, or that requires what the deployment or
+the engine lacks, is listed with the reason.
 
-Exit codes: 0 all that ran passed, 1 a test failed, 2 bad usage or nothing ran, 3 broken,
-or interrupted.`,
+Exit codes: 0 all tests that ran passed, 1 a test failed, 2 bad usage or no test could
+run, 3 broken or interrupted.`,
 		Example: `# all of them, on embedded deployments
 utr prose
 # those of retryable writes, on an existing replica set
 utr prose --uri mongodb://localhost:27017/?replicaSet=rs0 writes
-# what was asked for in December 2025
+# the requirements of December 2025
 utr prose --policy client-backpressure@2025-12 backpressure`,
 		ValidArgsFunction: completes(proseNames, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
@@ -59,18 +59,18 @@ utr prose --policy client-backpressure@2025-12 backpressure`,
 		f.group = "How to run them"
 		p.run.declareEngine(f)
 		f.group = "Output"
-		f.toggle(&p.list, "list", "list the tests with their sections, and stop")
-		f.file(&p.json, "json", "write a record for each test as JSON lines", ".yml", ".yaml")
+		f.toggle(&p.list, "list", "list the tests with their sections, and exit")
+		f.file(&p.json, "json", "write a JSON line for each test", ".yml", ".yaml")
 		return p.act
 	})
 }
 
 func proseNames() []string {
-	return each(prose.Tests(), func(t prose.Test) string { return t.Name })
+	return mapSlice(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
-// chosenProse are the tests that the arguments name, all of them without any.
-func chosenProse(names []string) (tests []prose.Test, err error) {
+// selectProse returns the tests that the arguments name, or all tests.
+func selectProse(names []string) (tests []prose.Test, err error) {
 	all := prose.Tests()
 	if len(names) == 0 {
 		return all, nil
@@ -102,38 +102,37 @@ type proseRecord struct {
 }
 
 func (p *proseFlags) act(ctx context.Context, c *call) error {
-	tests, err := chosenProse(c.paths)
+	tests, err := selectProse(c.paths)
 	if err != nil {
 		return err
 	}
 	if p.list {
 		return c.print(listProse(tests))
 	}
-	if p.named, err = p.run.named(c); err != nil {
+	if p.named, err = p.run.resolve(c); err != nil {
 		return err
 	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		return p.all(ctx, c, tests, cfg)
+	return p.run.withDeployment(ctx, c, p.named, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+		return p.runAll(ctx, c, tests, cfg)
 	})
 }
 
-// all runs the tests.
-func (p *proseFlags) all(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
+func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
 	p.shared = cfg.Engine
 	defer func() {
 		for _, e := range p.engines {
 			_ = e.Close()
 		}
 	}()
-	if p.run.touchesOthers() {
+	if p.run.usesExistingCluster() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
 	var records []proseRecord
 	for _, t := range tests {
-		done, err := p.test(ctx, c, cfg.Source, t)
+		done, err := p.runTest(ctx, c, cfg.Source, t)
 		records = append(records, done...)
 		if err != nil {
 			return err
@@ -142,12 +141,12 @@ func (p *proseFlags) all(ctx context.Context, c *call, tests []prose.Test, cfg r
 	return p.conclude(c, records)
 }
 
-// test runs one test on each deployment that it allows, or on the first.
-func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source, t prose.Test) (records []proseRecord, err error) {
+// runTest runs one test on the deployments that offers returns.
+func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (records []proseRecord, err error) {
 	offers, why := p.offers(source.Offers(), t)
 	if why != "" {
 		records = []proseRecord{p.record(t, "", &prose.Lacking{What: why}, 0)}
-		return records, c.print(line(records[0]))
+		return records, c.print(proseLine(records[0]))
 	}
 	for _, i := range offers {
 		begun, name := time.Now(), ""
@@ -170,18 +169,18 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 		r := p.record(t, name, failed, time.Since(begun))
 		r.Reason = c.secrets.Hide(r.Reason)
 		records = append(records, r)
-		if err := c.print(line(r)); err != nil {
+		if err := c.print(proseLine(r)); err != nil {
 			return records, err
 		}
 	}
 	return records, nil
 }
 
-// offers returns the numbers of the deployments to run a test on, or why none fits. A test that requires
-// no deployment has the number -1.
+// offers returns the indexes of the deployments on which to run a test, or why there are none. The index of a test
+// that requires no deployment is -1.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
 	if !t.For(p.policy.Name) {
-		return nil, "it is not about the policy " + p.policy.Name
+		return nil, "it does not apply to the policy " + p.policy.Name
 	}
 	if len(t.Needs.Topologies) == 0 {
 		return []int{-1}, ""
@@ -199,7 +198,7 @@ func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chos
 	return chosen, why
 }
 
-// engine gives the engine of all tests, or one whose random numbers are always the same.
+// engine returns the engine of the run, or one with a fixed jitter.
 func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	switch {
 	case jitter == nil:
@@ -218,7 +217,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	return p.engines[*jitter], nil
 }
 
-// constants are those of a policy, or for one without client backpressure those of the current one.
+// constants returns the constants of a policy, or of the current one if the policy has no client backpressure.
 func constants(p *retry.Policy) prose.Constants {
 	o := p.Overload
 	if o == nil {
@@ -235,7 +234,7 @@ func constants(p *retry.Policy) prose.Constants {
 	return c
 }
 
-// record says how a test ended.
+// record returns the result of a test.
 func (p *proseFlags) record(t prose.Test, where string, err error, took time.Duration) proseRecord {
 	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
@@ -251,8 +250,8 @@ func (p *proseFlags) record(t prose.Test, where string, err error, took time.Dur
 	return r
 }
 
-// line is what is printed of a test.
-func line(r proseRecord) string {
+// proseLine formats the result of a test.
+func proseLine(r proseRecord) string {
 	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
@@ -274,7 +273,7 @@ func listProse(tests []prose.Test) string {
 	return b.String()
 }
 
-// conclude writes the records, and counts them.
+// conclude writes the records and prints their counts.
 func (p *proseFlags) conclude(c *call, records []proseRecord) error {
 	count := map[string]int{}
 	for _, r := range records {
