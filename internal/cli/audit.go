@@ -59,7 +59,6 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 	})
 }
 
-// audit is utr audit.
 type audit struct {
 	run     *runFlags
 	folder  string
@@ -198,7 +197,6 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 	return c.conclude(c.secrets.Hide(out.String()), count[result.Failed] < len(all))
 }
 
-// line formats a mutant.
 func (a *audit) line(m mutant, v *result.Verdict) string {
 	if !a.asJSON {
 		reason := ""

@@ -35,7 +35,6 @@ type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 // seconds for the rest.
 const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
 
-// runChild is RunChild for the executable of this process.
 func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,7 +77,6 @@ func encodeArgs(args []string) string {
 // targetVariables choose the deployment of this process, but not that of its children.
 var targetVariables = []string{envURI, envSingleURI}
 
-// childEnvironment returns the environment of a child.
 func childEnvironment(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

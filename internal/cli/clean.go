@@ -63,7 +63,6 @@ utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
 	})
 }
 
-// cleaner is one invocation of clean.
 type cleaner struct {
 	flags                   *flags
 	dryRun, forget          bool
@@ -78,7 +77,7 @@ type cleaner struct {
 	printErr      error              // the first error of standard output
 }
 
-// service is an orchestration service, or why it cannot be used.
+// service is an orchestration service, or the error that makes it unusable.
 type service struct {
 	*orchestration.Client
 	err error
@@ -153,7 +152,6 @@ func (x *cleaner) summary() string {
 	return fmt.Sprintf("removed %d, left %d", x.removed, x.left)
 }
 
-// println prints a line.
 func (x *cleaner) println(format string, args ...any) {
 	err := x.c.print(fmt.Sprintf(format, args...) + "\n")
 	x.printErr = cmp.Or(x.printErr, err)
@@ -181,7 +179,6 @@ func (x *cleaner) clear(what string, remove func() error) (failed bool) {
 	return false
 }
 
-// entry removes one leftover.
 func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
 	what := fmt.Sprintf("%s, created %s by process %d", l.Entry, age(l.At), l.Run.PID)
 	failed := x.clear(what, func() error {
@@ -322,7 +319,6 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orc
 	}
 }
 
-// ofDeployment turns off fail points and removes the lock of a deployment that utr did not start.
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {

@@ -20,17 +20,13 @@ import (
 )
 
 type compareFlags struct {
-	deployment deploymentFlags
-	config     runner.Config // of both sides, without engine and source
-	engines    []string
-	backoff    reference.Backoff
-	generate   int
-	seed       int
-	limit      int
-	write      string
-	json       string
-	known      string
-	verbose    bool
+	deployment            deploymentFlags
+	config                runner.Config // of both sides, without engine and source
+	engines               []string
+	backoff               reference.Backoff
+	generate, seed, limit int
+	write, json, known    string
+	verbose               bool
 }
 
 func compareCommand(c *call) *cobra.Command {
@@ -151,10 +147,9 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-// side opens one of the two engines and its deployments.
 func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (side compare.Side, done func(), err error) {
 	base, policy := name, ""
-	if !namesAdapter(name) {
+	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
 	named, err := c.engineNamed(base)
@@ -231,7 +226,6 @@ func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 	return nil
 }
 
-// comparison collects the differences.
 type comparison struct {
 	sides    [2]compare.Side
 	verbose  bool
@@ -241,7 +235,6 @@ type comparison struct {
 	problems int // of the runs themselves, such as a known failure that passed; they fail the comparison
 }
 
-// differenceRecord is a line of --json.
 type differenceRecord struct {
 	File        string               `json:"file,omitempty"`
 	Test        string               `json:"test,omitempty"`

@@ -44,7 +44,6 @@ type doctor struct {
 	asJSON bool
 }
 
-// doctorReport is the output of doctor.
 type doctorReport struct {
 	Engine      string             `json:"engine"`
 	Deployments []deploymentReport `json:"deployments"`
@@ -85,7 +84,6 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 	return d.run.withDeployment(ctx, c, named, suites, d.examine)
 }
 
-// examine prints the report of the engine and the deployment.
 func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	about, err := cfg.Engine.Describe(ctx)
 	if err != nil {

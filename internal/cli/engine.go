@@ -62,7 +62,6 @@ utr engine check --run 'waits for events' pymongo`,
 	})
 }
 
-// engineThenSuites completes an engine, then suites.
 func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.completeEngines(), cobra.ShellCompDirectiveNoFileComp
@@ -193,22 +192,17 @@ utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 		Args:              arguments(2, unlimited, "an engine and a suite"),
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
-		r := &recording{}
-		f.deployment(&r.deployment, topologyAuto, topologyAuto)
-		f.filter(&r.config.Filter, "run")
+		var d deploymentFlags
+		var filter runner.Filter
+		f.deployment(&d, topologyAuto, topologyAuto)
+		f.filter(&filter, "run")
 		f.enginesFlag()
-		return r.act
+		return func(ctx context.Context, c *call) error { return c.recordEngine(ctx, &d, filter) }
 	})
 }
 
-// recording is utr engine record.
-type recording struct {
-	deployment deploymentFlags
-	config     runner.Config
-}
-
-func (r *recording) act(ctx context.Context, c *call) error {
-	if err := r.deployment.check(); err != nil {
+func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
+	if err := d.check(); err != nil {
 		return err
 	}
 	c.transcript = c.secrets.Writer(c.out())
@@ -222,13 +216,12 @@ func (r *recording) act(ctx context.Context, c *call) error {
 		}
 	}
 	defer func() { _ = e.Close() }()
-	suites, err := c.loadFiltered(ctx, r.config.Filter)
+	suites, err := c.loadFiltered(ctx, filter)
 	if err != nil {
 		return err
 	}
-	cfg := r.config
-	cfg.Engine = e
-	if cfg.Source, err = c.program.Open(ctx, r.deployment.options()); err != nil {
+	cfg := runner.Config{Filter: filter, Engine: e}
+	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
 		return err
 	}
 	defer func() { _ = cfg.Source.Close() }()

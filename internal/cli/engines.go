@@ -26,11 +26,6 @@ const (
 	engineAddress = "tcp://"
 )
 
-// namesAdapter reports whether the name of an engine is that of an adapter.
-func namesAdapter(name string) bool {
-	return strings.HasPrefix(name, engineCommand) || strings.HasPrefix(name, engineAddress)
-}
-
 // AddEngine adds a driver under test to the built-in ones. It returns an error if the name is taken or not valid.
 func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) error {
 	switch _, taken := p.Engines[name]; {
@@ -58,7 +53,6 @@ func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
 	}
 }
 
-// enginesFile is the engines file in the working directory.
 const enginesFile = "engines.yml"
 
 func (f *flags) enginesFlag() {
@@ -85,26 +79,23 @@ func (c *call) adapters() ([]matrix.Adapter, error) {
 	return all, nil
 }
 
-// engineNames lists the engines of the program and of the engines file.
 func (c *call) engineNames(adapters []matrix.Adapter) []string {
 	names := mapSlice(adapters, func(a matrix.Adapter) string { return a.Name })
 	return slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.program.Engines))))
 }
 
-// completeEngines returns the engines that a shell offers for --engine.
 func (c *call) completeEngines() []string {
 	adapters, _ := c.adapters() // a shell cannot show errors
 	return c.engineNames(adapters)
 }
 
-// namedEngine is an engine named on the command line.
 type namedEngine struct {
 	open    NewEngine
 	adapter matrix.Adapter // zero for a built-in engine
 }
 
-// engineNamed finds an engine: a built-in one, an adapter that the name gives the command or address of, or one of
-// the engines file, which is read only in the last case.
+// engineNamed finds an engine: a built-in one, an adapter given by command or address, or else one of the engines
+// file.
 func (c *call) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
 		return namedEngine{open: known}, nil
@@ -163,7 +154,7 @@ func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
 	return known, invalid(err)
 }
 
-// definition returns how the adapter starts.
+// definition returns what decides how the adapter starts.
 func (e namedEngine) definition() []string {
 	a := e.adapter
 	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String()})

@@ -27,7 +27,6 @@ func experimentGroup(c *call) *cobra.Command {
 	return group
 }
 
-// overloadFlags are the flags of utr experiment overload.
 type overloadFlags struct {
 	experiment.Config
 	backoff, seed   int
@@ -157,7 +156,6 @@ func (c *call) progress(to io.Writer) func(line string) {
 	}
 }
 
-// counterFlags are the flags of utr experiment counter.
 type counterFlags struct {
 	counter.Config
 	strategies []string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/pinning"
@@ -62,7 +63,7 @@ utr explain --list`,
 			return mapSlice(allRules(), func(r retry.Rule) string { return r.ID })
 		}, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, wire: 25}
+		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
 		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
@@ -73,8 +74,8 @@ utr explain --list`,
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
-		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1 (default 0.5)")
-		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)")
+		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1")
+		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
 		e.selection.declare(f)
@@ -85,7 +86,10 @@ utr explain --list`,
 		return func(ctx context.Context, c *call) error {
 			switch {
 			case e.selection.file != "":
-				return e.explainSelection(c, f.Changed("operation"))
+				if !f.Changed("operation") {
+					e.operation = ""
+				}
+				return e.selection.explain(c, e.operation)
 			case slices.ContainsFunc(c.paths, isSuite):
 				args := append([]string{"run", "--verbose", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
 				return exit(c.program.Main(ctx, append(args, c.paths...)))
@@ -105,20 +109,19 @@ func isSuite(argument string) bool {
 }
 
 // numberUpTo declares a flag for a number from 0 to a maximum.
-func numberUpTo(f *flags, to **float64, name, placeholder string, most float64, summary string) {
-	set(f, to, name, placeholder, summary, func(s string) (*float64, error) {
+func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, summary string) *pflag.Flag {
+	return set(f, to, name, placeholder, summary, func(s string) (float64, error) {
 		n, err := strconv.ParseFloat(s, 64)
 		switch {
 		case err != nil:
-			return nil, errNumber
+			return n, errNumber
 		case n < 0 || n > most:
-			return nil, fmt.Errorf("must be from 0 to %v", most)
+			return n, fmt.Errorf("must be from 0 to %v", most)
 		}
-		return &n, nil
+		return n, nil
 	})
 }
 
-// policyNames returns the names of the retry policies.
 func policyNames() []string {
 	return mapSlice(retry.Policies(), func(p *retry.Policy) string { return p.Name })
 }
@@ -128,26 +131,11 @@ type explainFlags struct {
 	list, noRetry, retryWrites  bool
 	other                       string
 	left                        time.Duration
-	jitter, tokens              *float64
+	jitter, tokens              float64
 	wire                        int
 	settings                    retry.Settings
 	results                     []retry.Input
 	selection                   selectionFlags
-}
-
-func (e *explainFlags) explainSelection(c *call, named bool) error {
-	if len(c.paths) > 0 {
-		return usage("--select cannot be used with rules")
-	}
-	var operation *retry.Operation
-	if named {
-		o, err := operationNamed(e.operation)
-		if err != nil {
-			return err
-		}
-		operation = &o
-	}
-	return e.selection.explain(c, operation)
 }
 
 func (e *explainFlags) act(c *call) error {
@@ -229,7 +217,6 @@ func allRules() []retry.Rule {
 	return slices.Concat(retry.Rules(), retry.TransactionRules(), pinning.Rules(), pinning.PassingRules())
 }
 
-// rulesOf returns the rules of a policy.
 func rulesOf(p *retry.Policy) []retry.Rule {
 	if p.Pinning == "" {
 		return p.InForce()
@@ -237,7 +224,7 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 	return append(p.InForce(), pinning.Named(p.Pinning).InForce()...)
 }
 
-// attemptResult parses a value of --try. Selection fails before the attempt has a server.
+// attemptResult parses a value of --try.
 func attemptResult(text string) (in retry.Input, err error) {
 	head, rest, more := strings.Cut(text, ",")
 	kind, known := map[string]retry.Kind{
@@ -278,18 +265,11 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	in := retry.Input{Kind: retry.Begin}
 	var tokens retry.Tokens
 	if bucket := policy.Bucket(); bucket != nil {
-		tokens = bucket.Capacity
-		if e.tokens != nil {
-			tokens = retry.Tokens(min(*e.tokens*float64(retry.Token), float64(tokens)))
-		}
-	}
-	jitter := 0.5
-	if e.jitter != nil {
-		jitter = *e.jitter
+		tokens = retry.Tokens(min(e.tokens*float64(retry.Token), float64(bucket.Capacity)))
 	}
 	for {
 		var d retry.Decision
-		in.Tokens, in.Jitter, in.Left = tokens, jitter, e.left
+		in.Tokens, in.Jitter, in.Left = tokens, e.jitter, e.left
 		state, d = retry.Next(state, in)
 		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens

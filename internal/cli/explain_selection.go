@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// selectionFlags are the flags of utr explain --select.
 type selectionFlags struct {
 	file          string
 	preference    *selection.Preference
@@ -32,7 +31,17 @@ func (s *selectionFlags) declare(f *flags) {
 
 // explain prints the servers that remain after each step of a selection. Without an operation, the file decides
 // whether to select for a read or a write.
-func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
+func (s *selectionFlags) explain(c *call, operation string) error {
+	if len(c.paths) > 0 {
+		return usage("--select cannot be used with rules")
+	}
+	var simulated retry.Operation
+	var err error
+	if operation != "" {
+		if simulated, err = operationNamed(operation); err != nil {
+			return err
+		}
+	}
 	text, err := os.ReadFile(s.file)
 	if err != nil {
 		return invalid(err)
@@ -52,8 +61,8 @@ func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 			return usage("%s has no server %q", s.file, address)
 		}
 	}
-	if operation != nil {
-		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[operation.Class == retry.Write]
+	if operation != "" {
+		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[simulated.Class == retry.Write]
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {

@@ -35,7 +35,7 @@ func newFlags(c *call, command *cobra.Command) *flags {
 // groupOf is the annotation with the group of a flag.
 const groupOf = "group"
 
-// value is a variable that a flag sets.
+// value implements pflag.Value for a variable.
 type value[T any] struct {
 	to   *T
 	name string // in help
@@ -44,9 +44,6 @@ type value[T any] struct {
 
 // String returns "" for a zero value, so that pflag shows no default.
 func (v value[T]) String() string {
-	if v.to == nil {
-		return ""
-	}
 	if of := reflect.ValueOf(v.to).Elem(); of.IsZero() && of.Kind() != reflect.Bool {
 		return ""
 	}
@@ -107,7 +104,6 @@ func set[T any](f *flags, to *T, name, placeholder, summary string, read func(st
 	return flag
 }
 
-// list declares a flag that may be repeated.
 func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func(string) (T, error), choices ...string) {
 	set(f, to, name, placeholder, summary+"; may be repeated", func(s string) ([]T, error) {
 		next, err := read(s)

@@ -132,7 +132,6 @@ func suggestFlag(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, strings.Replace(meant.Hint(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
 }
 
-// Environment variables.
 const (
 	envURI          = "UTR_URI"
 	envSingleURI    = "UTR_SINGLE_URI"
@@ -143,7 +142,6 @@ const (
 	envTerminal     = "TERM"
 )
 
-// environmentTable describes the environment variables in the help of utr.
 func environmentTable() string {
 	var b strings.Builder
 	b.WriteString("Environment variables:\n")
@@ -164,7 +162,6 @@ func environmentTable() string {
 	return b.String()
 }
 
-// visible returns the subcommands that help lists.
 func visible(of *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(of.Commands()), func(c *cobra.Command) bool { return c.Hidden })
 }
@@ -181,7 +178,6 @@ func sections(of *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// help returns the help of a command for a terminal.
 func help(command *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", command.Short, usageLine(command))
@@ -245,7 +241,6 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 	return groups
 }
 
-// Markdown returns docs/commands.md.
 func Markdown() string {
 	root := (&call{program: New()}).root()
 	var b strings.Builder

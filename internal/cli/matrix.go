@@ -21,22 +21,18 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// cellTimeout is the default time limit of a cell.
 const cellTimeout = time.Hour
 
 type matrixFlags struct {
-	flags     *flags
-	set       map[string]string
-	only      []*regexp.Regexp
-	dryRun    bool
-	verbose   bool
-	jobs      int
-	results   string
-	resume    bool
-	timeout   time.Duration
-	shard     runner.Shard
-	durations string
-	reports   reportFlags
+	flags                   *flags
+	set                     map[string]string
+	only                    []*regexp.Regexp
+	dryRun, verbose, resume bool
+	jobs                    int
+	timeout                 time.Duration
+	shard                   runner.Shard
+	results, durations      string
+	reports                 reportFlags
 }
 
 func matrixCommand(c *call) *cobra.Command {
@@ -167,7 +163,6 @@ func (r *cellRun) check(c *call) (err error) {
 	return e.Close()
 }
 
-// plan returns the output of --dry-run.
 func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), c.paths[0])
@@ -194,7 +189,6 @@ func (m *matrixFlags) shown(c *call, cell *cellRun) string {
 	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
-// folder returns the folder of the results.
 func (m *matrixFlags) folder(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")

@@ -20,12 +20,12 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// matrixRun is one run of a matrix.
 type matrixRun struct {
 	call    *call
 	flags   *matrixFlags
 	folder  *resultsFolder
 	cells   []*cellRun
+	ended   int // number of cells
 	started time.Time
 }
 
@@ -42,7 +42,6 @@ type cellRun struct {
 	engineName string // from its report
 }
 
-// run runs the cells and reports all of them.
 func (m *matrixFlags) run(ctx context.Context, c *call, cells []*cellRun) (err error) {
 	n := &matrixRun{call: c, flags: m, cells: cells, started: time.Now()}
 	inputs, err := n.identify(ctx)
@@ -115,12 +114,11 @@ func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 // keepFinished finds the cells that --resume does not repeat and prints their number. It removes the earlier
 // results of the other cells.
 func (n *matrixRun) keepFinished(ctx context.Context) error {
-	kept := 0
 	found := map[string][]string{} // server versions by cluster
 	for _, c := range n.cells {
 		if n.finished(ctx, c, found) {
 			c.done = true
-			kept++
+			n.ended++
 			continue
 		}
 		if ctx.Err() != nil {
@@ -130,11 +128,11 @@ func (n *matrixRun) keepFinished(ctx context.Context) error {
 			return fmt.Errorf("cannot keep results: %w", err)
 		}
 	}
-	line := fmt.Sprintf("%s, results in %s\n", cellsOf(len(n.cells)), n.folder.path)
-	if kept > 0 {
-		line = fmt.Sprintf("%s, %d of them already finished in %s\n", cellsOf(len(n.cells)), kept, n.folder.path)
+	finished := "results"
+	if n.ended > 0 {
+		finished = fmt.Sprintf("%d of them already finished", n.ended)
 	}
-	return n.call.print(line)
+	return n.call.print(fmt.Sprintf("%s, %s in %s\n", cellsOf(len(n.cells)), finished, n.folder.path))
 }
 
 // finished reports whether a cell need not run, since its identity and the versions of its servers are unchanged.
@@ -163,7 +161,6 @@ func (n *matrixRun) finished(ctx context.Context, c *cellRun, found map[string][
 	return true
 }
 
-// servers opens the deployment of a cell, and returns the versions of its servers.
 func (c *cellRun) servers(ctx context.Context) ([]string, error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
@@ -222,11 +219,13 @@ func (n *matrixRun) runCells(ctx context.Context) error {
 		}
 		c := <-ended
 		c.done = true
+		n.ended++
 		running--
 		for _, r := range c.resources() {
 			delete(busy, r)
 		}
-		if err := n.printEnd(c); err != nil {
+		line := fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), n.ended, len(n.cells), report.CellLine(c.end))
+		if err := n.call.print(line); err != nil {
 			failure = err // standard output was closed, or the disk is full
 			cancel()
 		}
@@ -321,7 +320,6 @@ func (n *matrixRun) leftovers(pid int, began time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// addReport adds the verdicts of a report.
 func (c *cellRun) addReport(p *report.Past) {
 	s, files := &c.end.Summary, map[string]bool{}
 	for _, v := range p.Verdicts {
@@ -333,17 +331,6 @@ func (c *cellRun) addReport(p *report.Past) {
 		c.engineName = p.Run.Engine
 		s.Duration, s.Interrupted, s.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
 	}
-}
-
-// printEnd prints a line about a cell that has ended.
-func (n *matrixRun) printEnd(c *cellRun) error {
-	ended := 0
-	for _, other := range n.cells {
-		if other.done {
-			ended++
-		}
-	}
-	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.end)))
 }
 
 // report reports all cells as one run. It reads the verdicts again, cell by cell, to save memory.
@@ -384,7 +371,6 @@ func (n *matrixRun) report(ctx context.Context, out *outputs) error {
 	return exit(code)
 }
 
-// summary adds up the results of all cells.
 func (n *matrixRun) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
 	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string

@@ -112,7 +112,6 @@ func release(bin, version string) error {
 	return err
 }
 
-// releaseScript returns a program of a release.
 func releaseScript(self, name, version string) string {
 	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s \"$@\"\n",
 		name, version, process.EnvVersion, version, process.EnvVersion, report.Quote([]string{self, name}))

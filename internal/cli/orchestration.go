@@ -17,7 +17,6 @@ import (
 // existingCluster is the prefix of a --cluster value that names an existing cluster.
 const existingCluster = "id:"
 
-// orchestrationFlags select clusters of an orchestration service.
 type orchestrationFlags struct {
 	deployment.OrchestrationOptions
 	clusters []string // presets, files, ids
@@ -36,7 +35,6 @@ func (o *orchestrationFlags) declare(f *flags) {
 		with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
 }
 
-// openService returns a client of the service at a URL.
 func openService(url string) (*orchestration.Client, error) {
 	client, err := orchestration.New(url, orchestration.Limits{})
 	if err != nil {
@@ -66,7 +64,6 @@ func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	return names
 }
 
-// cluster parses a value of --cluster.
 func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.OrchestratedCluster, err error) {
 	if id, found := strings.CutPrefix(name, existingCluster); found {
 		if id == "" || strings.Contains(id, "/") {
@@ -89,7 +86,6 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 	return deployment.OrchestratedCluster{Configuration: configuration.With(settings)}, nil
 }
 
-// configurationOf returns a preset, or reads a file.
 func configurationOf(name string) (configuration orchestration.Configuration, err error) {
 	if slices.Contains(orchestration.Presets(), name) {
 		return orchestration.Preset(name)
@@ -107,7 +103,6 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 	return configuration, nil
 }
 
-// note prints a message to standard error.
 func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
 
 // ledger opens the ledger of what runs create outside their process.

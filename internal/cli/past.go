@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// readReport reads a report of --json.
 func readReport(name string) (*report.Past, error) {
 	p, err := fromFile(name, report.Read)
 	return p, invalid(err)
@@ -30,7 +29,6 @@ func readReports(names []string) (all []*report.Past, err error) {
 	return all, nil
 }
 
-// fromFile opens a file and reads it.
 func fromFile[T any](name string, read func(name string, from io.Reader) (T, error)) (value T, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -103,7 +101,6 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 	})
 }
 
-// report writes the reports of a run that has ended.
 func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
 	out, err := reports.open(c, "report", c.paths)
 	if err != nil {

@@ -31,23 +31,18 @@ import (
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Getenv reads the environment; nil means that it is empty.
-	Getenv func(string) string
-	// Terminal returns the width of standard output and whether it is a terminal. Nil means that it is not.
-	Terminal func() (columns int, ok bool)
-	Version  string
-	// Engines are the drivers under test by name.
-	Engines map[string]NewEngine
+	Getenv         func(string) string           // nil means an empty environment
+	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width; may be nil
+	Version        string                        // of this binary
+	Engines        map[string]NewEngine          // drivers under test by name
+	Child          RunChild
+	Build          func() (string, error) // identifies this binary: two builds of the same version differ
 	// Open opens a source of deployments. Its options are EmbeddedOptions, ClusterOptions, LocalOptions or
 	// OrchestrationOptions of package deployment.
 	Open func(ctx context.Context, options any) (deployment.Source, error)
 	// Run is runner.Run except in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
-	// Child runs a command line of this program in another process.
-	Child RunChild
-	// Build identifies this binary: two builds of the same version differ.
-	Build func() (string, error)
-	// Serve starts an embedded deployment on the given ports.
+	// Serve starts an embedded deployment.
 	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
@@ -104,7 +99,6 @@ type action func(ctx context.Context, c *call) error
 // Help lists commands in the order in which they are added.
 func init() { cobra.EnableCommandSorting = false }
 
-// root creates the commands of one invocation.
 func (c *call) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "utr COMMAND [flags] [arguments]",
@@ -170,7 +164,6 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 	return command
 }
 
-// call is the state of one invocation.
 type call struct {
 	program    *Program
 	paths      []string // arguments that are not flags
@@ -284,21 +277,71 @@ func jsonLine(v any) string {
 	return string(text) + "\n"
 }
 
-// jsonPage formats a value as indented JSON.
 func jsonPage(v any) string {
 	text, _ := json.MarshalIndent(v, "", "  ")
 	return string(text) + "\n"
 }
 
-// jsonLines writes each value as a line of JSON.
 func jsonLines[T any](all []T) func(io.Writer) error {
 	return writeText(strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), ""))
 }
 
-// mapSlice applies a function to each element.
 func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {
 	for _, one := range all {
 		results = append(results, apply(one))
 	}
 	return results
+}
+
+// Exit codes.
+const (
+	ExitOK     = 0 // success
+	ExitFailed = 1 // tests failed
+	ExitUsage  = 2 // bad usage, or an invalid suite
+	ExitBroken = 3 // set-up, deployment, engine or a report failed, or the command was interrupted
+)
+
+// exitError is an error with an exit code. Without err nothing is printed: the command has printed its output.
+type exitError struct {
+	code int
+	err  error
+	hint bool // whether to refer to the help
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.err) }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage returns an error in the command line.
+func usage(format string, args ...any) error {
+	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
+}
+
+// invalid marks the error of an input that cannot be used, such as a suite. It does not change an exitError or an
+// interruption.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
+		return err
+	}
+	return &exitError{code: ExitUsage, err: err}
+}
+
+// exit returns an error with an exit code and no message, or nil for ExitOK.
+func exit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// codeOf returns the exit code of an error, ExitBroken by default.
+func codeOf(err error) int {
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		return e.code
+	} else if err != nil {
+		return ExitBroken
+	}
+	return ExitOK
 }

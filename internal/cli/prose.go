@@ -19,7 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// proseFlags are the flags of utr prose, and its state.
+// proseFlags are the flags and the state of utr prose.
 type proseFlags struct {
 	run  *runFlags
 	list bool
@@ -90,7 +90,6 @@ func selectProse(names []string) (tests []prose.Test, err error) {
 	return slices.DeleteFunc(all, func(t prose.Test) bool { return !picked[t.Name] }), nil
 }
 
-// proseRecord is a line of --json.
 type proseRecord struct {
 	Name          string  `json:"name"`
 	Specification string  `json:"specification"`
@@ -107,7 +106,11 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		return err
 	}
 	if p.list {
-		return c.print(listProse(tests))
+		var b strings.Builder
+		for _, t := range tests {
+			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
+		}
+		return c.print(b.String())
 	}
 	if p.named, err = p.run.resolve(c); err != nil {
 		return err
@@ -234,7 +237,6 @@ func constants(p *retry.Policy) prose.Constants {
 	return c
 }
 
-// record returns the result of a test.
 func (p *proseFlags) record(t prose.Test, where string, err error, took time.Duration) proseRecord {
 	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
@@ -250,7 +252,6 @@ func (p *proseFlags) record(t prose.Test, where string, err error, took time.Dur
 	return r
 }
 
-// proseLine formats the result of a test.
 func proseLine(r proseRecord) string {
 	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
 	var b strings.Builder
@@ -265,15 +266,6 @@ func proseLine(r proseRecord) string {
 	return b.String()
 }
 
-func listProse(tests []prose.Test) string {
-	var b strings.Builder
-	for _, t := range tests {
-		fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
-	}
-	return b.String()
-}
-
-// conclude writes the records and prints their counts.
 func (p *proseFlags) conclude(c *call, records []proseRecord) error {
 	count := map[string]int{}
 	for _, r := range records {

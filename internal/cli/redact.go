@@ -13,7 +13,6 @@ import (
 // redactor removes the known secrets from notes.
 type redactor struct{ *secret.Keeper }
 
-// note copies a note without secrets.
 func (r redactor) note(n result.Note) result.Note {
 	return r.value(reflect.ValueOf(n)).Interface().(result.Note)
 }

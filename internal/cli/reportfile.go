@@ -113,7 +113,6 @@ func sameFile(a, b string) bool {
 	return missing == nil && gone == nil && os.SameFile(file, another)
 }
 
-// writeText returns a function that writes a text.
 func writeText[T string | []byte](text T) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, string(text))

@@ -15,7 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// reportKind is a kind of report file.
 type reportKind struct {
 	flag, summary string
 	generate      func() report.Generator
@@ -76,7 +75,6 @@ func (r *reportFlags) check() error {
 	return nil
 }
 
-// outputs are the open reports of a command.
 type outputs struct {
 	call  *call
 	all   []*report.Reporter // the report on standard output first
@@ -108,7 +106,6 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 	return o, nil
 }
 
-// notify passes a note without secrets to all reports.
 func (o *outputs) notify(n result.Note) {
 	n = o.call.secrets.note(n)
 	for _, r := range o.all {

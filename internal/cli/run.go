@@ -28,7 +28,6 @@ type NewEngine func(reference.Options) (engine.Engine, error)
 // maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
-// runFlags are the flags of run.
 type runFlags struct {
 	flags         *flags
 	config        runner.Config // without engine, source and Notify
@@ -127,7 +126,6 @@ func declareRun(f *flags) *runFlags {
 	return r
 }
 
-// declareWhere declares the flags that choose the deployment.
 func (r *runFlags) declareWhere(f *flags) {
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
@@ -151,14 +149,12 @@ func (r *runFlags) declareWhere(f *flags) {
 	r.orchestration.declare(f)
 }
 
-// declareEngine declares the flags that choose the driver under test.
 func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in one, one of the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 }
 
-// filter declares --run and --skip.
 func (f *flags) filter(to *runner.Filter, verb string) {
 	f.patterns(&to.Run, "run", verb+" only tests that match")
 	f.patterns(&to.Skip, "skip", "exclude tests that match")

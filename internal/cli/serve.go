@@ -82,7 +82,7 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	})
 }
 
-func (s *serveFlags) act(ctx context.Context, c *call) error {
+func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	if err := s.deployment.check(); err != nil {
 		return err
 	}
@@ -112,10 +112,6 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 			o.Ports = append(o.Ports, s.port+i)
 		}
 	}
-	return c.serve(ctx, o, s.certificate, s.uriFile)
-}
-
-func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile string) (err error) {
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
 	if errors.Is(err, embedded.ErrParameter) {
@@ -129,6 +125,7 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
+	caFile := s.certificate
 	if caFile != "" {
 		if caFile, err = filepath.Abs(caFile); err != nil {
 			return fmt.Errorf("cannot name the certificate: %w", err)
@@ -138,7 +135,7 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{caFile, server.CA()}, {uriFile, []byte(uri + "\n")}} {
+	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} {
 		if f.name == "" {
 			continue
 		}

@@ -72,14 +72,12 @@ func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
 	return own
 }
 
-// filterSuites returns the suites with a test that the filter allows.
 func filterSuites(suites []*specs.Suite, f runner.Filter) []*specs.Suite {
 	return slices.DeleteFunc(slices.Clone(suites), func(s *specs.Suite) bool {
 		return !slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return f.Allows(s, t) })
 	})
 }
 
-// plan returns the output of --dry-run.
 func plan(suites []*specs.Suite, f runner.Filter) string {
 	var b strings.Builder
 	tests := 0

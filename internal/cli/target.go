@@ -54,7 +54,6 @@ func (d *deploymentFlags) check() error {
 	return nil
 }
 
-// options returns the options of the deployment for these flags.
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
 	o := d.EmbeddedOptions
 	if t := topologyOf(d.topology); t != "" {
@@ -122,15 +121,8 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
-	options, err := r.targetOptions(c, suites)
-	if err != nil {
-		return nil, err
-	}
-	return c.program.Open(ctx, options)
-}
-
-// targetOptions returns the options for Program.Open.
-func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err error) {
+	var options any
+	var err error
 	switch r.flags.target() {
 	case onURI:
 		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
@@ -138,15 +130,16 @@ func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err err
 		// The ledger records the lock and the fail points. A run continues without it, since a lock expires.
 		if o.Ledger, err = c.runLedger(); err != nil {
 			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
+			err = nil
 		}
-		return o, nil
+		options = o
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
 		o.Version = "" // the binaries decide
 		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, needsParameters(suites), c.note, c.secrets.Learn
 		o.Ledger, err = c.runLedger()
-		return o, err
+		options = o
 	case onOrchestration:
 		o := r.orchestration.OrchestrationOptions
 		for _, name := range r.orchestration.names(&r.deployment) {
@@ -159,15 +152,19 @@ func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err err
 		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
 		o.Lock, o.Secret, o.Note = r.lock, c.secrets.Learn, c.note
 		o.Ledger, err = c.runLedger()
-		return o, err
+		options = o
 	default:
 		o := r.deployment.options()
 		o.URIOptions = r.uriOptions
 		if o.TLS { // certificates are files
 			o.Ledger, err = c.runLedger()
 		}
-		return o, err
+		options = o
 	}
+	if err != nil {
+		return nil, err
+	}
+	return c.program.Open(ctx, options)
 }
 
 // needsParameters reports whether a requirement depends on parameters of the running server.
@@ -180,7 +177,6 @@ func needsParameters(suites []*specs.Suite) bool {
 	})
 }
 
-// announceDrops prints the collections that will be dropped.
 func (c *call) announceDrops(source deployment.Source, suites []*specs.Suite) {
 	dropped := runner.DropPlan(suites)
 	if len(dropped) == 0 {

@@ -44,7 +44,6 @@ utr validate --json suite.yml`,
 	})
 }
 
-// Values of validate --format.
 const (
 	formatText   = "text"
 	formatJSON   = "json"
@@ -58,7 +57,6 @@ type validation struct {
 	disabled              []string
 }
 
-// warnings returns the rules whose violation is a warning.
 func warnings() (names []string) {
 	for _, check := range specs.Checks() {
 		if check.Severity == specs.Warning {
