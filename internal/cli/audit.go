@@ -74,15 +74,14 @@ type mutant struct {
 }
 
 func (a *audit) act(ctx context.Context, c *call) error {
-	named, err := a.run.resolve(c)
-	if err != nil {
+	if err := a.run.resolve(c); err != nil {
 		return err
 	}
 	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
 	}
-	return a.run.withDeployment(ctx, c, named, suites, a.auditSuites)
+	return a.run.withDeployment(ctx, c, suites, a.auditSuites)
 }
 
 // auditSuites records a run of the suites, and judges or writes their mutants.
@@ -111,8 +110,8 @@ func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite,
 	return a.judge(ctx, c, rec, all, unchanged)
 }
 
-// mutants returns the mutants of tests that passed, and counts by rule what is not changed. Invalid suites count as
-// failed without being judged.
+// mutants returns the mutants of passed tests, and counts what is not changed by rule. Invalid suites count as
+// failed.
 func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
 	unchanged = map[string]int{}
 	ids := map[source.Position][]result.TestID{} // on each deployment

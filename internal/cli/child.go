@@ -27,12 +27,11 @@ type Child struct {
 	Output io.Writer // receives standard output and standard error
 }
 
-// RunChild runs a Child and returns its process id and exit code. Cancelling ctx interrupts it as a signal does,
-// and kills it after ChildGrace. An error means that it could not start, or died without an exit code.
+// RunChild runs a Child and returns its process id and exit code. Cancelling ctx interrupts it, and kills it after
+// ChildGrace. An error means that it could not start, or died without an exit code.
 type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 
-// ChildGrace is the time in which an interrupted child must clean up: the running test, what it created, and some
-// seconds for the rest.
+// ChildGrace is the time for an interrupted child to clean up: the running test, what it created, and all else.
 const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
 
 func runChild(ctx context.Context, c Child) (pid, code int, err error) {
@@ -84,8 +83,7 @@ func childEnvironment(environ []string) []string {
 	})
 }
 
-// buildID identifies this binary by its version and a digest of its file, since two builds of a development version
-// may differ.
+// buildID returns the version and a digest of this binary: builds of a development version may differ.
 func buildID() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

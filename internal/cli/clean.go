@@ -229,8 +229,7 @@ func removeFolder(path string) error {
 	return os.RemoveAll(path)
 }
 
-// cluster removes a cluster of an orchestration service. It checks each service once, so that one that does not
-// answer delays it only once.
+// cluster removes a cluster of a service. It checks each service once, since one that does not answer takes long.
 func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
@@ -330,8 +329,7 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	return x.release(ctx, uri)
 }
 
-// release turns off fail points and removes the lock of a dead run. It changes nothing while another run uses the
-// deployment.
+// release turns off fail points and removes the lock of a dead run, unless another run uses the deployment.
 func (x *cleaner) release(ctx context.Context, uri string) error {
 	return deployment.Clean(ctx, uri, x.serverAPI, func(what string) {
 		x.removed++

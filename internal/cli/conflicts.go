@@ -69,8 +69,7 @@ func (f *flags) target() string {
 	return onEmbedded
 }
 
-// given returns how a flag was set, "--uri" or, by the environment of a run, "$UTR_URI". It returns "" for a flag
-// that was not set.
+// given returns "--NAME" for a flag that was set, "$UTR_URI" for a URI from the environment, or "".
 func (f *flags) given(name string) string {
 	flag := f.Lookup(name)
 	switch {
@@ -83,8 +82,7 @@ func (f *flags) given(name string) string {
 	return ""
 }
 
-// conflicts checks the flags of a command line against each other. A row of the tables applies to the commands with
-// its flags.
+// conflicts checks the flags of a command line against the tables. Rows for flags of other commands do not apply.
 func (f *flags) conflicts() error {
 	for i, t := range targets {
 		for _, other := range targets[:i] {

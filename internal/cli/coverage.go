@@ -17,11 +17,10 @@ func coverageCommand(c *call) *cobra.Command {
 		Use:   "coverage PATH...",
 		Short: "Count what suites exercise, and list what they do not",
 		Long: `Counts the tests for each operation, error code, error label, command of a fail
-point, event type and special operator, and lists what no test exercises. With --against
-it also lists what only one of two sets of suites exercises.
-
-With --report, it counts which rules of the retry core decided in a run. utr run --events
---json FILE writes that report.
+point, event type and special operator, and lists what no test exercises. With
+--against, it also lists what only one of two sets of suites exercises. With --report,
+it counts the rules of the retry core that decided in a run, whose report is written by
+utr run --events --json FILE.
 
 Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
 		Example: `# what do we test that the official suites do not?

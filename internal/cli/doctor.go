@@ -70,7 +70,7 @@ type skipReason struct {
 }
 
 func (d *doctor) act(ctx context.Context, c *call) error {
-	named, err := d.run.resolve(c)
+	err := d.run.resolve(c)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *doctor) act(ctx context.Context, c *call) error {
 		}
 	}
 	d.run.lock = nil // another run may continue
-	return d.run.withDeployment(ctx, c, named, suites, d.examine)
+	return d.run.withDeployment(ctx, c, suites, d.examine)
 }
 
 func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {

@@ -69,8 +69,7 @@ func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]co
 	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
 }
 
-// engineAndSuites opens the engine named by the first argument. The other arguments remain as paths, by default the
-// built-in suites.
+// engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites.
 func (c *call) engineAndSuites() (engine.Engine, error) {
 	named, err := c.engineNamed(c.paths[0])
 	if err != nil {

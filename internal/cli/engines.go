@@ -137,8 +137,8 @@ func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 // runner is the name and version that adapters receive.
 func (c *call) runner() string { return "utr " + c.program.Version }
 
-// knownFailing reads the known failures in the file of a flag, or else of the engine. Errors in a line have a
-// position; other errors name the flag or the engines file.
+// knownFailing reads the file of a flag, or else that of the engine. Other errors than those of a line name their
+// origin.
 func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
 	name, origin := flag, "--known-failing"
 	if flag == "" && e.adapter.KnownFailing != "" {

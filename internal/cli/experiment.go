@@ -36,25 +36,21 @@ type overloadFlags struct {
 }
 
 func overloadCommand(c *call) *cobra.Command {
-	names, known := nameTable(6, experiment.Policies(), func(p experiment.Policy) (name, what string) {
-		return p.Name, p.What
-	})
-	questions, asked := nameTable(8, experiment.Questions(), func(q experiment.Question) (name, what string) {
-		return q.Name, q.Asks
-	})
+	names, known := nameTable(6, experiment.Policies(), func(p experiment.Policy) (string, string) { return p.Name, p.What })
+	questions, asked := nameTable(8, experiment.Questions(), func(q experiment.Question) (string, string) { return q.Name, q.Asks })
 	return c.command(&cobra.Command{
 		Use:   "overload",
 		Short: "Simulate clients and an overloaded server",
 		Long: `Simulates a server of limited capacity under normal load, then a spike, then normal load
 again, in virtual time, once for each retry policy. Prints goodput, attempts, latencies,
-and how long goodput took to recover after the spike. Clients decide by the rules
-of the reference engine; the server is a model. The same flags give the same output,
-byte for byte.
+and how long goodput took to recover after the spike. Clients decide by the rules of the
+reference engine; the server is a model. The same flags give the same output, byte for
+byte.
 
 Policies:
 ` + known + `
 
---question answers a question from a review, with its own policies:
+--question answers a question from a review by comparing other policies:
 ` + asked,
 		Example: `# all policies, 1,000 clients, a spike of 300 percent
 utr experiment overload
@@ -75,7 +71,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
 		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", oneOf[string](names), names...)
-		choice(f, &e.question, "question", "NAME", "answer a question, with its own policies", questions...)
+		choice(f, &e.question, "question", "NAME", "answer a question by comparing other policies", questions...)
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
 		f.file(&e.html, "html", "write an HTML page with the table and plots", ".yml", ".yaml")
 		f.file(&e.svg, "svg", "write the plots as an SVG image", ".yml", ".yaml")
@@ -130,7 +126,6 @@ type fileReport struct {
 	write func(io.Writer) error
 }
 
-// printResults writes the reports of an experiment, and prints its results.
 func (c *call) printResults(text func(io.Writer) error, files ...fileReport) error {
 	for _, f := range files {
 		if err := writeFile(f.name, f.write); err != nil {
@@ -165,9 +160,7 @@ type counterFlags struct {
 }
 
 func counterCommand(c *call) *cobra.Command {
-	names, known := nameTable(16, counter.Strategies(), func(s counter.Strategy) (name, what string) {
-		return s.Name, s.What
-	})
+	names, known := nameTable(16, counter.Strategies(), func(s counter.Strategy) (string, string) { return s.Name, s.What })
 	faults := mapSlice(counter.Faults(), func(f counter.Fault) string { return string(f) })
 	return c.command(&cobra.Command{
 		Use:   "counter",

@@ -249,8 +249,8 @@ func attemptResult(text string) (in retry.Input, err error) {
 	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
 }
 
-// simulate runs the retry core over the results. Servers are named a, b, c, …: each attempt selects the first one
-// that is not deprioritized.
+// simulate runs the retry core over the results. Each attempt selects the first of the servers a, b, c, … that is
+// not deprioritized.
 func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	operation, err := operationNamed(e.operation)
 	if err != nil {
@@ -300,8 +300,7 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	}
 }
 
-// operationNamed returns an operation of the table. The core treats any other name as a generic command, but here
-// it may be misspelt.
+// operationNamed returns an operation of the table. To the core any other name is a generic command.
 func operationNamed(name string) (retry.Operation, error) {
 	names := mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
 	if slices.Contains(names, name) {
@@ -311,7 +310,6 @@ func operationNamed(name string) (retry.Operation, error) {
 		name, meant.Hint(name, names), strings.Join(names, ", "))
 }
 
-// detail describes a decision, and the tokens of the client if they changed.
 func detail(d retry.Decision, before retry.Tokens) (text string) {
 	switch {
 	case len(d.Deprioritized) > 0:

@@ -29,8 +29,7 @@ func (s *selectionFlags) declare(f *flags) {
 	f.texts(&s.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 }
 
-// explain prints the servers that remain after each step of a selection. Without an operation, the file decides
-// whether to select for a read or a write.
+// explain prints the servers left after each step. Without an operation, the file decides between read and write.
 func (s *selectionFlags) explain(c *call, operation string) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// findings formats problems for validate --format.
 func findings(format string, problems []specs.Problem, version string) string {
 	if format == formatSARIF {
 		return sarif(problems, version)

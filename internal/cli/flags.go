@@ -87,8 +87,7 @@ func (f *flags) args(names ...string) (args []string) {
 	return args
 }
 
-// set declares a flag that sets a variable, whose value is the default. Shells complete choices, or else the name of
-// a file if the placeholder says so.
+// set declares a flag for a variable. Shells complete choices, or a file name if the placeholder says so.
 func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error), choices ...string) *pflag.Flag {
 	flag := f.VarPF(value[T]{to, placeholder, read}, name, map[string]string{"verbose": "v", "jobs": "j"}[name], summary)
 	flag.Annotations = map[string][]string{groupOf: {f.group}}
@@ -144,8 +143,7 @@ func (f *flags) patterns(to *[]*regexp.Regexp, name, summary string) {
 	list(f, to, name, "REGEXP", summary, regexp.Compile)
 }
 
-// file declares a flag that names a file to read or write. Forbidden extensions keep a report from overwriting a
-// suite.
+// file declares a flag that names a file. Forbidden extensions keep a report from overwriting a suite.
 func (f *flags) file(to *string, name, summary string, forbidden ...string) {
 	set(f, to, name, "FILE", summary, func(s string) (string, error) {
 		switch {

@@ -13,9 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/report"
 )
 
-// resultsFolder keeps the results of cells, so that an interrupted matrix can continue: for each cell its report
-// NAME.json, its output NAME.log, and once it is finished its identity in NAME.finished. Its methods may be called
-// concurrently.
+// resultsFolder keeps the results of cells for --resume: the report NAME.json, the output NAME.log, and for a
+// finished cell its identity in NAME.finished. Its methods may be called concurrently.
 type resultsFolder struct {
 	path  string
 	lock  *os.File // of this process
@@ -28,8 +27,7 @@ const cellsPoll = 50 * time.Millisecond
 // errLocked means that another process holds the lock.
 var errLocked = errors.New("another utr is using it")
 
-// openResults opens a folder, which only one process may use. It waits for cells of a killed run, which clean up
-// before they end.
+// openResults locks a folder. It waits for cells of a killed run, which clean up before they end.
 func openResults(ctx context.Context, path string, note func(string)) (_ *resultsFolder, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep results: %w", err)
@@ -92,8 +90,7 @@ func (f *resultsFolder) remove(cell string) error {
 	return nil
 }
 
-// earlier reads the report of a cell, or returns nil if there is no report. The report of a killed cell is read up
-// to its last complete line.
+// earlier reads the report of a cell, up to the last complete line. It returns nil without a report.
 func (f *resultsFolder) earlier(cell string) (*report.Past, error) {
 	name := f.report(cell)
 	data, err := os.ReadFile(name)

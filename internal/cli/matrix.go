@@ -107,8 +107,7 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	return m.run(ctx, c, cells)
 }
 
-// read reads the file, and registers the secrets of its connection strings. It checks the settings of all cells as
-// their processes will, before any of them runs.
+// read reads the file and registers its secrets. It checks the settings of all cells as their processes will.
 func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
@@ -150,13 +149,13 @@ func (r *cellRun) check(c *call) (err error) {
 	if err := f.conflicts(); err != nil {
 		return err
 	}
-	if r.engine, err = r.flags.check(r.call); err != nil {
+	if err := r.flags.check(r.call); err != nil {
 		return err
 	}
 	if slices.Contains(r.Paths, specs.Stdin) {
 		return errors.New("cells do not have standard input")
 	}
-	e, err := r.engine.open(r.flags.engine)
+	e, err := r.flags.named.open(r.flags.engine)
 	if err != nil {
 		return err
 	}

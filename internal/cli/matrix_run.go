@@ -34,7 +34,6 @@ type cellRun struct {
 	matrix.Cell
 	call       *call // as in its process
 	flags      *runFlags
-	engine     namedEngine
 	identity   string
 	done       bool
 	end        result.CellFinished
@@ -95,10 +94,10 @@ func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 			digests[key] = all.String()
 			files = append(files, filesOf(loaded.Suites)...)
 		}
-		knownFailing := cmp.Or(cell.flags.knownFailing, cell.engine.adapter.KnownFailing)
+		knownFailing := cmp.Or(cell.flags.knownFailing, cell.flags.named.adapter.KnownFailing)
 		files = append(files, knownFailing)
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), cell.engine.definition())), digests[key])
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
 		for _, name := range append([]string{n.flags.durations, knownFailing}, cell.flags.orchestration.clusters...) {
 			text, err := os.ReadFile(name)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
@@ -111,8 +110,7 @@ func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 	return files, nil
 }
 
-// keepFinished finds the cells that --resume does not repeat and prints their number. It removes the earlier
-// results of the other cells.
+// keepFinished finds the cells that --resume does not repeat. It removes the earlier results of the others.
 func (n *matrixRun) keepFinished(ctx context.Context) error {
 	found := map[string][]string{} // server versions by cluster
 	for _, c := range n.cells {
@@ -135,8 +133,7 @@ func (n *matrixRun) keepFinished(ctx context.Context) error {
 	return n.call.print(fmt.Sprintf("%s, %s in %s\n", cellsOf(len(n.cells)), finished, n.folder.path))
 }
 
-// finished reports whether a cell need not run, since its identity and the versions of its servers are unchanged.
-// It adds the earlier results.
+// finished reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
 func (n *matrixRun) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
 	if !n.flags.resume || !n.folder.isFinished(c.Name, c.identity) {
 		return false
@@ -232,8 +229,7 @@ func (n *matrixRun) runCells(ctx context.Context) error {
 	}
 }
 
-// resources returns the existing clusters that a cell uses, however the flags spell them. No two cells may use one
-// at the same time.
+// resources returns the existing clusters that a cell uses. No two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
 	for _, uri := range []string{c.flags.uri, c.flags.single} {
 		names = append(names, deployment.HostsOf(uri)...)
@@ -406,9 +402,8 @@ func (n *matrixRun) summary(ctx context.Context) (started result.RunStarted, all
 	return started, all, max(code, all.ExitCode())
 }
 
-// exitMessage returns the line of a log that best explains the end of a process: the panic of a Go program, or the
-// last message of utr, or the last line. A message that ends with a colon introduces the output of an adapter,
-// whose last line is added.
+// exitMessage returns the line of a log that best explains an exit: a Go panic, the last message of utr, or the
+// last line. A message of utr that ends with a colon is followed by the last line, which is from an adapter.
 func exitMessage(log string) string {
 	text, err := os.ReadFile(log)
 	if err != nil {

@@ -27,8 +27,8 @@ func templateNames() []string {
 func newCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "new SPECIFICATION FILE",
-		Short: "Start a suite",
-		Long: `Writes a suite that is valid and passes, with comments, for a specification:
+		Short: "Create a suite",
+		Long: `Writes a suite that is valid and passes, with comments, for one of the specifications
 ` + strings.Join(templateNames(), ", ") + `. FILE must end in .yml and must not exist.
 
 Exit codes: 0 the file was written, 2 it was not.`,

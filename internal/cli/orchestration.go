@@ -43,8 +43,7 @@ func openService(url string) (*orchestration.Client, error) {
 	return client, nil
 }
 
-// names returns the values of --cluster, or else the presets of a topology, with access control and TLS if
-// requested.
+// names returns the values of --cluster, or else the presets of the topology.
 func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	if len(o.clusters) > 0 {
 		return o.clusters

@@ -44,10 +44,10 @@ func diffCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Compare the reports of two runs",
-		Long: `OLD and NEW are reports that utr run --json wrote. Tests are
-matched by file, description, deployment and iteration. Prints new failures, failures
-of another kind, fixed tests, changed skips, passing tests that took twice as long,
-and added or removed tests.
+		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
+description, deployment and iteration. Prints new failures, failures of another kind,
+fixed tests, changed skips, passing tests that took twice as long, and added or removed
+tests.
 
 Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
 		Example: `# what changed last night
@@ -77,9 +77,9 @@ func mergeCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the reports of several runs",
-		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. utr
-merge reports them as one run. Its problems are those of the reports, tests that are in
-two reports, and shards that are missing, duplicated or incomplete.
+		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They
+are reported as one run. Its problems are those of the reports, tests that are in two
+reports, and shards that are missing, duplicated or incomplete.
 
 Exit codes: as for utr run.`,
 		Example: `# the shards of one run

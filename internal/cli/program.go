@@ -75,8 +75,8 @@ func open(ctx context.Context, options any) (deployment.Source, error) {
 	}
 }
 
-// Version is the version of utr in this binary, or a pseudo-version with the commit for a build in a checkout. In a
-// binary of another module, utr is a dependency.
+// Version is the version of utr in this binary, of which utr may be a dependency. A build in a checkout names its
+// commit.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -184,8 +184,7 @@ func (c *call) env(name string) string {
 	return c.program.Getenv(name)
 }
 
-// Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts a run,
-// which then cleans up and reports what ran.
+// Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
 	c := &call{program: p}
 	args, err := p.expand(args)
@@ -316,8 +315,7 @@ func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
 
-// invalid marks the error of an input that cannot be used, such as a suite. It does not change an exitError or an
-// interruption.
+// invalid marks the error of an unusable input, such as a suite. It keeps exit errors and interruptions.
 func invalid(err error) error {
 	if err == nil {
 		return nil

@@ -26,7 +26,6 @@ type proseFlags struct {
 	json string
 
 	policy  *retry.Policy
-	named   namedEngine
 	engines map[float64]engine.Engine // by jitter
 	shared  engine.Engine
 }
@@ -112,13 +111,13 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		}
 		return c.print(b.String())
 	}
-	if p.named, err = p.run.resolve(c); err != nil {
+	if err := p.run.resolve(c); err != nil {
 		return err
 	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.withDeployment(ctx, c, p.named, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+	return p.run.withDeployment(ctx, c, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 		return p.runAll(ctx, c, tests, cfg)
 	})
 }
@@ -179,8 +178,7 @@ func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Sou
 	return records, nil
 }
 
-// offers returns the indexes of the deployments on which to run a test, or why there are none. The index of a test
-// that requires no deployment is -1.
+// offers returns the indexes of the deployments for a test, -1 if it requires none, or why none fits.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
 	if !t.For(p.policy.Name) {
 		return nil, "it does not apply to the policy " + p.policy.Name
@@ -211,7 +209,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	case p.engines[*jitter] == nil:
 		options := p.run.engine
 		options.Random = func() float64 { return *jitter }
-		e, err := p.named.open(options)
+		e, err := p.run.named.open(options)
 		if err != nil {
 			return nil, err
 		}

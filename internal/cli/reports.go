@@ -20,8 +20,7 @@ type reportKind struct {
 	generate      func() report.Generator
 }
 
-// reportKinds is the table of report files. Each is a flag of the commands that write reports. The HTML page shows
-// the trend since earlier reports.
+// reportKinds is the table of report files, each with its flag. The HTML page shows trends since earlier reports.
 func reportKinds(earlier ...*report.Earlier) []reportKind {
 	return []reportKind{
 		{"json", "write a JSON line for each test", report.JSON},
@@ -113,8 +112,7 @@ func (o *outputs) notify(n result.Note) {
 	}
 }
 
-// close closes the files, and combines their errors with that of the command. An incomplete report outranks failed
-// tests.
+// close closes the files and combines their errors with err. An incomplete report outranks failed tests.
 func (o *outputs) close(err error) error {
 	closing := o.closeFiles()
 	switch {

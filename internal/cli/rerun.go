@@ -13,8 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// rerun returns a function that returns the command line to run one test again. It repeats the flags without their
-// secrets; the environment applies again.
+// rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
 		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
@@ -36,8 +35,8 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 }
 
-// quotePattern returns a regular expression that matches a text. It contains no control characters, which a
-// terminal or a report could interpret.
+// quotePattern returns a regular expression for a text, without control characters, which a terminal could
+// interpret.
 func quotePattern(text string) string {
 	var b strings.Builder
 	for _, c := range regexp.QuoteMeta(text) {

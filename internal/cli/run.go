@@ -21,8 +21,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// NewEngine creates a driver under test. Flags set the policy and the backoff of the options, which are those of
-// the reference engine. An error is a usage error.
+// NewEngine creates a driver under test. Only the reference engine uses the options. An error is a usage error.
 type NewEngine func(reference.Options) (engine.Engine, error)
 
 // maxLocalShards is more than one machine can run.
@@ -33,6 +32,7 @@ type runFlags struct {
 	config        runner.Config // without engine, source and Notify
 	engine        reference.Options
 	driver        string // value of --engine
+	named         namedEngine
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
@@ -119,7 +119,7 @@ func declareRun(f *flags) *runFlags {
 	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
 	r.config.Reseed = reseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"when to rewrite initial data, only if a test may have changed it or before every test", string(reseedAuto), string(runner.ReseedAlways))
+		"when to write initial data again, if a test may have changed it or before every test", string(reseedAuto), string(runner.ReseedAlways))
 	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
 	f.text(&r.config.Cell, "cell", "NAME", "name of the matrix cell, for reports")
@@ -150,7 +150,7 @@ func (r *runFlags) declareWhere(f *flags) {
 }
 
 func (r *runFlags) declareEngine(f *flags) {
-	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in one, one of the engines file, exec:COMMAND or tcp://HOST:PORT")
+	f.text(&r.driver, "engine", "NAME", "driver under test: built in, in the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 }
@@ -178,28 +178,27 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance the shards; it must be the same for all")
 }
 
-// check checks and completes the configuration, and finds the engine. It reads the engines file and the files that
-// flags or it name, and connects to nothing.
-func (r *runFlags) check(c *call) (engine namedEngine, err error) {
+// check checks and completes the flags, and finds the engine. It reads files but connects to nothing.
+func (r *runFlags) check(c *call) (err error) {
 	if err := r.checkTarget(c); err != nil {
-		return engine, err
+		return err
 	}
 	if len(c.paths) == 0 {
-		return engine, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
+		return usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
-	if engine, err = c.engineNamed(r.driver); err != nil {
-		return engine, err
+	if r.named, err = c.engineNamed(r.driver); err != nil {
+		return err
 	}
 	cfg := &r.config
-	if cfg.KnownFailing, err = engine.knownFailing(r.knownFailing); err != nil {
-		return engine, err
+	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {
+		return err
 	}
 	cfg.Rerun = r.rerun(c)
 	if err := r.reports.check(); err != nil {
-		return engine, err
+		return err
 	}
 	if cfg.Cell != "" && cfg.AllTopologies {
-		return engine, usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
+		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
 	if cfg.Reseed == reseedAuto {
 		cfg.Reseed = runner.ReseedAuto
@@ -210,16 +209,15 @@ func (r *runFlags) check(c *call) (engine namedEngine, err error) {
 	if r.durations != "" {
 		earlier, err := readReport(r.durations)
 		if err != nil {
-			return engine, err
+			return err
 		}
 		cfg.Shard.Durations = report.Durations(ofCell(earlier.Verdicts, cfg.Cell), runner.ShardKey)
 	}
-	return engine, nil
+	return nil
 }
 
 func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	named, err := r.check(c)
-	if err != nil {
+	if err := r.check(c); err != nil {
 		return err
 	}
 	cfg := r.config
@@ -248,7 +246,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		ctx, stop = context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
 		defer stop()
 	}
-	return r.withDeployment(ctx, c, named, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 		err := c.run(ctx, out, suites, cfg, r.minTests)
 		code := codeOf(err)
 		if local, is := cfg.Source.(interface{ KeepLogs() }); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
@@ -259,18 +257,18 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 }
 
 // resolve finds the engine, and checks the flags that choose the deployment.
-func (r *runFlags) resolve(c *call) (namedEngine, error) {
-	if err := r.checkTarget(c); err != nil {
-		return namedEngine{}, err
+func (r *runFlags) resolve(c *call) (err error) {
+	if err = r.checkTarget(c); err == nil {
+		r.named, err = c.engineNamed(r.driver)
 	}
-	return c.engineNamed(r.driver)
+	return err
 }
 
 // withDeployment opens the engine and the deployment, calls act with both, and closes them.
-func (r *runFlags) withDeployment(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite,
+func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
 	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
 	cfg := r.config
-	if cfg.Engine, err = named.open(r.engine); err != nil {
+	if cfg.Engine, err = r.named.open(r.engine); err != nil {
 		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
@@ -299,8 +297,7 @@ func (c *call) stop(source deployment.Source, err error) error {
 	return err
 }
 
-// run runs the suites and writes the reports. If standard output fails, it interrupts the run, whose report would
-// be lost.
+// run runs the suites and writes the reports. It interrupts the run if standard output fails.
 func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, minTests int) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -328,11 +325,10 @@ func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg
 	return exit(summary.ExitCode())
 }
 
-// announceInterruption prints at once that the run was interrupted, since cleaning up takes long if a deployment
-// does not answer. The returned function ends this.
-func (c *call) announceInterruption(ctx context.Context) (end func()) {
+// announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.
+func (c *call) announceInterruption(ctx context.Context) (stop func()) {
 	printed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	cancel := context.AfterFunc(ctx, func() {
 		defer close(printed)
 		why := "interrupted"
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -342,7 +338,7 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 			"and up to %s if a service removes clusters; a second signal quits at once", why, runner.InterruptedCleanUp, deployment.CloseLimit))
 	})
 	return func() {
-		if !stop() {
+		if !cancel() {
 			<-printed
 		}
 	}

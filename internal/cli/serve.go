@@ -23,16 +23,14 @@ import (
 type Server interface {
 	// URI is the connection string. It may contain a password.
 	URI() string
-	// SingleURI is the connection string of a single mongos, or of the load balancer in front of one. In other
-	// topologies it equals URI.
+	// SingleURI is the connection string of a single mongos or the load balancer in front of one, or else URI.
 	SingleURI() string
 	// CA is the certificate that clients must trust, in PEM; nil without TLS.
 	CA() []byte
 	Close() error
 }
 
-// balancers is the number of load balancer ports in a load balanced deployment: in front of all routers, and of
-// one.
+// balancers is the number of load balancer ports: one for all routers, and one for a single router.
 const balancers = 2
 
 const maxPort = 65535
@@ -70,7 +68,7 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
-		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate, with latencyMS", embedded.ParseMember)
+		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
 		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
 		f.within(&s.port, "port", "N", 0, maxPort, "first of consecutive ports (default free ports)")
 		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)

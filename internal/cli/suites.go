@@ -62,8 +62,7 @@ func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs
 	return loaded.Suites, nil
 }
 
-// ofCell returns the verdicts of a cell, or all verdicts if the cell has none: durations of other engines or
-// deployments may differ.
+// ofCell returns the verdicts of a cell, or else all verdicts: durations of other cells are better than none.
 func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
 	own := slices.DeleteFunc(slices.Clone(verdicts), func(v *result.Verdict) bool { return v.Test.Cell != cell })
 	if len(own) == 0 {

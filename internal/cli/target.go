@@ -77,8 +77,8 @@ func topologyOf(name string) deployment.Topology {
 	return deployment.Topology(name)
 }
 
-// checkTarget checks the flags that choose the deployment without connecting to anything. It reads connection
-// strings that flags omit from the environment.
+// checkTarget checks the flags that choose the deployment. It reads missing connection strings from the
+// environment.
 func (r *runFlags) checkTarget(c *call) error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
@@ -182,10 +182,7 @@ func (c *call) announceDrops(source deployment.Source, suites []*specs.Suite) {
 	if len(dropped) == 0 {
 		return
 	}
-	var hosts []string
-	for _, o := range source.Offers() {
-		hosts = append(hosts, o.Hosts...)
-	}
+	hosts := slices.Concat(mapSlice(source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
 	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
 		strings.Join(hosts, ","), strings.Join(dropped, ", "))
 }
