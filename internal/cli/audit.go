@@ -145,7 +145,6 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 	return all, unchanged
 }
 
-// write writes each mutant as a suite with the change in its description.
 func (a *audit) write(c *call, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
@@ -164,7 +163,6 @@ func (a *audit) write(c *call, all []mutant) error {
 	return c.print(fmt.Sprintf("%d mutants written to %s; each must fail\n", len(all), a.folder))
 }
 
-// judge judges mutants concurrently, and prints those that did not fail.
 func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
 	var workers errgroup.Group

@@ -73,7 +73,6 @@ func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 func (noSource) Release(deployment.Deployment, bool) {}
 func (s noSource) Close() error                      { return s.closing }
 
-// localSource has logs of servers.
 type localSource struct{ noSource }
 
 func (s localSource) KeepLogs() { s.keptLogs = true }
@@ -246,7 +245,6 @@ func write(t testing.TB, path, text string) {
 	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 }
 
-// lacks checks that a text contains none of the parts.
 func lacks(t testing.TB, reason, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -256,7 +254,6 @@ func lacks(t testing.TB, reason, text string, parts ...string) {
 	}
 }
 
-// contentsOf returns the contents of the files in a folder by name.
 func contentsOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -278,13 +275,11 @@ func (b *bench) ledger(t testing.TB) map[string]string {
 	return contentsOf(t, dir)
 }
 
-// finished returns the note of a finished test.
 func finished(name string, status result.Status) result.TestFinished {
 	return result.TestFinished{Verdict: &result.Verdict{Status: status, Duration: time.Second,
 		Test: result.TestID{File: "f.yml", Suite: "s", Description: name}}}
 }
 
-// jsonReport returns the --json report of notes.
 func jsonReport(notes ...result.Note) string {
 	var text strings.Builder
 	r := report.New("memory", report.JSON(), &text)

@@ -111,8 +111,7 @@ func (s *creatingService) Remove(context.Context, orchestration.Kind, string) (b
 	return true, nil
 }
 
-// A recently requested cluster may still appear. It is removed once it does, or once its service has been quiet for
-// a while.
+// A recently requested cluster is removed once it appears, or once its service has been quiet for a while.
 func TestCleanAwaitsCreation(t *testing.T) {
 	type times = []time.Duration
 	for _, r := range []struct {
@@ -143,8 +142,7 @@ func TestCleanAwaitsCreation(t *testing.T) {
 	}
 }
 
-// With --older-than, clusters that runs on any machine created are removed, except younger ones, those of live
-// runs, and those with other ids.
+// --older-than removes old clusters of any machine, except those of live runs and those with other ids.
 func TestSweep(t *testing.T) {
 	s := twin.Start(t)
 	self, err := ledger.Self()

@@ -204,7 +204,6 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 	return nil
 }
 
-// writeSuites writes a suite for each shrunk finding.
 func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 	if err := os.MkdirAll(r.write, 0o755); err != nil {
 		return err

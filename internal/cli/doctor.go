@@ -89,7 +89,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	if err != nil {
 		return err
 	}
-	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), deploymentReportOf)}
+	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
 	planned, unusable := runner.Plan(ctx, suites, cfg)
 	found.count(planned)
@@ -100,12 +100,10 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	return cmp.Or(c.print(c.secrets.Hide(text)), unusable)
 }
 
-func deploymentReportOf(o deployment.Description) deploymentReport {
-	return deploymentReport{
-		Name: o.Name, Topology: string(o.Topology), Version: fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2]),
-		Hosts: o.Hosts, Auth: o.Auth, AuthMechanisms: o.AuthMechanisms, Serverless: o.Serverless, JavaScript: !o.NoScripting,
-		TestCommands: runner.TestCommands(o.Parameters),
-	}
+func newDeploymentReport(o deployment.Description) deploymentReport {
+	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
+	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms, o.Serverless,
+		runner.TestCommands(o.Parameters), !o.NoScripting}
 }
 
 func (x *doctorReport) count(planned []runner.Planned) {

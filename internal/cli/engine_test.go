@@ -111,7 +111,6 @@ func adapt(args []string) (code int) {
 	return 0
 }
 
-// self returns the executable of this process.
 func self(t *testing.T) string {
 	t.Helper()
 	file, err := os.Executable()

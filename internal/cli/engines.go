@@ -20,7 +20,6 @@ import (
 // referenceEngine is the default engine, and the only one with policies and backoff delays.
 const referenceEngine = "reference"
 
-// Prefixes of engines in other processes.
 const (
 	engineCommand = "exec:"
 	engineAddress = "tcp://"
@@ -122,7 +121,6 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 		strings.Join(names, ", "), engineCommand, engineAddress)
 }
 
-// viaAdapter returns the engine of an adapter, which has a command or an address.
 func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
 		Environment: slices.Concat(childEnvironment(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
@@ -134,7 +132,6 @@ func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 	}), a}
 }
 
-// runner is the name and version that adapters receive.
 func (c *call) runner() string { return "utr " + c.program.Version }
 
 // knownFailing reads the file of a flag, or else that of the engine. Other errors than those of a line name their

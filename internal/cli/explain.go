@@ -59,9 +59,8 @@ utr explain --policy retryable-reads@2024 --diff current
 utr explain --run 'after two' specs/client-backpressure/collection-find.yml
 # the policies
 utr explain --list`,
-		ValidArgsFunction: completes(func() []string {
-			return mapSlice(allRules(), func(r retry.Rule) string { return r.ID })
-		}, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(
+			mapSlice(allRules(), func(r retry.Rule) string { return r.ID }), cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
 		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
@@ -108,7 +107,6 @@ func isSuite(argument string) bool {
 		slices.Contains(specs.BuiltIn(), strings.TrimPrefix(argument, "specs/"))
 }
 
-// numberUpTo declares a flag for a number from 0 to a maximum.
 func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, summary string) *pflag.Flag {
 	return set(f, to, name, placeholder, summary, func(s string) (float64, error) {
 		n, err := strconv.ParseFloat(s, 64)
@@ -178,7 +176,6 @@ func (e *explainFlags) act(c *call) error {
 	return c.print(b.String())
 }
 
-// differences lists the constants and rules that only one of two policies has, or that they word differently.
 func differences(left, right *retry.Policy) string {
 	var b strings.Builder
 	only := func(sign string, of, other *retry.Policy) {

@@ -32,7 +32,6 @@ func newFlags(c *call, command *cobra.Command) *flags {
 	return f
 }
 
-// groupOf is the annotation with the group of a flag.
 const groupOf = "group"
 
 // value implements pflag.Value for a variable.
@@ -110,7 +109,6 @@ func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func
 	}, choices...)
 }
 
-// choice declares a flag with a fixed set of values, which help lists.
 func choice[T ~string](f *flags, to *T, name, placeholder, summary string, choices ...string) {
 	listed := summary
 	if len(choices) > 1 {
@@ -119,7 +117,6 @@ func choice[T ~string](f *flags, to *T, name, placeholder, summary string, choic
 	set(f, to, name, placeholder, listed, oneOf[T](choices), choices...)
 }
 
-// oneOf returns a parser of a fixed set of values.
 func oneOf[T ~string](choices []string) func(string) (T, error) {
 	return func(s string) (T, error) {
 		if !slices.Contains(choices, s) {
@@ -170,7 +167,6 @@ func (f *flags) number(to *int, name, placeholder string, least int, summary str
 	f.within(to, name, placeholder, least, math.MaxInt, summary)
 }
 
-// within declares an integer flag with a minimum and a maximum.
 func (f *flags) within(to *int, name, placeholder string, least, most int, summary string) {
 	set(f, to, name, placeholder, summary, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)

@@ -21,10 +21,8 @@ type resultsFolder struct {
 	cells *os.File // of the processes of cells, which inherit it
 }
 
-// cellsPoll is the time between attempts to take the lock of the cells.
 const cellsPoll = 50 * time.Millisecond
 
-// errLocked means that another process holds the lock.
 var errLocked = errors.New("another utr is using it")
 
 // openResults locks a folder. It waits for cells of a killed run, which clean up before they end.

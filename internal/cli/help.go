@@ -76,7 +76,7 @@ func manCommand(c *call) *cobra.Command {
 		Example: `# then: man -M /tmp/man utr-run
 utr man /tmp/man/man1`,
 		Args:              arguments(1, 1, "a folder"),
-		ValidArgsFunction: folders,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}, func(f *flags) action {
 		return func(_ context.Context, c *call) error {
 			err := os.MkdirAll(c.paths[0], 0o755)
@@ -92,10 +92,6 @@ utr man /tmp/man/man1`,
 	})
 }
 
-func folders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
-
 // completes offers words, or files, as arguments. It calls words only when a shell asks for completions.
 func completes(words func() []string, files cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -103,7 +99,6 @@ func completes(words func() []string, files cobra.ShellCompDirective) cobra.Comp
 	}
 }
 
-// unlimited is the maximum of a command that accepts any number of arguments.
 const unlimited = math.MaxInt
 
 // arguments limits the number of arguments. what describes the required ones in an error.

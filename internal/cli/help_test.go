@@ -15,7 +15,6 @@ import (
 	"github.com/unified-test-runner/utr/matrix"
 )
 
-// docs/commands.md is up to date.
 func TestCommandsPage(t *testing.T) {
 	page := testkit.Read(t, filepath.Join("..", "..", "docs", "commands.md"))
 	testkit.Same(t, "docs/commands.md is stale: make generate", page, Markdown())
@@ -149,11 +148,10 @@ func TestWrittenCommandLines(t *testing.T) {
 // program finds a command line of utr after a prompt, other commands or variables.
 var program = regexp.MustCompile(`(?:^|[ \t;&|("'])(?:go run \./cmd/|exec )?utr ([a-z]+(?: .*)?)$`)
 
-// commandLines returns the command lines of utr in a script.
 func commandLines(script string) (found []string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	for line := range strings.SplitSeq(script, "\n") {
-		if m := program.FindStringSubmatch(line); m != nil && isCommand(strings.Fields(m[1])[0]) {
+		if m := program.FindStringSubmatch(line); m != nil && accepts(strings.Fields(m[1])[0]) == nil {
 			found = append(found, m[1])
 		}
 	}
@@ -181,11 +179,6 @@ func accepts(line string) error {
 		return err
 	}
 	return command.ParseFlags(rest)
-}
-
-func isCommand(name string) bool {
-	command, _, err := testRoot().Find([]string{name})
-	return err == nil && command.HasParent()
 }
 
 // nightly.yml is valid, and uses the known failures of the driver.

@@ -49,7 +49,6 @@ type listing struct {
 	asJSON                                                     bool
 }
 
-// listed is a line of JSON.
 type listed struct {
 	File         string            `json:"file"`
 	Line         int               `json:"line"`
@@ -71,7 +70,7 @@ func (l *listing) run(ctx context.Context, c *call) error {
 		before := tests
 		for i, t := range s.Tests {
 			traits := s.Traits(i)
-			if !l.filter.Allows(s, t) || !l.keeps(traits) {
+			if !l.filter.Allows(s, t) || !l.matches(traits) {
 				continue
 			}
 			tests++
@@ -81,10 +80,10 @@ func (l *listing) run(ctx context.Context, c *call) error {
 					line.Requirements = append(line.Requirements, json.RawMessage(r.JSON()))
 				}
 			}
-			if !l.asJSON {
-				out.WriteString(line.text())
-			} else {
+			if l.asJSON {
 				out.WriteString(jsonLine(line))
+			} else {
+				out.WriteString(line.text())
 			}
 		}
 		if tests > before {
@@ -100,17 +99,14 @@ func (l *listing) run(ctx context.Context, c *call) error {
 	return c.print(out.String())
 }
 
-func (l *listing) keeps(t specs.Traits) bool {
-	for _, f := range [][2][]string{
+func (l *listing) matches(t specs.Traits) bool {
+	return !slices.ContainsFunc([][2][]string{
 		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, t.CodeNames()},
 		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
-	} {
+	}, func(f [2][]string) bool {
 		has := func(name string) bool { return slices.Contains(f[1], name) }
-		if len(f[0]) > 0 && !slices.ContainsFunc(f[0], has) {
-			return false
-		}
-	}
-	return true
+		return len(f[0]) > 0 && !slices.ContainsFunc(f[0], has)
+	})
 }
 
 func (l listed) text() string {
@@ -119,17 +115,14 @@ func (l listed) text() string {
 	for _, r := range l.Requirements {
 		fmt.Fprintf(&b, "    requires    %s\n", r)
 	}
-	for _, f := range []struct {
-		title string
-		of    string
-	}{
+	for _, f := range [][2]string{
 		{"operations", strings.Join(l.Operations, " ")},
 		{"fails", strings.Join(l.FailCommands, " ")},
 		{"codes", strings.Trim(fmt.Sprint(l.Codes), "[]")},
 		{"labels", strings.Join(l.Labels, " ")},
 	} {
-		if f.of != "" {
-			fmt.Fprintf(&b, "    %-12s%s\n", f.title, f.of)
+		if f[1] != "" {
+			fmt.Fprintf(&b, "    %-12s%s\n", f[0], f[1])
 		}
 	}
 	if l.SkipReason != nil {

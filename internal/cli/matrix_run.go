@@ -29,7 +29,6 @@ type matrixRun struct {
 	started time.Time
 }
 
-// cellRun is a cell, its run and its result.
 type cellRun struct {
 	matrix.Cell
 	call       *call // as in its process
@@ -114,7 +113,7 @@ func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 func (n *matrixRun) keepFinished(ctx context.Context) error {
 	found := map[string][]string{} // server versions by cluster
 	for _, c := range n.cells {
-		if n.finished(ctx, c, found) {
+		if n.unchanged(ctx, c, found) {
 			c.done = true
 			n.ended++
 			continue
@@ -133,13 +132,13 @@ func (n *matrixRun) keepFinished(ctx context.Context) error {
 	return n.call.print(fmt.Sprintf("%s, %s in %s\n", cellsOf(len(n.cells)), finished, n.folder.path))
 }
 
-// finished reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
-func (n *matrixRun) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
+// unchanged reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
+func (n *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string][]string) bool {
 	if !n.flags.resume || !n.folder.isFinished(c.Name, c.identity) {
 		return false
 	}
-	earlier, err := n.folder.earlier(c.Name)
-	if err != nil || earlier == nil || earlier.Run == nil {
+	past, err := n.folder.earlier(c.Name)
+	if err != nil || past == nil || past.Run == nil {
 		return false
 	}
 	cluster := c.Cluster() + " " + c.Position.String()
@@ -150,11 +149,11 @@ func (n *matrixRun) finished(ctx context.Context, c *cellRun, found map[string][
 		}
 		found[cluster] = servers
 	}
-	if len(found[cluster]) == 0 || !slices.Equal(found[cluster], earlier.Run.Servers) {
+	if len(found[cluster]) == 0 || !slices.Equal(found[cluster], past.Run.Servers) {
 		return false
 	}
-	c.end.Broken, c.end.Kept = "", earlier.Run.Started
-	c.addReport(earlier)
+	c.end.Broken, c.end.Kept = "", past.Run.Started
+	c.addReport(past)
 	return true
 }
 
@@ -268,15 +267,14 @@ func (n *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
-	pid, code, err := n.call.program.Child(limited, Child{
-		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells,
-	})
+	child := Child{Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells}
+	pid, code, err := n.call.program.Child(limited, child)
 	closing := log.Close()
-	report, unreadable := n.folder.earlier(c.Name)
-	if report != nil {
-		c.addReport(report)
+	past, unreadable := n.folder.earlier(c.Name)
+	if past != nil {
+		c.addReport(past)
 	}
-	complete, summary := report != nil && report.Run != nil, &c.end.Summary
+	complete, summary := past != nil && past.Run != nil, &c.end.Summary
 	if !complete {
 		summary.Duration = time.Since(began)
 	}
@@ -362,7 +360,7 @@ func (n *matrixRun) report(ctx context.Context, out *outputs) error {
 				ended++
 			}
 		}
-		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; the same command with --resume runs the rest\n", ended, len(n.cells))
+		n.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", ended, len(n.cells)))
 	}
 	return exit(code)
 }

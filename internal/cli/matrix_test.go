@@ -22,8 +22,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// nightBench is a bench whose cells do what plays says, by name. The matrix is night.yml, the results are in
-// night.results.
+// nightBench is a bench with cells that do what plays says, by name, a matrix night.yml and its night.results.
 type nightBench struct {
 	*bench
 	plays map[string]play
@@ -46,8 +45,6 @@ type play struct {
 const threeCells = `clusters: [{embedded: {topology: [single, replicaset, sharded]}}]
 suites: {name: s, paths: [suite.yml]}
 `
-
-var allThree = []string{"replicaset_reference_s", "sharded_reference_s", "single_reference_s"}
 
 // lastNight is when all cells began.
 var lastNight = time.Date(2026, 7, 3, 2, 0, 4, 0, time.UTC)
@@ -91,7 +88,6 @@ func newNight(t *testing.T, file string) *nightBench {
 	return b
 }
 
-// valueOf returns the value of a flag in a command line, or "".
 func valueOf(args []string, flag string) string {
 	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
 		return args[i+1]
@@ -113,8 +109,8 @@ func (b *nightBench) run(t *testing.T, reason, flags string, code int, want stri
 	}
 }
 
-// The result of a cell decides the exit code and whether the cell runs again. Results are kept until something
-// changes on which the cell depends.
+// The result of a cell decides the exit code and whether the cell runs again, as does a change of what it depends
+// on.
 func TestNights(t *testing.T) {
 	testkit.Transcript(t, "testdata/night.txt", func(t *testing.T, input string) (said string) {
 		b := newNight(t, threeCells)
@@ -189,7 +185,7 @@ func TestFolderOfResults(t *testing.T) {
 	testkit.Check(t, err)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is using it")
 	other.close()
-	b.run(t, "the other process has ended", "", 0, "", allThree...)
+	b.run(t, "the other process has ended", "", 0, "", "replicaset_reference_s", "sharded_reference_s", "single_reference_s")
 }
 
 // Connection strings and options reach a cell through its standard input. Those of this process do not reach cells.

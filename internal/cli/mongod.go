@@ -50,7 +50,6 @@ utr mongos --port 27017 --configdb config/localhost:27019`,
 	}, func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, true) } })
 }
 
-// process runs a stand-in for mongod or mongos, and exits with its code.
 func (c *call) process(ctx context.Context, mongos bool) error {
 	if !mongos && slices.Equal(c.paths, []string{process.HostOption}) {
 		return process.Host(ctx, c.program.Stdin, c.program.Stdout)
@@ -78,7 +77,7 @@ utr release /tmp/release
 # a release that acts as MongoDB 7.0
 utr release /tmp/release-7.0 --server-version 7.0`,
 		Args:              arguments(1, 1, "a folder"),
-		ValidArgsFunction: folders,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}, func(f *flags) action {
 		version := embedded.DefaultVersion
 		choice(f, &version, "server-version", "VERSION", "version that the servers report", embedded.Versions()...)

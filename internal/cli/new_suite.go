@@ -14,8 +14,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// templates are the suites of utr new by specification.
-//
 //go:embed templates
 var templates embed.FS
 

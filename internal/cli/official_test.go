@@ -9,8 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// refusals are the patterns of the errors for official invalid files, by the end of the file name. {} stands for
-// the word before it.
+// refusals are patterns of the errors for official invalid files, by the end of the file name after the word {}.
 var refusals = []struct{ end, words string }{
 	{"-additionalProperties", "unknown key"},
 	{"operation-expectEvents-type", "unknown key in an operation"}, // it was one in drafts

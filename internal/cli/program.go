@@ -93,7 +93,6 @@ func Version() string {
 // aboutGroup is the title of the command group that includes completion.
 const aboutGroup = "About utr:"
 
-// action runs a command after its flags are parsed.
 type action func(ctx context.Context, c *call) error
 
 // Help lists commands in the order in which they are added.
@@ -310,7 +309,6 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprint(e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage returns an error in the command line.
 func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
@@ -334,7 +332,6 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
-// codeOf returns the exit code of an error, ExitBroken by default.
 func codeOf(err error) int {
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		return e.code

@@ -27,6 +27,7 @@ type proseFlags struct {
 
 	policy  *retry.Policy
 	engines map[float64]engine.Engine // by jitter
+	records []proseRecord
 	shared  engine.Engine
 }
 
@@ -68,7 +69,6 @@ func proseNames() []string {
 	return mapSlice(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
-// selectProse returns the tests that the arguments name, or all tests.
 func selectProse(names []string) (tests []prose.Test, err error) {
 	all := prose.Tests()
 	if len(names) == 0 {
@@ -132,23 +132,18 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cf
 	if p.run.usesExistingCluster() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
-	var records []proseRecord
 	for _, t := range tests {
-		done, err := p.runTest(ctx, c, cfg.Source, t)
-		records = append(records, done...)
-		if err != nil {
+		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {
 			return err
 		}
 	}
-	return p.conclude(c, records)
+	return p.conclude(c)
 }
 
-// runTest runs one test on the deployments that offers returns.
-func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (records []proseRecord, err error) {
+func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (err error) {
 	offers, why := p.offers(source.Offers(), t)
 	if why != "" {
-		records = []proseRecord{p.record(t, "", &prose.Lacking{What: why}, 0)}
-		return records, c.print(proseLine(records[0]))
+		return p.record(c, t, "", &prose.Lacking{What: why}, 0)
 	}
 	for _, i := range offers {
 		begun, name := time.Now(), ""
@@ -156,7 +151,7 @@ func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Sou
 		var d deployment.Deployment
 		if i >= 0 {
 			if d, err = source.Acquire(ctx, i); err != nil {
-				return records, err
+				return err
 			}
 			setting.Deployment, name = d, d.Description().Name
 		}
@@ -166,16 +161,13 @@ func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Sou
 			source.Release(d, errors.As(failed, &unclean))
 		}
 		if ctx.Err() != nil {
-			return records, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		r := p.record(t, name, failed, time.Since(begun))
-		r.Reason = c.secrets.Hide(r.Reason)
-		records = append(records, r)
-		if err := c.print(proseLine(r)); err != nil {
-			return records, err
+		if err := p.record(c, t, name, failed, time.Since(begun)); err != nil {
+			return err
 		}
 	}
-	return records, nil
+	return nil
 }
 
 // offers returns the indexes of the deployments for a test, -1 if it requires none, or why none fits.
@@ -235,7 +227,8 @@ func constants(p *retry.Policy) prose.Constants {
 	return c
 }
 
-func (p *proseFlags) record(t prose.Test, where string, err error, took time.Duration) proseRecord {
+// record records and prints the result of a test.
+func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
 	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
 	switch {
@@ -247,10 +240,8 @@ func (p *proseFlags) record(t prose.Test, where string, err error, took time.Dur
 	default:
 		r.Status, r.Reason = "failed", err.Error()
 	}
-	return r
-}
-
-func proseLine(r proseRecord) string {
+	r.Reason = c.secrets.Hide(r.Reason)
+	p.records = append(p.records, r)
 	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
@@ -261,15 +252,15 @@ func proseLine(r proseRecord) string {
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(r.Reason, "\n", "\n    "))
 	}
-	return b.String()
+	return c.print(b.String())
 }
 
-func (p *proseFlags) conclude(c *call, records []proseRecord) error {
+func (p *proseFlags) conclude(c *call) error {
 	count := map[string]int{}
-	for _, r := range records {
+	for _, r := range p.records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, jsonLines(records)); err != nil {
+	if err := writeFile(p.json, jsonLines(p.records)); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// redactor removes the known secrets from notes.
 type redactor struct{ *secret.Keeper }
 
 func (r redactor) note(n result.Note) result.Note {

@@ -48,14 +48,3 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 }
-
-// Every kind of report is written to the file of its flag.
-func TestEveryReportIsWritten(t *testing.T) {
-	b := newBench(t)
-	b.notes = []result.Note{result.RunStarted{}, finished("a", result.Passed)}
-	for _, k := range reportKinds() {
-		b.expect(t, k.flag, "run --"+k.flag+" report suite.yml", 0, "")
-		testkit.Equal(t, k.flag+": nothing is written", testkit.Read(t, "report") == "", false)
-		write(t, "report", "")
-	}
-}

@@ -126,11 +126,7 @@ func (o *outputs) close(err error) error {
 }
 
 func (o *outputs) closeFiles() error {
-	var all []error
-	for _, f := range o.files {
-		all = append(all, f.Close())
-	}
-	return errors.Join(all...)
+	return errors.Join(mapSlice(o.files, (*reportOutput).Close)...)
 }
 
 // readEarlier reads the reports of earlier runs: files, and *.json in folders, except those that this run writes.

@@ -17,7 +17,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// minimal is a configuration for an orchestration service.
 const minimal = `{"id": "repl0", "members": [{}], "login": "bob", "password": "hunter22"}`
 
 // Flags that fields does not show.

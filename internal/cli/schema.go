@@ -170,7 +170,6 @@ func setVersion(f specs.File, version string) error {
 	return nil
 }
 
-// withVersion returns the text of a file with another schemaVersion.
 func withVersion(f specs.File, version string) ([]byte, error) {
 	declared := f.Root.Get("schemaVersion")
 	lines := strings.SplitAfter(string(f.Data), "\n")

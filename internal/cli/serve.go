@@ -30,9 +30,6 @@ type Server interface {
 	Close() error
 }
 
-// balancers is the number of load balancer ports: one for all routers, and one for a single router.
-const balancers = 2
-
 const maxPort = 65535
 
 type serveFlags struct {
@@ -92,7 +89,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		deployment.Single:       {embedded.Standalone, 1},
 		deployment.ReplicaSet:   {embedded.ReplicaSet, d.Members},
 		deployment.Sharded:      {embedded.Sharded, d.Mongoses},
-		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + balancers},
+		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + 2}, // a balancer for all routers, and one for one
 	}[deployment.Topology(d.topology)]
 	o.Topology, o.Version, o.Members, o.Mongoses = shape.topology, d.Version, d.Members, d.Mongoses
 	if s.user != "" {
@@ -157,7 +154,6 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	return nil
 }
 
-// trusting adds the certificate that clients must trust to a connection string.
 func trusting(uri, caFile string) string {
 	if caFile == "" {
 		return uri

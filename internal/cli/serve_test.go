@@ -68,8 +68,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The programs of a release pass on their arguments unchanged, whatever the path of utr is, and set the version in
-// the environment.
+// The programs of a release pass on their arguments unchanged, and set the version in the environment.
 func TestRelease(t *testing.T) {
 	b := newBench(t)
 	b.expect(t, "a release", "release dir --server-version 7.0", 0, filepath.Join("dir", "bin")+"\n")

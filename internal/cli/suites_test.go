@@ -71,8 +71,7 @@ func TestExplainSuite(t *testing.T) {
 	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
 }
 
-// docs/rules.md is up to date. specs/testdata/checks.txt has suites that violate each of the checks, and suites
-// that do not.
+// docs/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
 func TestRulesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Rules

@@ -19,7 +19,6 @@ const (
 	topologyAll  = "all"
 )
 
-// deploymentFlags choose an embedded deployment.
 type deploymentFlags struct {
 	deployment.EmbeddedOptions
 	topology, auth string

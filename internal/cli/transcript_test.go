@@ -83,14 +83,12 @@ var conditions = map[string]func(*bench){
 
 var far = lock.Holder{Host: "far", PID: 7}
 
-// failureNotes are the notes of a run with a failure in a line of a file.
 func failureNotes() []result.Note {
 	failed := finished("first", result.Failed)
 	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
 	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
 }
 
-// broken is an output that fails.
 type broken struct{ err error }
 
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
@@ -104,7 +102,6 @@ func (r reading) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// canceled returns a canceled context.
 func canceled(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -203,8 +200,7 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(did.String())
 }
 
-// rerun returns the command that a report shows for the first test of the suite on a deployment, and runs it: it
-// must select exactly this test.
+// rerun returns the command that a report shows for the first test, and checks that it selects exactly this test.
 func (b *bench) rerun(t *testing.T, where string) string {
 	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: where})
 	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)

@@ -132,7 +132,6 @@ func (v *validation) applyFlags(problems []specs.Problem) []specs.Problem {
 	return problems
 }
 
-// problemsOf returns the problems in an error of loading suites.
 func problemsOf(err error) (out []specs.Problem) {
 	if err == nil {
 		return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// watchInterval is the time between checks for changes.
 const watchInterval = 200 * time.Millisecond
 
 // stamps returns the modification time and size of every readable suite at or below the paths.
