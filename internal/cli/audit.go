@@ -149,7 +149,7 @@ func (a *audit) write(c *call, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
 	}
-	all = slices.CompactFunc(all, func(a, b mutant) bool { return a.suite == b.suite }) // of other deployments
+	all = slices.CompactFunc(all, func(a, b mutant) bool { return a.suite == b.suite }) // on other deployments
 	for i, m := range all {
 		base := filepath.Base(m.id.File)
 		stem := strings.TrimSuffix(base, filepath.Ext(base))

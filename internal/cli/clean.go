@@ -187,7 +187,7 @@ func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
 		}
 		return l.Forget()
 	})
-	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil { // else it stays left
+	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil {
 		x.left--
 		x.println("forgotten: %s", what)
 	}

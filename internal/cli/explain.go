@@ -303,7 +303,7 @@ func operationNamed(name string) (retry.Operation, error) {
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}
-	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
+	return retry.Operation{}, usage("unknown operation %q%s (known operations: %s; any other command is a runCommand)",
 		name, meant.Hint(name, names), strings.Join(names, ", "))
 }
 

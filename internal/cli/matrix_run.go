@@ -25,7 +25,7 @@ type matrixRun struct {
 	flags   *matrixFlags
 	folder  *resultsFolder
 	cells   []*cellRun
-	ended   int // number of cells
+	ended   int // cells that have ended
 	started time.Time
 }
 
@@ -302,7 +302,7 @@ func (n *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 func (n *matrixRun) leftovers(pid int, began time.Time) string {
 	book, err := n.call.ledger()
 	if err != nil {
-		return "" // nor had the process of the cell
+		return "" // the cell had no ledger either
 	}
 	dead, _, _ := book.Leftovers() // utr clean reports the error
 	var names []string

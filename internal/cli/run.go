@@ -36,7 +36,7 @@ type runFlags struct {
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
-	lock          *lock.Options // nil takes no lock
+	lock          *lock.Options // nil means no lock
 	local         deployment.LocalOptions
 	orchestration orchestrationFlags
 	durations     string // name of a file

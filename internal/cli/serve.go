@@ -89,7 +89,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		deployment.Single:       {embedded.Standalone, 1},
 		deployment.ReplicaSet:   {embedded.ReplicaSet, d.Members},
 		deployment.Sharded:      {embedded.Sharded, d.Mongoses},
-		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + 2}, // a balancer for all routers, and one for one
+		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + 2}, // with two load balancers
 	}[deployment.Topology(d.topology)]
 	o.Topology, o.Version, o.Members, o.Mongoses = shape.topology, d.Version, d.Members, d.Mongoses
 	if s.user != "" {
@@ -101,7 +101,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	if s.port > 0 {
 		if s.port+shape.ports-1 > maxPort {
-			return usage("--port %d: %d ports are required, and the last one is %d", s.port, shape.ports, maxPort)
+			return usage("--port %d: %d ports are required, but the highest port is %d", s.port, shape.ports, maxPort)
 		}
 		for i := range shape.ports {
 			o.Ports = append(o.Ports, s.port+i)
@@ -123,7 +123,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	caFile := s.certificate
 	if caFile != "" {
 		if caFile, err = filepath.Abs(caFile); err != nil {
-			return fmt.Errorf("cannot name the certificate: %w", err)
+			return fmt.Errorf("cannot resolve the path of the certificate: %w", err)
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)

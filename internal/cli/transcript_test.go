@@ -163,52 +163,52 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 		b.Stdin = strings.NewReader(testkit.Read(t, file))
 	}
 	code := b.utr(strings.Replace(line, "utr", "", 1))
-	var did strings.Builder
+	var output strings.Builder
 	errs := func(text string) {
 		for line := range strings.Lines(text) {
-			did.WriteString("! " + line)
+			output.WriteString("! " + line)
 		}
 	}
 	errs(b.before)
 	if verbose && b.opened != nil {
-		did.WriteString("opens " + fields(b.opened) + "\n")
+		output.WriteString("opens " + fields(b.opened) + "\n")
 	}
 	if verbose && b.ran != nil {
 		config := *b.ran
 		config.Notify, config.Rerun = nil, nil
-		did.WriteString("runs " + fields(config) + "\n")
+		output.WriteString("runs " + fields(config) + "\n")
 	}
-	did.WriteString(b.out.String())
+	output.WriteString(b.out.String())
 	errs(strings.TrimPrefix(b.err.String(), b.before))
 	if n := len(b.ledger(t)); n > 0 {
-		fmt.Fprintf(&did, "\nremembers %d\n", n)
+		fmt.Fprintf(&output, "\nledger entries: %d\n", n)
 	}
 	if b.keptLogs {
-		did.WriteString("\nkeeps the logs")
+		output.WriteString("\nkeeps the logs")
 	}
 	if b.cutShort {
-		did.WriteString("\ncut short")
+		output.WriteString("\ncut short")
 	}
 	if code != 0 {
-		fmt.Fprintf(&did, "\nexit %d\n", code)
+		fmt.Fprintf(&output, "\nexit %d\n", code)
 	}
 	if code == ExitUsage {
 		testkit.Equal(t, "it ran, or opened a deployment", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
 		testkit.Same(t, "files changed", contentsOf(t, "."), before)
 	}
 	lacks(t, line, b.out.String()+b.err.String(), "hunter22", "geheim", "s3cret")
-	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(did.String())
+	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(output.String())
 }
 
 // rerun returns the command that a report shows for the first test, and checks that it selects exactly this test.
 func (b *bench) rerun(t *testing.T, where string) string {
 	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: where})
 	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
-	var kept []string
+	var selected []string
 	for _, x := range b.suites[0].Tests {
 		if b.ran.Filter.Allows(b.suites[0], x) {
-			kept = append(kept, x.Description)
+			selected = append(selected, x.Description)
 		}
 	}
-	return fmt.Sprintf("again %s\nchooses %s\n", report.Quote(command), strings.Join(kept, ", "))
+	return fmt.Sprintf("rerun: %s\nselects %s\n", report.Quote(command), strings.Join(selected, ", "))
 }

@@ -49,7 +49,7 @@ func (r *runFlags) watch(ctx context.Context, c *call) error {
 		err := r.act(ctx, c)
 		e := (*exitError)(nil)
 		switch known := errors.As(err, &e); {
-		case ctx.Err() != nil, known && e.hint: // a usage error cannot go away
+		case ctx.Err() != nil, known && e.hint: // a changed suite cannot fix a usage error
 			return err
 		case err != nil && !(known && e.err == nil):
 			c.note(err.Error())
