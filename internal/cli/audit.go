@@ -110,8 +110,7 @@ func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite,
 	return a.judge(ctx, c, rec, all, unchanged)
 }
 
-// mutants returns the mutants of passed tests, and counts what is not changed by rule. Invalid suites count as
-// failed.
+// mutants returns the mutants of passed tests, and counts unchanged values by rule. Invalid suites count as failed.
 func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
 	unchanged = map[string]int{}
 	ids := map[source.Position][]result.TestID{} // on each deployment

@@ -272,9 +272,8 @@ func (x *cleaner) sweep(ctx context.Context) {
 	}
 }
 
-// A service continues to create a cluster after its client has gone, and does not list it meanwhile. utr clean
-// waits for a recently requested cluster, since removing its parts would block the service. The creation has failed
-// if nothing changes for a while.
+// A service continues to create a cluster after its client has gone, and does not list it meanwhile. Removing its
+// parts would block the service, so utr clean waits. The creation has failed if nothing changes for a while.
 const (
 	creationLimit = 5 * time.Minute  // after which no cluster appears
 	creationQuiet = 30 * time.Second // a replica set elects for 11 s

@@ -93,8 +93,7 @@ type namedEngine struct {
 	adapter matrix.Adapter // zero for a built-in engine
 }
 
-// engineNamed finds an engine: a built-in one, an adapter given by command or address, or else one of the engines
-// file.
+// engineNamed finds an engine: a built-in one, an adapter given by command or address, or one of the engines file.
 func (c *call) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
 		return namedEngine{open: known}, nil
@@ -134,8 +133,7 @@ func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 
 func (c *call) runner() string { return "utr " + c.program.Version }
 
-// knownFailing reads the file of a flag, or else that of the engine. Other errors than those of a line name their
-// origin.
+// knownFailing reads the file of a flag, or else of the engine. The error of a missing file names its origin.
 func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
 	name, origin := flag, "--known-failing"
 	if flag == "" && e.adapter.KnownFailing != "" {

@@ -91,7 +91,7 @@ func set[T any](f *flags, to *T, name, placeholder, summary string, read func(st
 	flag := f.VarPF(value[T]{to, placeholder, read}, name, map[string]string{"verbose": "v", "jobs": "j"}[name], summary)
 	flag.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(placeholder, "FILE") && !strings.Contains(placeholder, "DIR") {
-		// This fails only for an unknown flag or a second registration.
+		// The error is for unknown flags and repeated registration.
 		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
 			if name == "engine" {
 				return f.call.completeEngines() // they depend on --engines

@@ -236,6 +236,7 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 	return groups
 }
 
+// Markdown returns docs/commands.md.
 func Markdown() string {
 	root := (&call{program: New()}).root()
 	var b strings.Builder

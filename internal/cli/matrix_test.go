@@ -109,8 +109,7 @@ func (b *nightBench) run(t *testing.T, reason, flags string, code int, want stri
 	}
 }
 
-// The result of a cell decides the exit code and whether the cell runs again, as does a change of what it depends
-// on.
+// The result of a cell decides the exit code and whether --resume repeats it, as does a change of its definition.
 func TestNights(t *testing.T) {
 	testkit.Transcript(t, "testdata/night.txt", func(t *testing.T, input string) (said string) {
 		b := newNight(t, threeCells)

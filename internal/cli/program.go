@@ -26,8 +26,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Program is the configuration of the command line. Main may be called many times, and concurrently if the streams
-// allow it.
+// Program is the configuration of the command line. Main may be called concurrently if the streams allow it.
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -75,8 +74,7 @@ func open(ctx context.Context, options any) (deployment.Source, error) {
 	}
 }
 
-// Version is the version of utr in this binary, of which utr may be a dependency. A build in a checkout names its
-// commit.
+// Version is the version of utr in this binary. That of a build in a checkout names the commit.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

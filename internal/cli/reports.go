@@ -129,8 +129,8 @@ func (o *outputs) closeFiles() error {
 	return errors.Join(mapSlice(o.files, (*reportOutput).Close)...)
 }
 
-// readEarlier reads the reports of earlier runs: files, and *.json in folders, except those that this run writes.
-// It ignores reports without tests.
+// readEarlier reads the reports of earlier runs, and *.json in folders, except what this run writes and empty
+// reports.
 func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	for _, name := range r.earlier {
 		files := []string{name}

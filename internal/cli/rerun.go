@@ -35,8 +35,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 }
 
-// quotePattern returns a regular expression for a text, without control characters, which a terminal could
-// interpret.
+// quotePattern returns a regular expression for a text, without control characters, which affect terminals.
 func quotePattern(text string) string {
 	var b strings.Builder
 	for _, c := range regexp.QuoteMeta(text) {

@@ -76,8 +76,7 @@ func topologyOf(name string) deployment.Topology {
 	return deployment.Topology(name)
 }
 
-// checkTarget checks the flags that choose the deployment. It reads missing connection strings from the
-// environment.
+// checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
 func (r *runFlags) checkTarget(c *call) error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
@@ -168,10 +167,10 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 
 // needsParameters reports whether a requirement depends on parameters of the running server.
 func needsParameters(suites []*specs.Suite) bool {
-	asks := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
+	needs := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
 	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
-		return slices.ContainsFunc(s.Requirements, asks) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
-			return slices.ContainsFunc(t.Requirements, asks)
+		return slices.ContainsFunc(s.Requirements, needs) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
+			return slices.ContainsFunc(t.Requirements, needs)
 		})
 	})
 }
