@@ -119,7 +119,7 @@ func declareRun(f *flags) *runFlags {
 	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
 	r.config.Reseed = reseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"when to write initial data again, if a test may have changed it or before every test", string(reseedAuto), string(runner.ReseedAlways))
+		"rewrite initial data before tests that need it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
 	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
 	f.text(&r.config.Cell, "cell", "NAME", "name of the matrix cell, for reports")
@@ -150,7 +150,7 @@ func (r *runFlags) declareWhere(f *flags) {
 }
 
 func (r *runFlags) declareEngine(f *flags) {
-	f.text(&r.driver, "engine", "NAME", "driver under test: built in, in the engines file, exec:COMMAND or tcp://HOST:PORT")
+	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in name, a name in the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 }
@@ -175,7 +175,7 @@ func (f *flags) backoff(to *reference.Backoff, more string) {
 
 func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	set(f, shard, "shard", "I/N", summary, runner.ParseShard)
-	f.file(durations, "durations", "with --shard: JSON report used to balance the shards; it must be the same for all")
+	f.file(durations, "durations", "with --shard: JSON report used to balance the shards, the same for all of them")
 }
 
 // check checks and completes the flags, and finds the engine. It reads files but connects to nothing.
