@@ -131,6 +131,11 @@ func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
 }
 
 func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) {
+	tr.decisions = append(tr.decisions, DecisionOf(d, server, bucket))
+}
+
+// DecisionOf converts a decision of the retry core for reports. The bucket is nil without client backpressure.
+func DecisionOf(d retry.Decision, server string, bucket *retry.Bucket) result.Decision {
 	decision := result.Decision{
 		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
 		Deprioritized: d.Deprioritized, DelayMS: float64(d.Delay) / float64(time.Millisecond), Reason: d.Reason,
@@ -139,7 +144,7 @@ func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) 
 		tokens := float64(d.Tokens) / float64(retry.Token)
 		decision.Tokens = &tokens
 	}
-	tr.decisions = append(tr.decisions, decision)
+	return decision
 }
 
 // selectFor selects the server for an attempt, or uses the pinned server.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/specs"
@@ -82,15 +83,21 @@ utr explain --list`,
 		f.patterns(&run, "run", "with suites: only tests that match")
 		html := ""
 		f.file(&html, "html", "with suites: write a page", ".yml", ".yaml")
+		f.toggle(&e.out.asJSON, "json", "print a JSON line for each policy, rule, decision or step; with suites, for each test")
 		return func(ctx context.Context, c *call) error {
 			switch {
 			case e.selection.file != "":
 				if !f.Changed("operation") {
 					e.operation = ""
 				}
-				return e.selection.explain(c, e.operation)
+				return e.selection.explain(c, &e.out, e.operation)
 			case slices.ContainsFunc(c.paths, isSuite):
-				args := append([]string{"run", "--verbose", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
+				args := append([]string{"run", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
+				if e.out.asJSON {
+					args = append(args, "--json", reportToOutput)
+				} else {
+					args = append(args, "--verbose")
+				}
 				return exit(c.program.Main(ctx, append(args, c.paths...)))
 			case f.Changed("run") || f.Changed("html"):
 				return usage("--run and --html require suites")
@@ -134,15 +141,53 @@ type explainFlags struct {
 	settings                    retry.Settings
 	results                     []retry.Input
 	selection                   selectionFlags
+	out                         explanation
+}
+
+// explanation is what utr explain prints, as text or as JSON lines.
+type explanation struct {
+	strings.Builder
+	asJSON bool
+}
+
+// add adds a record. A nil record is for people only.
+func (e *explanation) add(record any, format string, args ...any) {
+	switch {
+	case !e.asJSON:
+		fmt.Fprintf(e, format, args...)
+	case record != nil:
+		e.WriteString(jsonLine(record))
+	}
+}
+
+type policyRecord struct {
+	Policy    string   `json:"policy"`
+	Sources   []string `json:"sources"`
+	Constants []string `json:"constants"`
+	Rules     int      `json:"rules"`
+}
+
+func recordOf(p *retry.Policy) policyRecord {
+	return policyRecord{p.Name, p.Sources, p.Constants(), len(rulesOf(p))}
+}
+
+// ruleRecord is a rule, or a constant that differs between policies. Policy is set for differences.
+type ruleRecord struct {
+	Policy    string `json:"policy,omitempty"`
+	Constant  string `json:"constant,omitempty"`
+	Rule      string `json:"rule,omitempty"`
+	Statement string `json:"statement,omitempty"`
+	Section   string `json:"section,omitempty"`
+	Revision  string `json:"revision,omitempty"`
 }
 
 func (e *explainFlags) act(c *call) error {
-	var b strings.Builder
+	out := &e.out
 	if e.list {
 		for _, p := range retry.Policies() {
-			fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(rulesOf(p)), strings.Join(p.Sources, ", "))
+			out.add(recordOf(p), "%s: %d rules, from %s\n", p.Name, len(rulesOf(p)), strings.Join(p.Sources, ", "))
 		}
-		return c.print(b.String())
+		return c.print(out.String())
 	}
 	policy, err := retry.Named(e.policy)
 	if err != nil {
@@ -153,7 +198,9 @@ func (e *explainFlags) act(c *call) error {
 		if err != nil {
 			return usage("%w", err)
 		}
-		return c.print(differences(policy, other))
+		out.difference("-", policy, other)
+		out.difference("+", other, policy)
+		return c.print(out.String())
 	}
 	switch {
 	case len(e.results) > 0 && len(c.paths) > 0:
@@ -163,37 +210,33 @@ func (e *explainFlags) act(c *call) error {
 	}
 	rules := rulesOf(policy)
 	if len(c.paths) == 0 {
-		fmt.Fprintf(&b, "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
+		out.add(recordOf(policy), "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
 		for _, constant := range policy.Constants() {
-			fmt.Fprintf(&b, "      %s\n", constant)
+			out.add(nil, "      %s\n", constant)
 		}
 	} else if rules, err = namedRules(rules, c.paths); err != nil {
 		return err
 	}
 	for _, r := range rules {
-		fmt.Fprintf(&b, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
+		out.add(ruleRecord{"", "", r.ID, r.Statement, r.Section, r.Revision},
+			"%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
 	}
-	return c.print(b.String())
+	return c.print(out.String())
 }
 
-func differences(left, right *retry.Policy) string {
-	var b strings.Builder
-	only := func(sign string, of, other *retry.Policy) {
-		fmt.Fprintf(&b, "%s %s\n", sign, of.Name)
-		for _, constant := range of.Constants() {
-			if !slices.Contains(other.Constants(), constant) {
-				fmt.Fprintf(&b, "%s     %s\n", sign, constant)
-			}
-		}
-		for _, r := range rulesOf(of) {
-			if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
-				fmt.Fprintf(&b, "%s %-5s %s\n", sign, r.ID, r.Statement)
-			}
+// difference adds what one policy has and the other does not.
+func (e *explanation) difference(sign string, of, other *retry.Policy) {
+	e.add(nil, "%s %s\n", sign, of.Name)
+	for _, constant := range of.Constants() {
+		if !slices.Contains(other.Constants(), constant) {
+			e.add(ruleRecord{Policy: of.Name, Constant: constant}, "%s     %s\n", sign, constant)
 		}
 	}
-	only("-", left, right)
-	only("+", right, left)
-	return b.String()
+	for _, r := range rulesOf(of) {
+		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
+			e.add(ruleRecord{of.Name, "", r.ID, r.Statement, r.Section, r.Revision}, "%s %-5s %s\n", sign, r.ID, r.Statement)
+		}
+	}
 }
 
 // namedRules returns rules by their numbers, in the words of the policy if it has them.
@@ -257,8 +300,7 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	settings.Operation = operation
 	settings.RetryReads = !e.noRetry
 	settings.RetryWrites = !e.noRetry && (e.retryWrites || !policy.RetryWritesOff)
-	state := retry.Start(policy, settings)
-	var b strings.Builder
+	state, out := retry.Start(policy, settings), &e.out
 	in := retry.Input{Kind: retry.Begin}
 	var tokens retry.Tokens
 	if bucket := policy.Bucket(); bucket != nil {
@@ -268,7 +310,7 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 		var d retry.Decision
 		in.Tokens, in.Jitter, in.Left = tokens, e.jitter, e.left
 		state, d = retry.Next(state, in)
-		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
+		out.add(reference.DecisionOf(d, "", policy.Bucket()), "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens
 		switch d.Action {
 		case retry.Select:
@@ -280,7 +322,8 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: int32(e.wire), RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
-				return c.print(b.String() + "end of --try\n")
+				out.add(nil, "end of --try\n")
+				return c.print(out.String())
 			}
 			in, inputs = inputs[0], inputs[1:]
 			if f := &in.Failure; in.Kind == retry.Failed && retry.Labels(policy, state.Settings, state.Chosen, *f) {
@@ -290,9 +333,9 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 			in = retry.Input{Kind: retry.BackedOff}
 		default:
 			if len(inputs) > 0 {
-				fmt.Fprintf(&b, "%d --try unused\n", len(inputs))
+				out.add(nil, "%d --try unused\n", len(inputs))
 			}
-			return c.print(b.String())
+			return c.print(out.String())
 		}
 	}
 }

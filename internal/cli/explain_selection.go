@@ -30,7 +30,7 @@ func (s *selectionFlags) declare(f *flags) {
 }
 
 // explain prints the servers left after each step. Without an operation, the file decides between read and write.
-func (s *selectionFlags) explain(c *call, operation string) error {
+func (s *selectionFlags) explain(c *call, out *explanation, operation string) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")
 	}
@@ -67,24 +67,23 @@ func (s *selectionFlags) explain(c *call, operation string) error {
 	if err != nil {
 		return invalid(err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", one.Topology.Type)
+	out.add(nil, "%s\n", one.Topology.Type)
 	for _, v := range one.Topology.Servers {
-		fmt.Fprintf(&b, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
+		out.add(nil, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
 	}
 	for _, step := range steps {
 		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
-		fmt.Fprintf(&b, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
+		out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {
 	case 0:
-		b.WriteString("no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
+		out.add(nil, "no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
 	case 1:
-		fmt.Fprintf(&b, "selected: %s\n", left[0].Address)
+		out.add(nil, "selected: %s\n", left[0].Address)
 	default:
-		b.WriteString("selected: of two of these at random, the one with fewer operations under way\n")
+		out.add(nil, "selected: of two of these at random, the one with fewer operations under way\n")
 	}
-	return c.print(b.String())
+	return c.print(out.String())
 }
 
 func tagsOf(tags map[string]string) (text string) {

@@ -142,15 +142,17 @@ func (f *flags) patterns(to *[]*regexp.Regexp, name, summary string) {
 
 // file declares a flag that names a file. Forbidden extensions keep a report from overwriting a suite.
 func (f *flags) file(to *string, name, summary string, forbidden ...string) {
-	set(f, to, name, "FILE", summary, func(s string) (string, error) {
-		switch {
-		case s == "" || s == "-":
-			return s, errors.New("must be the name of a file")
-		case slices.Contains(forbidden, strings.ToLower(filepath.Ext(s))):
-			return s, errors.New("a report with this name would overwrite a suite")
-		}
-		return s, nil
-	})
+	set(f, to, name, "FILE", summary, func(s string) (string, error) { return fileName(s, forbidden...) })
+}
+
+func fileName(s string, forbidden ...string) (string, error) {
+	switch {
+	case s == "" || s == "-":
+		return s, errors.New("must be the name of a file")
+	case slices.Contains(forbidden, strings.ToLower(filepath.Ext(s))):
+		return s, errors.New("a report with this name would overwrite a suite")
+	}
+	return s, nil
 }
 
 func (f *flags) toggle(to *bool, name, summary string) {

@@ -85,7 +85,7 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
-	if err := m.reports.check(); err != nil {
+	if err := m.reports.check(c); err != nil {
 		return err
 	}
 	if m.durations != "" {

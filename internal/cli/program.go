@@ -170,9 +170,15 @@ type call struct {
 	transcript io.Writer // of the messages of engines in other processes, if not nil
 	parsed     bool      // flags and the number of arguments are valid
 	helpErr    error     // the error of printing help
+	reportOnly bool      // standard output is for a report, and text goes to standard error
 }
 
-func (c *call) out() io.Writer { return c.program.Stdout }
+func (c *call) out() io.Writer {
+	if c.reportOnly {
+		return c.errors
+	}
+	return c.program.Stdout
+}
 
 func (c *call) env(name string) string {
 	if c.program.Getenv == nil {

@@ -23,7 +23,7 @@ type reportKind struct {
 // reportKinds is the table of report files, each with its flag. The HTML page shows trends since earlier reports.
 func reportKinds(earlier ...*report.Earlier) []reportKind {
 	return []reportKind{
-		{"json", "write a JSON line for each test", report.JSON},
+		{"json", "write a JSON line for each test; - writes a report to standard output", report.JSON},
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
 		{"markdown", "write a Markdown summary, for the page of a CI job", report.Markdown},
@@ -53,13 +53,19 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 	f.toggle(&r.annotations, "annotations", "annotate failures for GitHub Actions (default if $"+envActions+" is true)")
 	f.group = "Reports"
 	for i, k := range kinds {
-		f.file(&r.files[i], k.flag, k.summary, ".yml", ".yaml")
+		set(f, &r.files[i], k.flag, "FILE", k.summary, func(s string) (string, error) {
+			if s == reportToOutput {
+				return s, nil
+			}
+			return fileName(s, ".yml", ".yaml")
+		})
 	}
 	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
 }
 
 // check rejects flags that name the same file twice.
-func (r *reportFlags) check() error {
+func (r *reportFlags) check(c *call) error {
+	c.reportOnly = slices.Contains(r.files, reportToOutput)
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
@@ -73,6 +79,9 @@ func (r *reportFlags) check() error {
 	}
 	return nil
 }
+
+// reportToOutput is the name of standard output for a report file. Text for people then goes to standard error.
+const reportToOutput = "-"
 
 type outputs struct {
 	call  *call
@@ -94,6 +103,10 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 		}
 		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
 			return nil, errors.Join(usage("the report would overwrite the %s %s", input, name), o.closeFiles())
+		}
+		if name == reportToOutput {
+			o.all = append(o.all, report.New("standard output", k.generate(), c.program.Stdout))
+			continue
 		}
 		f, err := openReport(name)
 		if err != nil {

@@ -194,7 +194,7 @@ func (r *runFlags) check(c *call) (err error) {
 		return err
 	}
 	cfg.Rerun = r.rerun(c)
-	if err := r.reports.check(); err != nil {
+	if err := r.reports.check(c); err != nil {
 		return err
 	}
 	if cfg.Cell != "" && cfg.AllTopologies {
