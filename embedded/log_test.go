@@ -46,7 +46,7 @@ func TestLog(t *testing.T) {
 	text := logged(d, began)
 	at := 0
 	for _, want := range []string{
-		primary + " conn ", "accepted\n", "is of driver mongo-go-driver, application the test\n",
+		primary + " conn ", "accepted\n", "driver mongo-go-driver, application the test\n",
 		`fail point failCommand set: {"mode":{"times":1},"data":{"failCommands":["find"],"errorCode":112,"errorLabels":["ALabel"]}}`,
 		"configureFailPoint admin.failCommand ok (",
 		"fail point hits find: error 112 WriteConflict\n",

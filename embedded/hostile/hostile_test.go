@@ -186,7 +186,7 @@ func (m *memory) Read(p []byte) (int, error) { return m.in.Read(p) }
 
 // Write looks for the reply to a command that has panicked.
 func (m *memory) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("failed inside")) {
+	if bytes.Contains(p, []byte("panicked")) {
 		text := string(p)
 		m.panic.Store(&text)
 	}

@@ -2,5 +2,5 @@
 
 package server
 
-// hold is there on Unix alone: elsewhere, the port of a server that is down is free.
+// hold has no effect on this system: the port of a killed server is free.
 func hold(string) (release func()) { return func() {} }

@@ -13,16 +13,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// parameter is a row of the table of server parameters. Values keep the type of the
-// first one, and numbers are bounded.
+// parameter is a server parameter. The type of its value never changes.
 type parameter struct {
 	name  string
 	value any
-	least float64 // of numbers
-	since int     // the wire version that brought it
+	least float64 // minimum of a number
+	since int     // first wire version
 }
 
-// The names of the parameters that code asks for.
+// Names of parameters.
 const (
 	testCommands         = "enableTestCommands"
 	requireAPI           = "requireApiVersion"
@@ -41,8 +40,8 @@ const (
 	baseBackoff          = "externalClientBaseBackoffMS"
 )
 
-// parameterTable are the parameters that servers have. Those of the rate limiters, and
-// of the errors that overloaded servers give, are those of Client Backpressure, "Terms".
+// parameterTable returns the parameters of all versions. For rate limiters and overload errors see Client Backpressure,
+// "Terms".
 func parameterTable(p Profile) []parameter {
 	return []parameter{
 		{name: "authenticationMechanisms", value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
@@ -66,13 +65,13 @@ func parameterTable(p Profile) []parameter {
 	}
 }
 
-// parameters are what getParameter returns and setParameter changes.
+// parameters are the parameters of a server.
 type parameters struct {
 	mu    sync.Mutex
 	table []parameter // the values are guarded by mu
 }
 
-// newParameters are those of a version, changed as a server was started.
+// newParameters returns the parameters of a version, changed by startup options.
 func newParameters(profile Profile, start Process) (*parameters, error) {
 	p := &parameters{table: parameterTable(profile)}
 	p.table = slices.DeleteFunc(p.table, func(row parameter) bool { return row.since > profile.Wire })
@@ -92,7 +91,7 @@ func newParameters(profile Profile, start Process) (*parameters, error) {
 	return p, nil
 }
 
-// set changes a parameter and gives its old value.
+// set changes a parameter and returns its old value.
 func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +108,7 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	return old, nil
 }
 
-// typed gives the value the type that the parameter has: a switch that is set to 1 is true.
+// typed converts a value to the type of the parameter. A number for a boolean is true unless 0.
 func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
 	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.least {
@@ -141,7 +140,7 @@ func (row parameter) typed(v bson.RawValue) (any, error) {
 	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
 }
 
-// value is that of a parameter, nil if the version lacks it.
+// value returns the value of a parameter, nil if the version does not have it.
 func (p *parameters) value(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +152,7 @@ func (p *parameters) value(name string) any {
 	return nil
 }
 
-// number is the value of a parameter that is one, 0 if the version lacks it.
+// number returns the value of a numeric parameter, 0 if the version does not have it.
 func (p *parameters) number(name string) float64 {
 	switch v := p.value(name).(type) {
 	case int32:
@@ -174,18 +173,18 @@ func (p *parameters) isTrue(name string) bool {
 func (x *exchange) getParameter() (bson.D, error) {
 	p := x.conn.server.params
 	first, _ := x.request.Body.Index(0).Value().StringValueOK()
-	asked := func(name string) bool {
+	requested := func(name string) bool {
 		_, err := x.request.Body.LookupErr(name)
 		return first == "*" || err == nil
 	}
 	reply := bson.D{}
 	for i := range p.table {
-		if name := p.table[i].name; asked(name) {
+		if name := p.table[i].name; requested(name) {
 			reply = append(reply, bson.E{Key: name, Value: p.value(name)})
 		}
 	}
 	for _, name := range failpoint.Names() {
-		if shown := "failpoint." + name; asked(shown) {
+		if shown := "failpoint." + name; requested(shown) {
 			state := x.conn.server.registry(name).State(name)
 			if !x.has(timesEntered) {
 				state = state[:2]
@@ -196,7 +195,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	if len(reply) > 0 {
 		return reply, nil
 	}
-	// Older servers forgot the code.
+	// Older servers return no code.
 	failure := command.Errorf(0, "no option found to get")
 	if x.has(codeNoOption) {
 		failure.Code = command.CodeInvalidOptions
@@ -204,7 +203,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	return nil, failure
 }
 
-// notParameters are arguments that every command takes.
+// notParameters are fields that every command accepts.
 var notParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
 	"apiVersion", "apiStrict", "apiDeprecationErrors"}
 

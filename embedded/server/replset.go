@@ -8,17 +8,16 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// ShardName is the one shard of a sharded cluster.
+// ShardName is the name of the only shard of a sharded cluster.
 const ShardName = "s0"
 
-// ShardHost is where the one shard would be, if clients could reach it.
+// ShardHost returns the host of the shard in config.shards. Clients cannot reach it.
 func ShardHost(setName string) string { return setName + "/localhost:27310" }
 
-// shardMembers is how many members write concerns find in the shard: as many as
-// a replica set of ours has if nothing else is asked for.
+// shardMembers is the number of members of the shard, for write concerns.
 const shardMembers = 3
 
-// replicated refuses what only members of a replica set do.
+// replicated rejects commands that require a member of a replica set.
 func (x *exchange) replicated() (bson.D, error) {
 	switch x.view.Role {
 	case command.Standalone:
@@ -68,7 +67,7 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 	}, nil
 }
 
-// state is a member's state by number and name. Called with cluster.mu held.
+// state returns a member's state as number and name. Called with cluster.mu held.
 func (s *Server) state() (int32, string) {
 	switch {
 	case s.isDown:
@@ -91,9 +90,8 @@ func (x *exchange) replSetGetConfig() (bson.D, error) {
 	return bson.D{{Key: "config", Value: c.set}}, nil
 }
 
-// replSetStepDown makes way for another member, which is elected at once. For the seconds
-// that it names, the old primary is not elected. Without another member it steps down only
-// by force.
+// replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the
+// given seconds. Without another eligible member force is required.
 func (x *exchange) replSetStepDown() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
@@ -120,7 +118,7 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 	return nil, nil
 }
 
-// replSetFreeze keeps a member from being elected.
+// replSetFreeze makes a member ineligible for a number of seconds.
 func (x *exchange) replSetFreeze() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
@@ -135,12 +133,11 @@ func (x *exchange) replSetFreeze() (bson.D, error) {
 	if s.frozen = (time.Time{}); seconds > 0 {
 		c.freeze(s, time.Duration(seconds)*time.Second)
 	}
-	c.settle()
+	c.updatePrimary()
 	return nil, nil
 }
 
-// replSetInitiate gives a server that waits for it the configuration of its
-// set. What follows is up to who started the server.
+// replSetInitiate passes the configuration of the replica set to Config.Initiate.
 func (x *exchange) replSetInitiate() (bson.D, error) {
 	c := x.conn.server.cluster
 	switch {
@@ -150,7 +147,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 		return nil, command.Errorf(command.CodeAlreadyInitialized, "already initialized")
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
-	if !ok || len(config) <= 5 {
+	if !ok || len(config) <= emptyDocument {
 		config = marshal(bson.D{
 			{Key: "_id", Value: c.SetName},
 			{Key: "version", Value: int32(1)},
@@ -160,11 +157,11 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	return nil, c.Initiate(x.conn.ctx, config)
 }
 
-// shutdown ends the process that the server stands for. It sends no answer.
+// shutdown ends the server's process, without a reply.
 func (x *exchange) shutdown() (bson.D, error) {
 	stop := x.conn.server.process.Shutdown
 	if stop == nil {
-		return nil, command.Errorf(command.CodeIllegalOperation, "this server lives as long as its deployment")
+		return nil, command.Errorf(command.CodeIllegalOperation, "the server cannot be shut down: it is part of an embedded deployment")
 	}
 	stop()
 	return nil, command.ErrClose

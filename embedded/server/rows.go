@@ -6,20 +6,19 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Where a command exists.
+// Values of Row.Topologies.
 var (
 	onMongod = []command.Role{command.Standalone, command.Primary, command.Secondary}
 	onMongos = []command.Role{command.Mongos}
 )
 
-// entry is a command as a server has it: a row of the data side, or one of our
-// own, which needs to know more than a request has.
+// entry is a command of a server: a row and the function that executes it.
 type entry struct {
 	command.Row
 	own func(*exchange) (bson.D, error)
 }
 
-// protocolRows are the commands that need no data.
+// protocolRows returns the commands that this package implements.
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.
