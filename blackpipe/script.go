@@ -12,50 +12,50 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Script is what a server expects, and how it answers. It is not changed by a play.
+// Script contains expected messages and their answers. Play does not change it.
 type Script struct {
-	// Options are those that the script asks for.
+	// Options of the server.
 	Options Options
-	// Groups come one after the other. The steps of one may come in any order.
+	// Groups are expected in order. The steps of a group may be received in any order.
 	Groups [][]Step
 }
 
-// Step is a message that must come, and its answer.
+// Step is an expected message and its answer.
 type Step struct {
-	// Expect is matched against the command as suites match commands, as a root document:
-	// the command may have more fields.
+	// Expect matches the command like an expected command in a suite, as a root document: the command may have more
+	// fields.
 	Expect *source.Value
-	// After is how long the answer takes. The next messages are taken meanwhile.
+	// After delays the answer. Other messages are answered meanwhile.
 	After time.Duration
-	// Answer is what the server does then.
+	// Answer is the server's action.
 	Answer Answer
-	// Reply is the document of the answers that have one.
+	// Reply is the document for Replies and Halves.
 	Reply bson.Raw
 }
 
-// Answer is what a server does with a message.
+// Answer is the answer of a server to a message.
 type Answer string
 
 // The answers, as scripts spell them.
 const (
-	Replies Answer = "reply"  // sends the document
-	Halves  Answer = "half"   // sends half of it, and hangs up
-	HangsUp Answer = "hangUp" // closes the connection
-	Stalls  Answer = "stall"  // does nothing until the server is closed
+	Replies Answer = "reply"  // send the document
+	Halves  Answer = "half"   // send half of it and close the connection
+	HangsUp Answer = "hangUp" // close the connection
+	Stalls  Answer = "stall"  // do nothing until the server is closed
 )
 
-// ParseScript reads a script, in YAML or JSON:
+// ParseScript parses a script in YAML or JSON:
 //
 //	topology: replicaset        # as in Options
 //	maxWireVersion: 25
-//	hello: true                 # hello is expected like any other command
+//	hello: true                 # expect hello like other commands
 //	steps:
 //	  - expect: { insert: events }
 //	    reply: { n: 1 }         # or half: DOCUMENT, hangUp: true, stall: true
 //	    after: 200ms
-//	  - any: [ … ]              # steps that may come in any order
+//	  - any: [ … ]              # steps in any order
 //
-// The errors are *source.Error, or the problems of what is expected.
+// Errors are usually a *source.Error.
 func ParseScript(file string, text []byte) (*Script, error) {
 	root, err := source.Parse(file, text)
 	if err != nil {
@@ -98,7 +98,7 @@ func wrong(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
-// parseGroup reads a step, or several that may come in any order.
+// parseGroup parses a step or an any.
 func parseGroup(v *source.Value) (group []Step, err error) {
 	any := v.Get("any")
 	if any == nil {
@@ -106,7 +106,7 @@ func parseGroup(v *source.Value) (group []Step, err error) {
 		return []Step{step}, err
 	}
 	if len(v.Fields) > 1 || len(any.Elements()) == 0 {
-		return nil, wrong(v, "any is the only key of its document, and lists steps")
+		return nil, wrong(v, "any must be the only key of its document, and a list of steps")
 	}
 	for _, one := range any.Items {
 		step, err := parseStep(one)
@@ -137,7 +137,7 @@ func parseStep(v *source.Value) (s Step, err error) {
 			}
 		case Replies, Halves, HangsUp, Stalls:
 			if s.Answer != "" {
-				return s, wrong(f.Value, "%s and %s exclude each other", s.Answer, answer)
+				return s, wrong(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
 			}
 			s.Answer = answer
 			if document := answer == Replies || answer == Halves; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
@@ -155,7 +155,7 @@ func parseStep(v *source.Value) (s Step, err error) {
 	case s.Expect == nil:
 		return s, wrong(v, "the step has no expect")
 	case s.Answer == "":
-		return s, wrong(v, "the step has none of reply, half, hangUp, stall")
+		return s, wrong(v, "the step requires reply, half, hangUp or stall")
 	}
 	return s, nil
 }
