@@ -27,7 +27,7 @@ var d = testkit.D // a document of keys and values in turn
 
 const goDatabase = "clients_go"
 
-// goSteps are those that the suites which run with this driver (soak/suites) do not take.
+// goSteps are the steps that suites with this driver (soak/suites) do not cover.
 var goSteps = map[string]func(*goClient){
 	"connects":       (*goClient).connects,
 	"getMore":        (*goClient).getMore,
@@ -35,7 +35,7 @@ var goSteps = map[string]func(*goClient){
 	"authentication": (*goClient).authentication,
 }
 
-// goDriver takes the steps with the Go driver, in this process.
+// goDriver executes steps with the Go driver, in this process.
 func goDriver(t *testing.T, s *served, names []string) report {
 	t.Helper()
 	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: &sent{}}
@@ -53,8 +53,7 @@ func goDriver(t *testing.T, s *served, names []string) report {
 	return r
 }
 
-// goClient does steps. A step that fails panics with a failure, one that does
-// not apply with a skip; the method step turns both into a line.
+// goClient executes steps. They panic with a failure or a skip, which the method step converts to a line.
 type goClient struct {
 	t              *testing.T
 	s              *served
@@ -98,13 +97,12 @@ func good(err error, what string) {
 	}
 }
 
-// must is good for calls with a result.
 func must[T any](v T, err error) T {
-	good(err, fmt.Sprintf("call that gives %T", v))
+	good(err, fmt.Sprintf("call that returns %T", v))
 	return v
 }
 
-// failed expects an error with a code of the server.
+// failed expects a server error with a code.
 func failed(err error, code int, what string) {
 	var e mongo.ServerError
 	if !errors.As(err, &e) || !e.HasErrorCode(code) {
@@ -112,8 +110,7 @@ func failed(err error, code int, what string) {
 	}
 }
 
-// connect makes a client of a server. It is not closed before the end of the
-// test: those of a server that is gone have nobody to say goodbye to.
+// connect creates a client. At the end of the test, it does not send endSessions, because the server may have exited.
 func (s *served) connect(t *testing.T, uri string, change ...func(*options.ClientOptions)) *mongo.Client {
 	t.Helper()
 	o := options.Client().ApplyURI(uri).SetServerSelectionTimeout(testkit.Patience / 2)
@@ -137,7 +134,7 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 	return client
 }
 
-// sent remembers commands.
+// sent records commands.
 type sent struct {
 	mu       sync.Mutex
 	commands []bson.Raw
@@ -171,7 +168,7 @@ func (c *goClient) monitored(o *options.ClientOptions) {
 
 func (c *goClient) database() *mongo.Database { return c.client.Database(goDatabase) }
 
-// fresh is a collection that holds these documents alone.
+// fresh returns a collection with only these documents.
 func (c *goClient) fresh(name string, documents ...any) *mongo.Collection {
 	collection := c.database().Collection(name)
 	good(collection.Drop(c.ctx), "drop "+name)
@@ -206,7 +203,7 @@ func (c *goClient) connects() {
 	good(c.client.Database("admin").RunCommand(c.ctx, d("buildInfo", 1)).Decode(&build), "buildInfo")
 	equal(strings.HasPrefix(build.Version, c.s.version+"."), true, "version "+build.Version)
 	if c.s.topology == "replicaset" {
-		equal(c.hello(readpref.Secondary())["secondary"], true, "secondary that was read from")
+		equal(c.hello(readpref.Secondary())["secondary"], true, "read from a secondary")
 	}
 }
 
@@ -225,7 +222,7 @@ func (c *goClient) getMore() {
 	c.sent.clear()
 	good(cursor.Close(c.ctx), "close")
 	equal(len(c.sent.named("killCursors")), 1, "killCursors sent")
-	// Through one server: another mongos does not know the cursor.
+	// Use one server, because the cursor does not exist on another mongos.
 	database := c.single.Database(goDatabase)
 	session := must(c.single.StartSession())
 	defer session.EndSession(c.ctx)
@@ -263,5 +260,5 @@ func (c *goClient) authentication() {
 	wrong := c.s.connect(c.t, u.String())
 	failed(wrong.Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 18, "a wrong password")
 	u.User = nil
-	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading as no one")
+	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading without authentication")
 }
