@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
@@ -55,13 +56,8 @@ func (m *Message) reply(doc any) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := bson.Raw(text).LookupErr("ok"); err != nil {
-		var fields bson.D
-		if err := bson.Unmarshal(text, &fields); err != nil {
-			return nil, err
-		}
-		if text, err = bson.Marshal(append(fields, bson.E{Key: "ok", Value: 1.0})); err != nil {
-			return nil, err
-		}
+		text = append(bsoncore.AppendDoubleElement(text[:len(text)-1], "ok", 1), 0)
+		text = bsoncore.UpdateLength(text, 0, int32(len(text)))
 	}
 	if m.opcode == wire.OpQuery { // the first hello
 		return wire.AppendReply(nil, 0, m.id, text), nil

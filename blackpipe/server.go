@@ -7,6 +7,7 @@
 package blackpipe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,9 @@ var ErrClosed = errors.New("the server is closed")
 
 // Listen starts a server. The caller must Close it.
 func Listen(o Options) (*Server, error) {
-	if o.Topology == "" {
-		o.Topology = Single
-	}
+	o.Topology, o.MaxWireVersion = cmp.Or(o.Topology, Single), cmp.Or(o.MaxWireVersion, 25)
 	if !slices.Contains(topologies, o.Topology) {
 		return nil, fmt.Errorf("topology %q is not one of %s", o.Topology, strings.Join(topologies, ", "))
-	}
-	if o.MaxWireVersion == 0 {
-		o.MaxWireVersion = 25
 	}
 	if o.Listener == nil {
 		var err error
@@ -113,11 +109,8 @@ func (s *Server) Next(ctx context.Context) (*Message, error) {
 
 // serve reads messages until the connection ends or a message is not a command.
 func (s *Server) serve(c net.Conn) {
-	stop := context.AfterFunc(s.open, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close()
-	}()
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(s.open, func() { _ = c.Close() })()
 	for {
 		h, body, err := wire.ReadMessage(c)
 		if err != nil {

@@ -150,10 +150,7 @@ func (f *front) stateFile() string {
 	if f.o.DBPath == "" {
 		return ""
 	}
-	path, err := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
-	if err != nil {
-		return ""
-	}
+	path, _ := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
 	return path
 }
 

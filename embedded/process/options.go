@@ -60,12 +60,6 @@ var (
 	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize"}
 )
 
-// repeated collects the values of an option that may be given several times.
-type repeated []string
-
-func (r *repeated) String() string     { return strings.Join(*r, ",") }
-func (r *repeated) Set(v string) error { *r = append(*r, v); return nil }
-
 // Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. version is the
 // default of --utrServerVersion.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
@@ -83,7 +77,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of standard output")
 	flags.StringVar(&keyFile, "keyFile", "", "enables access control")
 	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "enables access control")
-	flags.Var((*repeated)(&o.Parameters), "setParameter", "server parameter, as NAME=VALUE")
+	flags.Func("setParameter", "server parameter, as NAME=VALUE", func(p string) error { o.Parameters = append(o.Parameters, p); return nil })
 	if mongos {
 		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
 	} else {

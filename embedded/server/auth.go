@@ -120,10 +120,6 @@ func (x *exchange) speculative() (bson.D, error) {
 	return reply, nil
 }
 
-func (x *exchange) saslStart() (bson.D, error) {
-	return x.conn.saslStart(x.request.Body, x.request.DB)
-}
-
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
 	name, _ := body.Lookup("mechanism").StringValueOK()
@@ -240,8 +236,6 @@ func (x *exchange) setUser() (bson.D, error) {
 	password, _ := x.request.Body.Lookup("pwd").StringValueOK()
 	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
 	switch {
-	case creates && name == "":
-		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
 	case creates && exists:
 		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	case !creates && !exists:

@@ -89,10 +89,9 @@ func NewCluster(config Config) *Cluster {
 	for _, row := range config.Backend.Rows() {
 		rows = append(rows, entry{Row: row, own: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
 	}
-	for i := range rows {
-		row := &rows[i]
+	for _, row := range rows {
 		for _, name := range append([]string{row.Name}, row.Aliases...) {
-			c.commands[name] = row
+			c.commands[name] = &row
 		}
 	}
 	return c

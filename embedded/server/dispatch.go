@@ -281,11 +281,9 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
-	case db == "":
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	case strings.Contains(db, "."):
 		return command.Errorf(command.CodeInvalidNamespace, "'.' is an invalid character in a database name")
-	case len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
+	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil

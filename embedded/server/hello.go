@@ -59,21 +59,17 @@ type awaitErrors struct {
 	who                                string
 }
 
-func (x *exchange) awaitErrors() awaitErrors {
-	switch x.view.Role {
-	case command.Standalone:
-		return awaitErrors{together: 31368, negative: 31373, ahead: 51764, exhaust: 51756, who: "server"}
-	case command.Mongos:
-		return awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
-	}
-	return awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}
-}
-
 func (x *exchange) await() (await, error) {
 	if !x.has(topologyVersion) {
 		return await{}, nil
 	}
-	codes := x.awaitErrors()
+	codes := awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}
+	switch x.view.Role {
+	case command.Standalone:
+		codes.ahead = 51764
+	case command.Mongos:
+		codes = awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
+	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
 	most, hasMost := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	switch {

@@ -17,27 +17,26 @@ func ShardHost(setName string) string { return setName + "/localhost:27310" }
 // shardMembers is the number of members of the shard, for write concerns.
 const shardMembers = 3
 
-// replicated rejects commands that require a member of a replica set.
-func (x *exchange) replicated() (bson.D, error) {
-	switch x.view.Role {
-	case command.Standalone:
-		return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
-	case command.Mongos:
-		return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
-	case command.Uninitiated:
-		return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
+// onMember returns a command that runs on a member of a replica set, with cluster.mu held.
+func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exchange) (bson.D, error) {
+	return func(x *exchange) (bson.D, error) {
+		switch x.view.Role {
+		case command.Standalone:
+			return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
+		case command.Mongos:
+			return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
+		case command.Uninitiated:
+			return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
+		}
+		s := x.conn.server
+		s.cluster.mu.Lock()
+		defer s.cluster.mu.Unlock()
+		return run(x, s.cluster, s)
 	}
-	return nil, nil
 }
 
-func (x *exchange) replSetGetStatus() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c := x.conn.server.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	mine, _ := x.conn.server.state()
+func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
+	mine, _ := self.state()
 	members := bson.A{}
 	for _, s := range c.members {
 		state, name := s.state()
@@ -53,9 +52,7 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 			{Key: "stateStr", Value: name},
 			{Key: "configVersion", Value: c.layout.version},
 		}
-		if s == x.conn.server {
-			m = append(m, bson.E{Key: "self", Value: true})
-		}
+		addIf(&m, s == self, "self", true)
 		members = append(members, m)
 	}
 	return bson.D{
@@ -80,27 +77,15 @@ func (s *Server) state() (int32, string) {
 	return 2, "SECONDARY"
 }
 
-func (x *exchange) replSetGetConfig() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c := x.conn.server.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
 	return bson.D{{Key: "config", Value: c.set}}, nil
 }
 
 // replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the
 // given seconds. Without another eligible member force is required.
-func (x *exchange) replSetStepDown() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c, s := x.conn.server.cluster, x.conn.server
+func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	force, _ := x.request.Body.Lookup("force").BooleanOK()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.primary != s {
 		return nil, x.notPrimary(command.CodeNotWritablePrimary, "not primary so can't step down")
 	}
@@ -119,17 +104,11 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 }
 
 // replSetFreeze makes a member ineligible for a number of seconds.
-func (x *exchange) replSetFreeze() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
+func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == command.Primary && seconds != 0 {
 		return nil, command.Errorf(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
-	c, s := x.conn.server.cluster, x.conn.server
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if s.frozen = (time.Time{}); seconds > 0 {
 		c.freeze(s, time.Duration(seconds)*time.Second)
 	}

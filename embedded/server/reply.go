@@ -90,24 +90,16 @@ func (k *conn) labelFields(labels []string) bson.D {
 func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
 
 func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
-	reply := append(make(bson.D, 0, len(fields)+5), fields...)
-	ok := bson.E{Key: "ok", Value: 1.0}
-	// mongod adds the write concern error after ok, mongos before.
-	first := v.Role != command.Mongos || x.fromShard
-	if first {
-		reply = append(reply, ok)
-	}
+	ok, concern := bson.D{{Key: "ok", Value: 1.0}}, bson.D{}
 	if x.writeConcernError != nil {
-		reply = append(reply, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
-		if len(x.labels) > 0 {
-			reply = append(reply, bson.E{Key: "errorLabels", Value: x.labels})
-		}
-		reply = append(reply, k.notPrimaryFields(v, x.concern)...)
+		concern = append(concern, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
+		addIf(&concern, len(x.labels) > 0, "errorLabels", x.labels)
+		concern = append(concern, k.notPrimaryFields(v, x.concern)...)
 	}
-	if !first {
-		reply = append(reply, ok)
+	if labelsLast(v, x) { // mongos adds the write concern error before ok, mongod after
+		return slices.Concat(fields, concern, ok)
 	}
-	return reply
+	return slices.Concat(fields, ok, concern)
 }
 
 func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) bson.D {

@@ -24,7 +24,7 @@ func protocolRows() []entry {
 		// The handshake.
 		{command.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
 		{command.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
-		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, (*exchange).saslStart},
+		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
 		{command.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
 		{command.Row{Name: "authenticate", BeforeAuth: true, API: "1"}, (*exchange).authenticate},
 		{command.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
@@ -55,10 +55,10 @@ func protocolRows() []entry {
 		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
 
 		// The replica set.
-		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, (*exchange).replSetGetStatus},
-		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetGetConfig},
-		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetStepDown},
-		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetFreeze},
+		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, onMember((*exchange).replSetGetStatus)},
+		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetGetConfig)},
+		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
+		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
 		{command.Row{Name: "replSetInitiate", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetInitiate},
 		{command.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 

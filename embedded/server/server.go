@@ -136,11 +136,7 @@ func (s *Server) view() view {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := view{
-		Server: command.Server{
-			Address: s.address,
-			Wire:    c.Profile.Wire,
-			Version: c.Profile.Version,
-		},
+		Server:    command.Server{Address: s.address, Wire: c.Profile.Wire, Version: c.Profile.Version},
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
