@@ -46,7 +46,6 @@ func (m *Message) ReplyHalf(doc any) error {
 // HangUp closes the connection.
 func (m *Message) HangUp() { _ = m.conn.Close() }
 
-// reply returns the message of a reply.
 func (m *Message) reply(doc any) ([]byte, error) {
 	if doc == nil {
 		doc = bson.D{}

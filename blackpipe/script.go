@@ -98,7 +98,6 @@ func wrong(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
-// parseGroup parses a step or an any.
 func parseGroup(v *source.Value) (group []Step, err error) {
 	any := v.Get("any")
 	if any == nil {

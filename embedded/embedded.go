@@ -152,7 +152,6 @@ var kinds = map[Topology]server.Kind{
 	Standalone: server.Single, ReplicaSet: server.ReplicaSet, Sharded: server.Sharded, LoadBalanced: server.Sharded,
 }
 
-// complete sets the defaults.
 func (o *Options) complete() error {
 	if int(o.Topology) >= len(topologyNames) {
 		return fmt.Errorf("unknown topology %d", o.Topology)
@@ -167,7 +166,6 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// count returns the number of servers.
 func (o *Options) count() int {
 	switch o.Topology {
 	case Standalone:
@@ -178,7 +176,6 @@ func (o *Options) count() int {
 	return o.Mongoses
 }
 
-// listenAddress returns the address for server or balancer number i.
 func (o *Options) listenAddress(i int) string {
 	port := 0
 	if i < len(o.Ports) {

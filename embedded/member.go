@@ -45,7 +45,6 @@ func ParseMember(text string) (m Member, err error) {
 	return m, nil
 }
 
-// readSet reads and validates Set.
 func (o *Options) readSet() ([]server.Member, error) {
 	switch {
 	case len(o.Set) == 0:
@@ -71,7 +70,6 @@ func (o *Options) readSet() ([]server.Member, error) {
 	return set.Members, err
 }
 
-// shape applies the configuration of a member.
 func (d *Deployment) shape(m *server.Member, p *server.Process) {
 	if configured := d.options.Set; int(m.ID) < len(configured) {
 		host := m.Host

@@ -121,7 +121,6 @@ func (k kind) read(data bson.Raw) effect {
 	return effect{kind: k, data: data, failure: f, err: err}
 }
 
-// appliesTo reports whether the fail point affects a command.
 func (e *effect) appliesTo(c Command) bool {
 	if slices.Contains(c.Names, "configureFailPoint") { // must always be able to turn the fail point off
 		return false

@@ -34,7 +34,6 @@ func NewSequence() *Registry {
 	return &Registry{points: map[string]*point{FailCommandSequence: {effect: effect{kind: sequence}}}}
 }
 
-// point is a fail point.
 type point struct {
 	mode        mode
 	left        int64   // remaining commands of mode times or skip

@@ -53,7 +53,6 @@ func (f *front) end(code int) {
 	}
 }
 
-// close stops everything and waits.
 func (f *front) close(listeners []net.Listener) {
 	for _, l := range listeners {
 		_ = l.Close()
@@ -97,7 +96,6 @@ func (f *front) accept(l net.Listener, balanced bool) {
 	})
 }
 
-// open serves a connection.
 func (f *front) open(nc net.Conn, balanced bool) {
 	stop := closeOnDone(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
@@ -122,8 +120,7 @@ func (f *front) open(nc net.Conn, balanced bool) {
 	serve(client, balanced)
 }
 
-// tlsHandshake is the first byte of a TLS handshake.
-const tlsHandshake = 0x16
+const tlsHandshake = 0x16 // the first byte of a TLS handshake
 
 // identify returns the connection of a client without TLS and PROXY header, nil if it is not a client.
 func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
@@ -211,7 +208,6 @@ func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
 	f.end(exitClean)
 }
 
-// forward forwards a client to an address of the host.
 func (f *front) forward(client net.Conn, address string) {
 	host, err := net.Dial("tcp", address)
 	if err != nil {

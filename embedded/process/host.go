@@ -208,7 +208,6 @@ func (h *host) location() location {
 	return location{Address: h.listener.Addr().String(), Token: h.token}
 }
 
-// handle serves the connection of a front.
 func (h *host) handle(nc net.Conn) {
 	defer closeOnDone(h.ctx, nc)()
 	defer func() { _ = nc.Close() }()
@@ -320,7 +319,6 @@ func (h *host) missing() []string {
 	return out
 }
 
-// invite periodically invites missing members.
 func (h *host) invite() {
 	tick := time.NewTicker(inviteInterval)
 	defer tick.Stop()

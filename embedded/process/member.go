@@ -32,7 +32,6 @@ func (f *front) begin(ctx context.Context) error {
 	return f.wait()
 }
 
-// startHost starts a host and joins it.
 func (f *front) startHost(ctx context.Context, s spec, self string) error {
 	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
 	if err != nil {
@@ -97,7 +96,6 @@ func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, 
 	return self, nil
 }
 
-// acceptInvitation joins the host that invites this process.
 func (f *front) acceptInvitation(q request) error {
 	f.joining.Lock()
 	defer f.joining.Unlock()
@@ -193,8 +191,7 @@ func (f *front) rejoin() (bool, error) {
 	return err == nil, nil
 }
 
-// retryInterval is the time between attempts to reach the config servers.
-const retryInterval = 100 * time.Millisecond
+const retryInterval = 100 * time.Millisecond // between attempts to reach the config servers
 
 // joinAsRouter joins the host of the config servers as a mongos. It retries until it succeeds or the process ends.
 func (f *front) joinAsRouter() {

@@ -15,12 +15,10 @@ import (
 // message of the MongoDB protocol.
 const magic = "utr "
 
-// maxMessage is the maximum length of a message between processes, in bytes.
-const maxMessage = 64 << 10
+const maxMessage = 64 << 10 // maximum length of a message between processes, in bytes
 
 func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
-// request is a request to another process.
 type request struct {
 	Kind   string   `json:"kind"`
 	Set    string   `json:"set,omitempty"`
@@ -36,7 +34,6 @@ const (
 	kindJoin   = "join"
 )
 
-// location is the location of a host.
 type location struct {
 	Address string `json:"address,omitempty"`
 	Token   string `json:"token,omitempty"`
@@ -140,7 +137,6 @@ func exchange(ctx context.Context, address string, q request) (reply, error) {
 	return a, err
 }
 
-// readRequest reads the request at the start of a connection.
 func readRequest(nc net.Conn, in *bufio.Reader) (request, error) {
 	var q request
 	_ = nc.SetReadDeadline(time.Now().Add(requestTimeout))

@@ -186,7 +186,6 @@ func (o *Options) check(extra []string) error {
 	return nil
 }
 
-// requireTLS reports whether clients without TLS are rejected.
 func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
 
 // config loads the certificates. It returns nil without TLS.

@@ -42,7 +42,6 @@ func (x *exchange) apiVersion() error {
 	return nil
 }
 
-// strictPipeline rejects stages that are not in the API.
 func (x *exchange) strictPipeline(version string) error {
 	for _, s := range command.Items(x.request.Body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()

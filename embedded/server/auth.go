@@ -26,7 +26,6 @@ type Users struct {
 	some  atomic.Bool // a user exists
 }
 
-// find returns the user of a database, nil if it does not exist.
 func (u *Users) find(database, name string) *User {
 	user, _ := u.users.Load(database + "." + name)
 	found, _ := user.(*User)
@@ -74,7 +73,6 @@ func passwordDigest(name, password string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// conversation is an authentication in progress.
 type conversation struct {
 	scram     *scram.ServerConversation
 	user      *User
@@ -82,14 +80,11 @@ type conversation struct {
 	proved    bool // only the empty exchange remains
 }
 
-// conversationID is constant, because a connection has at most one conversation.
-const conversationID = 1
+const conversationID = 1 // a connection has at most one conversation
 
-// minNonce is the minimum length of a client's nonce, in bytes.
-const minNonce = 4
+const minNonce = 4 // minimum length of a client nonce, in bytes
 
-// errAuthentication does not tell the client what was wrong.
-var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.")
+var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.") // for every failure
 
 // supportedMechanisms returns the reply to saslSupportedMechs in a hello.
 func (x *exchange) supportedMechanisms() []string {
@@ -149,7 +144,6 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	return saslReply(challenge, false), nil
 }
 
-// noMechanism returns the error for an unknown mechanism.
 func (c *Cluster) noMechanism(name string) error {
 	code := command.CodeBadValue
 	if c.Profile.has(codeMechanism) {

@@ -97,8 +97,7 @@ func NewCluster(config Config) *Cluster {
 	return c
 }
 
-// closeTimeout is how long Close waits for connections and commands.
-const closeTimeout = 30 * time.Second
+const closeTimeout = 30 * time.Second // for connections and commands to end
 
 // Close stops all servers, connections and commands, and waits for them. It returns an error if some did not end.
 func (c *Cluster) Close() error {

@@ -40,8 +40,7 @@ func unknownField(concern bson.Raw, known []string) string {
 	return ""
 }
 
-// maxW is the maximum number of members of a replica set.
-const maxW = 50
+const maxW = 50 // maximum number of members of a replica set
 
 // readWriteConcern checks readConcern and writeConcern, and whether the write concern can be satisfied.
 func (x *exchange) readWriteConcern() error {
@@ -149,7 +148,6 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	return nil
 }
 
-// concernInError returns a write concern as errors show it.
 func concernInError(concern bson.Raw) bson.D {
 	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
 	if j, err := concern.LookupErr("j"); err == nil {

@@ -70,7 +70,6 @@ func (k *conn) hangUp() {
 	_ = k.raw.Close()
 }
 
-// message is a received message.
 type message struct {
 	wire.Header
 	body []byte
@@ -195,8 +194,7 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	}
 }
 
-// helloNames are the commands that an OP_QUERY may contain.
-var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
+var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
 
 // query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply writer) error {
@@ -228,7 +226,6 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	return reply.reply(h.RequestID, answer)
 }
 
-// writer writes replies, compressed like the request.
 type writer struct {
 	conn       *conn
 	compressed bool

@@ -87,7 +87,6 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: bson.D{}}}, nil
 }
 
-// registry returns the registry of a fail point: the server's or the deployment's.
 func (s *Server) registry(name string) *failpoint.Registry {
 	if name == failpoint.FailCommandSequence {
 		return s.cluster.sequence

@@ -58,7 +58,6 @@ func (x *exchange) answer() (bson.Raw, error) {
 	return x.reply(fields, err)
 }
 
-// nextReply returns the next reply of a streaming command.
 func (x *exchange) nextReply() (bson.Raw, error) {
 	x.view, x.extras, x.step, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
 	x.inProgress()
@@ -171,7 +170,6 @@ func (x *exchange) database() error {
 	return nil
 }
 
-// lookUp finds the row of the command.
 func (x *exchange) lookUp() error {
 	name := x.request.Name
 	x.row = x.conn.server.cluster.find(name, x.view.Role)
@@ -277,7 +275,6 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// databaseName rejects invalid database names.
 func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
@@ -320,7 +317,6 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	return document, nil
 }
 
-// readPreference rejects invalid read preferences.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if preference == nil || err != nil {
@@ -377,13 +373,10 @@ func (x *exchange) role() error {
 	return nil
 }
 
-// emptyDocument is the length of an empty document, in bytes.
-const emptyDocument = 5
+const emptyDocument = 5 // bytes
 
-// oldTerms replaces terms with those of older servers.
-var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk")
+var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk") // the terms of older servers
 
-// notPrimary returns an error in the terms that the client knows.
 func (x *exchange) notPrimary(code int32, message string) error {
 	if !x.has(saysPrimary) || !x.conn.helloOk {
 		message = oldTerms.Replace(message)

@@ -109,7 +109,6 @@ func (c *Cluster) updatePrimary() {
 	}
 }
 
-// freeze prevents the election of a server for a duration.
 func (c *Cluster) freeze(s *Server, d time.Duration) {
 	s.frozen = time.Now().Add(d)
 	c.work.Go(func() {
@@ -121,7 +120,6 @@ func (c *Cluster) freeze(s *Server, d time.Duration) {
 	})
 }
 
-// electionID returns the election id of a term in protocol version 1.
 func electionID(term int64) bson.ObjectID {
 	id := bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
 	binary.BigEndian.PutUint64(id[4:], uint64(term))

@@ -107,7 +107,6 @@ func (a *await) wait(x *exchange) {
 	a.processID, a.counter = x.view.processID, x.view.version
 }
 
-// handshake reads what a hello contains about the connection.
 func (k *conn) handshake(body bson.Raw) error {
 	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
 	if k.balanced && !k.helloDone && !balanced {
@@ -193,7 +192,6 @@ func addIf(doc *bson.D, condition bool, key string, value any) {
 	}
 }
 
-// inSet returns the fields about a member and its replica set.
 func (x *exchange) inSet(writable string) bson.D {
 	v := &x.view
 	out := bson.D{{Key: "hosts", Value: v.layout.hosts}}

@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// ingress contains the ingress rate limiters of a server.
 type ingress struct {
 	params                *parameters
 	connections, requests limiter
@@ -27,7 +26,6 @@ func newIngress(p *parameters) *ingress {
 	return i
 }
 
-// reload applies the parameters.
 func (i *ingress) reload() {
 	p := i.params
 	i.connections.configure(p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
@@ -71,7 +69,6 @@ func (x *exchange) admit() error {
 	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
 }
 
-// exempts reports whether the application's name begins with an exempt one.
 func (i *ingress) exempts(app string) bool {
 	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
 	return slices.ContainsFunc(command.Texts(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
@@ -119,7 +116,6 @@ func (l *limiter) refill() {
 	l.at = now
 }
 
-// exempt counts a request that needs no token.
 func (l *limiter) exempt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,7 @@ type LogLine struct {
 	Text   string
 }
 
-// logLines is the number of lines that a deployment keeps.
-const logLines = 2048
+const logLines = 2048 // lines that a deployment keeps
 
 // A serverLog keeps the last lines of all servers of a deployment.
 type serverLog struct {
@@ -43,7 +42,6 @@ func (l *serverLog) add(server, text string) {
 	l.logged++
 }
 
-// between returns the lines from one time to another, oldest first.
 func (l *serverLog) between(from, to time.Time) (lines []LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +67,7 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 	return lines
 }
 
-// maxText is the maximum length of a message or a document in the log, in characters.
-const maxText = 300
+const maxText = 300 // maximum length of a message or a document, in characters
 
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
@@ -120,7 +117,6 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
 }
 
-// logHit logs the effect of a fail point on a command.
 func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
 	var effects []string
 	for _, effect := range []struct {
@@ -154,7 +150,6 @@ func (x *exchange) logFailPointSet() {
 	}
 }
 
-// logClient logs the client metadata of a connection.
 func (k *conn) logClient(client bson.Raw) {
 	driver, _ := client.Lookup("driver").DocumentOK()
 	name, _ := driver.Lookup("name").StringValueOK()

@@ -98,7 +98,6 @@ func (c *Cluster) Balance(address string, servers int) (net.Listener, error) {
 	return listener, nil
 }
 
-// newServer creates a server without adding it to the cluster.
 func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 	params, err := newParameters(c.Profile, p)
 	if err != nil {
@@ -210,7 +209,6 @@ func (c *Cluster) Restart(s *Server) error {
 	return nil
 }
 
-// releasePort frees the port of a killed server.
 func (s *Server) releasePort() {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()

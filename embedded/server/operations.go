@@ -22,7 +22,6 @@ func (x *exchange) inProgress() {
 	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
-// operations returns the commands in progress on a server.
 func (s *Server) operations() (out []*operation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,10 +48,8 @@ func (x *exchange) operations(local bool) (out []bson.Raw) {
 	return out
 }
 
-// titleOf returns the name of a command in the log.
 func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
 
-// document returns the operation as $currentOp shows it.
 func (o *operation) document(host string) bson.Raw {
 	lasts := time.Since(o.start)
 	doc := bson.D{

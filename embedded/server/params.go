@@ -65,7 +65,6 @@ func parameterTable(p Profile) []parameter {
 	}
 }
 
-// parameters are the parameters of a server.
 type parameters struct {
 	mu    sync.Mutex
 	table []parameter // the values are guarded by mu
@@ -91,7 +90,6 @@ func newParameters(profile Profile, start Process) (*parameters, error) {
 	return p, nil
 }
 
-// set changes a parameter and returns its old value.
 func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,7 +52,6 @@ func (p Profile) has(f feature) bool { return p.Wire >= f.since && (f.until == 0
 // HasLoadBalancing reports whether a mongos of the version supports load balancers.
 func (p Profile) HasLoadBalancing() bool { return p.has(loadBalancing) }
 
-// has reports whether the server's version has a feature.
 func (x *exchange) has(f feature) bool { return x.conn.server.cluster.Profile.has(f) }
 
 // DefaultProfile is the default version.

@@ -14,8 +14,7 @@ const ShardName = "s0"
 // ShardHost returns the host of the shard in config.shards. Clients cannot reach it.
 func ShardHost(setName string) string { return setName + "/localhost:27310" }
 
-// shardMembers is the number of members of the shard, for write concerns.
-const shardMembers = 3
+const shardMembers = 3 // for write concerns
 
 // onMember returns a command that runs on a member of a replica set, with cluster.mu held.
 func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exchange) (bson.D, error) {

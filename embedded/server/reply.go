@@ -9,7 +9,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// wrongType returns the error for a field of the wrong type.
 func wrongType(field string, value bson.RawValue, expected string) error {
 	return command.Errorf(command.CodeTypeMismatch,
 		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, command.TypeName(value), expected)
@@ -131,7 +130,6 @@ func (k *conn) notPrimaryFields(v view, code int32) bson.D {
 	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}
 }
 
-// now returns the operation time.
 func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }
 
 // clusterTime advances the cluster time to seen, if that is later, and returns it.

@@ -18,7 +18,6 @@ type entry struct {
 	own func(*exchange) (bson.D, error)
 }
 
-// protocolRows returns the commands that this package implements.
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.

@@ -68,7 +68,6 @@ func (s *Server) forget(k *conn) {
 	delete(s.conns, k)
 }
 
-// stop closes the port and the connections.
 func (s *Server) stop() error {
 	s.cluster.mu.Lock()
 	was := s.isDown
@@ -172,7 +171,6 @@ func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role !=
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
 
-// connections returns the number of open connections.
 func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,8 +55,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumSize = 4
 
-// maxSequences is the maximum number of document sequences in a message; no command has more.
-const maxSequences = 2
+const maxSequences = 2 // in a message; no command has more
 
 // ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *command.Error, the returned Msg has
 // its flags, which the reply needs. BSON is validated: lengths, types, terminators, nesting; not UTF-8, as on the
@@ -146,7 +145,6 @@ func (m *Msg) sequence(r *reader) error {
 	return nil
 }
 
-// document reads and validates a document.
 func document(r *reader) (bson.Raw, error) {
 	n, err := validate(r.rest)
 	if err != nil {
@@ -157,7 +155,6 @@ func document(r *reader) (bson.Raw, error) {
 	return doc, nil
 }
 
-// validChecksum verifies the CRC-32C at the end of a message.
 func validChecksum(h Header, body []byte) bool {
 	end := len(body) - checksumSize
 	raw := appendHeader(nil, h.RequestID, h.ResponseTo, h.OpCode)

@@ -96,7 +96,6 @@ func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, 
 	return element, after, err
 }
 
-// scoped checks a code with scope.
 func (v *validator) scoped(data []byte) error {
 	if len(data) < 4 {
 		return v.fault("Incorrect BSON length")
@@ -111,7 +110,6 @@ func (v *validator) scoped(data []byte) error {
 	return err
 }
 
-// text checks a string, including its length.
 func (v *validator) text(data []byte) error {
 	if len(data) < 5 || data[len(data)-1] != 0 {
 		return v.fault("Not null terminated string")

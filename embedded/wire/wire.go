@@ -130,7 +130,6 @@ func (r *reader) byte() byte {
 	return v
 }
 
-// cstring reads a null-terminated string.
 func (r *reader) cstring() string {
 	s, rest, ends := bytes.Cut(r.rest, []byte{0})
 	r.rest, r.bad = rest, r.bad || !ends
