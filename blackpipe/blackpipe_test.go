@@ -45,14 +45,12 @@ func count(ctx context.Context, uri string) error {
 		bson.D{{Key: "$pull", Value: bson.D{{Key: "pending", Value: token}}}, {Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}}, false)
 }
 
-// The messages of count.
 const (
 	adds   = "{ update: days, updates: [ { q: { _id: 2016-06-28 }, u: { $addToSet: { pending: { $$type: objectId } } }, upsert: true, multi: { $$unsetOrMatches: false } } ] }"
 	counts = "{ update: days, updates: [ { q: { _id: 2016-06-28, pending: { $$type: objectId } }, " +
 		"u: { $pull: { pending: { $$type: objectId } }, $inc: { counter: 1 } }, upsert: { $$unsetOrMatches: false }, multi: { $$unsetOrMatches: false } } ] }"
 )
 
-// fault is a script and its expected errors.
 type fault struct {
 	reason, steps string
 	app           string // part of the application's error

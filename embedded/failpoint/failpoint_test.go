@@ -29,7 +29,6 @@ func half() float64 { return 0.5 }
 // entered returns the number of hits of a fail point.
 func entered(r *failpoint.Registry, name string) int32 { return r.State(name)[2].Value.(int32) }
 
-// registry returns a registry with failCommand configured.
 func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	t.Helper()
 	r := failpoint.NewRegistry(half)

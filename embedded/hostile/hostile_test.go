@@ -26,7 +26,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// faulty is a backend with one command.
 type faulty struct {
 	run func(*command.Request) (bson.D, error)
 }
@@ -180,7 +179,6 @@ func newMemory(sent []byte) *memory {
 
 func (m *memory) Read(p []byte) (int, error) { return m.in.Read(p) }
 
-// Write detects the reply to a command that panicked.
 func (m *memory) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("panicked")) {
 		text := string(p)

@@ -111,20 +111,20 @@ type host struct {
 
 	mu         sync.Mutex
 	routers    *server.Cluster
-	seats      map[string]*occupant // by the address for clients
-	stateFiles map[string]string    // by the same address
-	joined     bool                 // a front has joined
+	fronts     map[string]*joinedFront // by the address for clients
+	stateFiles map[string]string       // by the same address
+	joined     bool                    // a front has joined
 }
 
-// occupant is a front that has joined.
-type occupant struct {
+// joinedFront is a front that has joined.
+type joinedFront struct {
 	cluster  *server.Cluster
 	server   *server.Server
 	control  net.Conn
 	balanced net.Listener // for clients that come through a load balancer
 }
 
-func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) }
+func (o *joinedFront) stop() { _ = write(o.control, reply{Stop: true}) }
 
 func newHost(s spec) (*host, error) {
 	profile, err := server.ProfileNamed(s.Version)
@@ -132,7 +132,7 @@ func newHost(s spec) (*host, error) {
 		return nil, err
 	}
 	h := &host{spec: s, profile: profile, token: rand.Text(), users: new(server.Users),
-		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
+		fronts: map[string]*joinedFront{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
@@ -188,10 +188,10 @@ func (h *host) wait(ctx context.Context) {
 			return
 		}
 		h.mu.Lock()
-		occupied, joined, files := len(h.seats) > 0, h.joined, slices.Collect(maps.Values(h.stateFiles))
+		connected, joined, files := len(h.fronts) > 0, h.joined, slices.Collect(maps.Values(h.stateFiles))
 		h.mu.Unlock()
 		switch {
-		case occupied:
+		case connected:
 			left = time.Now()
 		case joined && !slices.ContainsFunc(files, exists), time.Since(left) > restartTimeout:
 			return
@@ -220,7 +220,7 @@ func (h *host) handle(nc net.Conn) {
 		_ = write(nc, reply{Error: "this is the host of another deployment"})
 		return
 	}
-	o, a, err := h.seat(nc, q)
+	o, a, err := h.admit(nc, q)
 	if err != nil {
 		_ = write(nc, reply{Error: err.Error()})
 		return
@@ -228,25 +228,25 @@ func (h *host) handle(nc net.Conn) {
 	if write(nc, a) == nil {
 		_, _ = io.Copy(io.Discard, in) // returns when the front exits
 	}
-	h.unseat(q.Member, o)
+	h.remove(q.Member, o)
 }
 
-func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
-	if q.Seat == nil {
-		return nil, reply{}, errors.New("a seat is required")
+func (h *host) admit(nc net.Conn, q request) (*joinedFront, reply, error) {
+	if q.Server == nil {
+		return nil, reply{}, errors.New("server options are required")
 	}
 	h.mu.Lock()
-	old := h.seats[q.Member]
+	old := h.fronts[q.Member]
 	h.mu.Unlock()
 	if old != nil { // it has ended, but the connection has not
-		h.unseat(q.Member, old)
+		h.remove(q.Member, old)
 		_ = old.control.Close()
 	}
-	cluster, err := h.clusterOf(q.Seat)
+	cluster, err := h.clusterOf(q.Server)
 	if err != nil {
 		return nil, reply{}, err
 	}
-	o := &occupant{cluster: cluster, control: nc}
+	o := &joinedFront{cluster: cluster, control: nc}
 	clients, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, reply{}, err
@@ -255,7 +255,7 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 		return nil, reply{}, errors.Join(err, clients.Close())
 	}
 	o.server, err = cluster.Join(q.Member, server.Process{
-		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
+		Parameters: parameters(q.Server.Parameters), AnyParameter: true, AccessControl: q.Server.Access, Arguments: q.Server.Arguments, PID: q.Server.PID,
 		Shutdown: o.stop, Listener: clients,
 	})
 	if err != nil {
@@ -264,15 +264,15 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 	h.work.Go(func() { relay.Accept(o.balanced, func(nc net.Conn) { o.server.Serve(nc, true) }) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seats[q.Member], h.joined = o, true
-	if q.Seat.StateFile != "" {
-		h.stateFiles[q.Member] = q.Seat.StateFile
+	h.fronts[q.Member], h.joined = o, true
+	if q.Server.StateFile != "" {
+		h.stateFiles[q.Member] = q.Server.StateFile
 	}
 	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
 }
 
-// clusterOf returns the cluster for a seat: the deployment, or for a mongos the sharded cluster of the config servers.
-func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
+// clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config servers.
+func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
 	if !s.Router {
 		return h.cluster, nil
 	}
@@ -290,15 +290,15 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	return h.routers, nil
 }
 
-// unseat removes a front, unless another one has its seat.
-func (h *host) unseat(member string, o *occupant) {
+// remove removes a front, unless another one has replaced it.
+func (h *host) remove(member string, o *joinedFront) {
 	h.mu.Lock()
-	seated := h.seats[member] == o
-	if seated {
-		delete(h.seats, member)
+	found := h.fronts[member] == o
+	if found {
+		delete(h.fronts, member)
 	}
 	h.mu.Unlock()
-	if seated {
+	if found {
 		_ = o.balanced.Close()
 		_ = o.cluster.Kill(o.server)
 	}
@@ -311,7 +311,7 @@ func (h *host) missing() []string {
 	var out []string
 	if h.Set != nil && h.joined {
 		for _, s := range h.cluster.Members() {
-			if h.seats[s.Address()] == nil {
+			if h.fronts[s.Address()] == nil {
 				out = append(out, s.Address())
 			}
 		}

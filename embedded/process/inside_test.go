@@ -91,9 +91,9 @@ func TestInvalidRequests(t *testing.T) {
 		{"wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"no token", state.Host.Address, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"client", state.Host.Address, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
-		{"not a member", state.Host.Address, join(`,"seat":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
-		{"no seat", state.Host.Address, join(""), `{"error":"a seat is required"}`},
-		{"router without a config server", state.Host.Address, join(`,"seat":{"pid":1,"router":true}`),
+		{"not a member", state.Host.Address, join(`,"server":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
+		{"no server options", state.Host.Address, join(""), `{"error":"server options are required"}`},
+		{"router without a config server", state.Host.Address, join(`,"server":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},
 	} {
 		if got := say(t, r.address, r.bytes); got != r.want {

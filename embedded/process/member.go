@@ -107,7 +107,7 @@ func (f *front) acceptInvitation(q request) error {
 
 // join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
-	control, in, a, err := dial(ctx, w.Address, request{Kind: kindJoin, Host: w, Member: member, Seat: &seat{
+	control, in, a, err := dial(ctx, w.Address, request{Kind: kindJoin, Host: w, Member: member, Server: &serverOptions{
 		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
 		PID: f.env.PID, StateFile: f.stateFile(),
 	}})
@@ -122,13 +122,8 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	f.setState(state, w, func(client net.Conn, balanced bool) {
-		if balanced {
-			f.forward(client, a.Balanced)
-		} else {
-			f.forward(client, a.Clients)
-		}
-	})
+	addresses := map[bool]string{false: a.Clients, true: a.Balanced}
+	f.setState(state, w, func(client net.Conn, balanced bool) { f.forward(client, addresses[balanced]) })
 	if f.waiting != nil {
 		f.waiting.Retire()
 	}

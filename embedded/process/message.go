@@ -20,11 +20,11 @@ const maxMessage = 64 << 10 // maximum length of a message between processes, in
 func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
 type request struct {
-	Kind   string   `json:"kind"`
-	Set    string   `json:"set,omitempty"`
-	Host   location `json:"host,omitzero"`    // that invites, or that the process joins
-	Member string   `json:"member,omitempty"` // address of the member for clients
-	Seat   *seat    `json:"seat,omitempty"`
+	Kind   string         `json:"kind"`
+	Set    string         `json:"set,omitempty"`
+	Host   location       `json:"host,omitzero"`    // that invites, or that the process joins
+	Member string         `json:"member,omitempty"` // address of the member for clients
+	Server *serverOptions `json:"server,omitempty"`
 }
 
 // The kinds of requests, described in the package comment.
@@ -39,8 +39,8 @@ type location struct {
 	Token   string `json:"token,omitempty"`
 }
 
-// seat describes the server of a front that joins a host.
-type seat struct {
+// serverOptions describe the server of a front that joins a host.
+type serverOptions struct {
 	Router     bool     `json:"router,omitempty"`
 	Access     bool     `json:"access,omitempty"`
 	Parameters []string `json:"parameters,omitempty"`

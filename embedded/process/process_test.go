@@ -29,7 +29,6 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }
 
-// proc is a mongod or a mongos.
 type proc struct {
 	*utrtest.Process
 	story *story
@@ -54,7 +53,6 @@ func (p *proc) log() string {
 	return string(text)
 }
 
-// serving counts how often the process was ready.
 func (p *proc) serving() int { return strings.Count(p.log(), `"msg":"Waiting for connections"`) }
 
 // end sends a signal and checks the exit code.
@@ -236,7 +234,7 @@ func (s *story) step(line string) {
 	}
 }
 
-// ask runs a command. It gives the answer if that is wrong.
+// run runs a command. It returns the reply if that is not the expected one.
 func (s *story) run(line string) string {
 	s.t.Helper()
 	name, rest, _ := strings.Cut(line, " ")

@@ -31,7 +31,6 @@ type prover struct {
 	challenge     map[int]string
 }
 
-// rewrite replaces the proof in a saslContinue.
 func (p *prover) rewrite(s step, doc bson.D) bson.D {
 	for i, e := range doc {
 		switch {

@@ -123,7 +123,6 @@ func (c *comparison) value(path string, got, want any) {
 	}
 }
 
-// sent reports whether the step sends the named command.
 func (c *comparison) sent(name string) bool { return strings.Contains(string(c.step.Send), name) }
 
 func TestComparison(t *testing.T) {

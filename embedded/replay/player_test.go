@@ -25,7 +25,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// step is one line of a recording.
 type step struct {
 	Scenario                 string
 	Step, Connection, Server int
@@ -118,7 +117,6 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
 }
 
-// client is a connection to a server.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -144,7 +142,6 @@ type answer struct {
 	closed bool
 }
 
-// opcodes are the names of opcodes in the recordings.
 var opcodes = map[wire.OpCode]string{wire.OpMsg: "OP_MSG", wire.OpReply: "OP_REPLY"}
 
 // receive returns the next answer, after the server has become idle.
@@ -207,7 +204,6 @@ func (p *player) play(s step) []string {
 	return append(diff, p.compare(s, doc, testkit.Extended[bson.D](p.t, s.Reply.Doc))...)
 }
 
-// message returns the message of a step.
 func (p *player) message(s step) []byte {
 	doc := p.ours(testkit.Extended[bson.D](p.t, s.Send)).(bson.D)
 	if p.rewrite != nil {

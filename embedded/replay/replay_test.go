@@ -131,7 +131,6 @@ func report(t *testing.T, recording string, steps []step, start func(*testing.T)
 	}
 }
 
-// malformed is a line of the recording of malformed messages.
 type malformed struct {
 	Case    string
 	Bytes   string

@@ -120,7 +120,6 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 	return c
 }
 
-// cluster returns a cluster of servers that listen.
 func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
@@ -146,7 +145,6 @@ func joined(t testing.TB, version string, n int, config server.Config, p server.
 	return c
 }
 
-// configuration returns a replica set configuration with numbered members.
 func configuration(t testing.TB, revision int, members ...int) server.SetConfig {
 	list := bson.A{}
 	for _, i := range members {
@@ -157,7 +155,6 @@ func configuration(t testing.TB, revision int, members ...int) server.SetConfig 
 	return set
 }
 
-// client is a connection to a server.
 type client struct {
 	t testing.TB
 	net.Conn
@@ -167,7 +164,6 @@ type client struct {
 	topology string      // latest topologyVersion, as Extended JSON
 }
 
-// request is the id of all requests.
 const request = 5
 
 func newClient(t testing.TB, nc net.Conn) *client {
@@ -182,7 +178,6 @@ func pipe(t testing.TB, s *server.Server) *client {
 	return newClient(t, near)
 }
 
-// dial connects to an address.
 func dial(t testing.TB, address string) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)

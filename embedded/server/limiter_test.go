@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// full returns a limiter with a full bucket.
 func full(rate, burst float64, depth int64) *limiter {
 	l := new(limiter)
 	l.configure(rate, burst, depth)

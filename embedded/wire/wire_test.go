@@ -24,7 +24,6 @@ func ping(t testing.TB) bson.Raw {
 	return doc(t, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
 }
 
-// read reads and parses a message.
 func read(message []byte) (wire.Header, wire.Msg, error) {
 	h, body, err := wire.ReadMessage(bytes.NewReader(message))
 	if err != nil {
@@ -236,7 +235,6 @@ func TestInvalidCompressed(t *testing.T) {
 	}
 }
 
-// query returns an OP_QUERY for the namespace d.$cmd.
 func query(doc bson.Raw) []byte {
 	body := slices.Concat(int32s(0), []byte("d.$cmd\x00"), int32s(0), int32s(-1), doc)
 	return wire.AppendMessage(nil, wire.Header{RequestID: 1, OpCode: wire.OpQuery}, body)

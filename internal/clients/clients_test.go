@@ -26,7 +26,6 @@ func TestMain(m *testing.M) { utrtest.Main(m) }
 // everyClient is an environment variable that runs every client in every setting.
 const everyClient = "UTR_TEST_EVERY_CLIENT"
 
-// setting is a deployment.
 type setting struct {
 	reason, topology, version, user string
 	tls                             bool
@@ -92,7 +91,6 @@ func serve(t *testing.T, s setting, more ...string) *served {
 	return &served{s, server, trusted(server.URI), trusted(server.Single)}
 }
 
-// end sends a signal and expects exit code 0.
 func (s *served) end(signal os.Signal) {
 	s.Signal(signal)
 	s.End().Want(0)

@@ -134,7 +134,6 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 	return client
 }
 
-// sent records commands.
 type sent struct {
 	mu       sync.Mutex
 	commands []bson.Raw
@@ -151,7 +150,7 @@ func (s *sent) named(name string) []bson.Raw {
 	defer s.mu.Unlock()
 	var out []bson.Raw
 	for _, command := range s.commands {
-		if _, err := command.LookupErr(name); name == "" || err == nil {
+		if _, err := command.LookupErr(name); err == nil {
 			out = append(out, command)
 		}
 	}
@@ -166,11 +165,9 @@ func (c *goClient) monitored(o *options.ClientOptions) {
 	}})
 }
 
-func (c *goClient) database() *mongo.Database { return c.client.Database(goDatabase) }
-
 // fresh returns a collection with only these documents.
 func (c *goClient) fresh(name string, documents ...any) *mongo.Collection {
-	collection := c.database().Collection(name)
+	collection := c.client.Database(goDatabase).Collection(name)
 	good(collection.Drop(c.ctx), "drop "+name)
 	if len(documents) > 0 {
 		must(collection.InsertMany(c.ctx, documents))

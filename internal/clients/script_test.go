@@ -40,7 +40,6 @@ func (s setting) done(steps []string) (lines []string) {
 	return append(lines, "done with")
 }
 
-// report is the result of a client.
 type report struct {
 	lines  []string
 	errors string
@@ -85,7 +84,6 @@ func node(t *testing.T, s *served, names []string) report {
 	return script(t, s, names, env, program, filepath.Join("testdata", "node_client.cjs"))
 }
 
-// script runs a client in another process.
 func script(t *testing.T, s *served, names, environment []string, name string, args ...string) report {
 	t.Helper()
 	c := exec.CommandContext(testkit.Context(t), name, args...)
