@@ -209,10 +209,7 @@ func (d *Deployment) start(ctx context.Context, process server.Process) error {
 func users(list []User) (*server.Users, error) {
 	u := new(server.Users)
 	for _, user := range list {
-		if user.Database == "" {
-			user.Database = "admin"
-		}
-		if err := u.Add(user.Database, user.Name, user.Password); err != nil {
+		if err := u.Add(cmp.Or(user.Database, "admin"), user.Name, user.Password); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user.Name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,8 +222,7 @@ func (f *front) forward(client net.Conn, address string) {
 // address returns the default address of the process.
 func (f *front) address() string {
 	host := f.o.Bind[0]
-	switch host {
-	case "0.0.0.0", "::", "localhost":
+	if slices.Contains([]string{"0.0.0.0", "::", "localhost"}, host) {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, strconv.Itoa(f.o.Port))

@@ -184,7 +184,8 @@ func (s *story) step(line string) {
 	case "connect":
 		s.clients[name] = client(t, words[2])
 	case "insert":
-		insert(t, s.client(name))
+		_, err := c().InsertOne(testkit.Context(t), bson.D{})
+		testkit.Check(t, err)
 	case "find":
 		if err := c().FindOne(testkit.Context(t), bson.D{}).Err(); !errors.Is(err, mongo.ErrNoDocuments) && codeOf(err) != code {
 			t.Errorf("%s: got %v", line, err)
@@ -287,20 +288,6 @@ func client(t *testing.T, uri string) *mongo.Client {
 	return c
 }
 
-func insert(t *testing.T, c *mongo.Client) {
-	t.Helper()
-	_, err := c.Database("db").Collection("c").InsertOne(testkit.Context(t), bson.D{})
-	testkit.Check(t, err)
-}
-
-// message returns a command as an OP_MSG.
-func message(t *testing.T, command string) []byte {
-	t.Helper()
-	doc, err := bson.Marshal(bson.D{{Key: command, Value: 1}, {Key: "$db", Value: "admin"}})
-	testkit.Check(t, err)
-	return wire.AppendMsg(nil, 1, 0, 0, doc)
-}
-
 func dial(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -327,7 +314,7 @@ func TestHalfClosed(t *testing.T) {
 	s.step(`a {"configureFailPoint": "failCommand", "mode": {"times": 1},
 		"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}} -> "ok": 1.0`)
 	nc := dial(t, s.address("a"))
-	_, err := nc.Write(message(t, "ping"))
+	_, err := nc.Write(wire.AppendMsg(nil, 1, 0, 0, testkit.Raw(t, testkit.D("ping", 1, "$db", "admin"))))
 	testkit.Check(t, err)
 	testkit.Check(t, nc.CloseWrite())
 	if _, _, err := wire.ReadMessage(nc); err != nil {

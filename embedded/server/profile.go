@@ -1,6 +1,10 @@
 package server
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // Profile is a server version. Its features follow from the wire version.
 type Profile struct {
@@ -68,15 +72,11 @@ func Profiles() []string {
 
 // ProfileNamed returns a version by its name; "" means the default.
 func ProfileNamed(name string) (Profile, error) {
-	if name == "" {
-		name = DefaultProfile
+	i := slices.Index(Profiles(), cmp.Or(name, DefaultProfile))
+	if i < 0 {
+		return Profile{}, fmt.Errorf("unknown server version %q: supported versions are %v", name, Profiles())
 	}
-	for _, p := range profiles {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return Profile{}, fmt.Errorf("unknown server version %q: supported versions are %v", name, Profiles())
+	return profiles[i], nil
 }
 
 // Text returns the full version, such as "4.9.0".

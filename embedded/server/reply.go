@@ -46,9 +46,6 @@ type extras struct {
 // compose returns the complete reply to a command: fields, ok, the error, labels, topologyVersion and times, in the
 // order of mongod or mongos.
 func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error) bson.Raw {
-	if x == nil {
-		x = &extras{}
-	}
 	var reply bson.D
 	if failure == nil {
 		reply = k.succeeded(v, fields, x)

@@ -38,7 +38,7 @@ var goSteps = map[string]func(*goClient){
 // goDriver executes steps with the Go driver, in this process.
 func goDriver(t *testing.T, s *served, names []string) report {
 	t.Helper()
-	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: &sent{}}
+	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: map[string]int{}}
 	c.client = s.connect(t, s.uri, c.monitored)
 	c.single = s.connect(t, s.single)
 	var r report
@@ -59,7 +59,9 @@ type goClient struct {
 	s              *served
 	ctx            context.Context
 	client, single *mongo.Client
-	sent           *sent
+
+	mu   sync.Mutex
+	sent map[string]int // number of commands by name
 }
 
 type (
@@ -134,35 +136,20 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 	return client
 }
 
-type sent struct {
-	mu       sync.Mutex
-	commands []bson.Raw
-}
-
-func (s *sent) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commands = nil
-}
-
-func (s *sent) named(name string) []bson.Raw {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []bson.Raw
-	for _, command := range s.commands {
-		if _, err := command.LookupErr(name); err == nil {
-			out = append(out, command)
-		}
-	}
-	return out
-}
-
 func (c *goClient) monitored(o *options.ClientOptions) {
 	o.SetMonitor(&event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		c.sent.mu.Lock()
-		defer c.sent.mu.Unlock()
-		c.sent.commands = append(c.sent.commands, slices.Clone(e.Command))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sent[e.CommandName]++
 	}})
+}
+
+// count returns how often a command was sent since the last call.
+func (c *goClient) count(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer delete(c.sent, name)
+	return c.sent[name]
 }
 
 // fresh returns a collection with only these documents.
@@ -206,19 +193,18 @@ func (c *goClient) connects() {
 
 func (c *goClient) getMore() {
 	collection := c.fresh("batches", slices.Repeat([]any{bson.D{}}, 10)...)
-	c.sent.clear()
+	c.count("getMore")
 	got := c.all(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(3)))
 	equal(len(got), 10, "documents")
-	equal(len(c.sent.named("getMore")), 3, "getMore sent")
-	c.sent.clear()
+	equal(c.count("getMore"), 3, "getMore sent")
 	got = c.all(collection.Aggregate(c.ctx, bson.A{d("$match", bson.D{})}, options.Aggregate().SetBatchSize(4)))
 	equal(len(got), 10, "documents of aggregate")
-	equal(len(c.sent.named("getMore")), 2, "getMore sent for aggregate")
+	equal(c.count("getMore"), 2, "getMore sent for aggregate")
 	cursor := must(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(2)))
 	equal(cursor.Next(c.ctx), true, "a first document")
-	c.sent.clear()
+	c.count("killCursors")
 	good(cursor.Close(c.ctx), "close")
-	equal(len(c.sent.named("killCursors")), 1, "killCursors sent")
+	equal(c.count("killCursors"), 1, "killCursors sent")
 	// Use one server, because the cursor does not exist on another mongos.
 	database := c.single.Database(goDatabase)
 	session := must(c.single.StartSession())
@@ -240,8 +226,6 @@ func (c *goClient) compressors() {
 	}
 	equal(must(collection.CountDocuments(c.ctx, bson.D{})), int64(4), "documents")
 }
-
-func noRetry(o *options.ClientOptions) { o.SetRetryReads(false) }
 
 func (c *goClient) authentication() {
 	if c.s.user == "" {

@@ -23,10 +23,6 @@ var stepNames = []string{
 	"authentication", "encryption",
 }
 
-func goStepNames() []string {
-	return slices.DeleteFunc(slices.Clone(stepNames), func(name string) bool { return goSteps[name] == nil })
-}
-
 // done returns the lines that a client must print. Steps that the setting does not support are skipped.
 func (s setting) done(steps []string) (lines []string) {
 	skipped := map[string]bool{
