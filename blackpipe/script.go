@@ -66,15 +66,15 @@ func ParseScript(file string, text []byte) (*Script, error) {
 		switch n, whole := f.Value.Whole(); f.Key {
 		case "topology":
 			if s.Options.Topology = f.Value.Text(); !slices.Contains(topologies, s.Options.Topology) {
-				return nil, wrong(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
+				return nil, errorAt(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
 			}
 		case "maxWireVersion":
 			if s.Options.MaxWireVersion = int32(n); !whole || n < 1 || n > 1000 {
-				return nil, wrong(f.Value, "maxWireVersion is not a wire version")
+				return nil, errorAt(f.Value, "maxWireVersion is not a wire version")
 			}
 		case "hello":
 			if s.Options.Hello = f.Value.IsTrue(); f.Value.Kind != source.Bool {
-				return nil, wrong(f.Value, "hello is not true or false")
+				return nil, errorAt(f.Value, "hello is not true or false")
 			}
 		case "steps":
 			for _, step := range f.Value.Elements() {
@@ -89,12 +89,12 @@ func ParseScript(file string, text []byte) (*Script, error) {
 		}
 	}
 	if len(s.Groups) == 0 {
-		return nil, wrong(root, "the script has no steps")
+		return nil, errorAt(root, "the script has no steps")
 	}
 	return &s, nil
 }
 
-func wrong(v *source.Value, format string, args ...any) error {
+func errorAt(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -105,7 +105,7 @@ func parseGroup(v *source.Value) (group []Step, err error) {
 		return []Step{step}, err
 	}
 	if len(v.Fields) > 1 || len(any.Elements()) == 0 {
-		return nil, wrong(v, "any must be the only key of its document, and a list of steps")
+		return nil, errorAt(v, "any must be the only key of its document, and a list of steps")
 	}
 	for _, one := range any.Items {
 		step, err := parseStep(one)
@@ -119,28 +119,28 @@ func parseGroup(v *source.Value) (group []Step, err error) {
 
 func parseStep(v *source.Value) (s Step, err error) {
 	if v.Kind != source.Document {
-		return s, wrong(v, "a step is not a document")
+		return s, errorAt(v, "a step is not a document")
 	}
 	for _, f := range v.Fields {
 		switch answer := Answer(f.Key); answer {
 		case "expect":
 			if s.Expect = f.Value; f.Value.Kind != source.Document || len(f.Value.Fields) == 0 {
-				return s, wrong(f.Value, "expect is not a command")
+				return s, errorAt(f.Value, "expect is not a command")
 			}
 			if problems := specs.CheckMatched(f.Value, "expect"); len(problems) > 0 {
 				return s, &source.Error{Position: problems[0].Position, Message: problems[0].Message}
 			}
 		case "after":
 			if s.After, err = time.ParseDuration(f.Value.Text()); err != nil || s.After <= 0 {
-				return s, wrong(f.Value, "after is not a duration such as 200ms")
+				return s, errorAt(f.Value, "after is not a duration such as 200ms")
 			}
 		case Replies, Halves, HangsUp, Stalls:
 			if s.Answer != "" {
-				return s, wrong(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
+				return s, errorAt(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
 			}
 			s.Answer = answer
 			if document := answer == Replies || answer == Halves; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
-				return s, wrong(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
+				return s, errorAt(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
 			} else if document {
 				if s.Reply, err = f.Value.Raw(); err != nil {
 					return s, err
@@ -152,9 +152,9 @@ func parseStep(v *source.Value) (s Step, err error) {
 	}
 	switch {
 	case s.Expect == nil:
-		return s, wrong(v, "the step has no expect")
+		return s, errorAt(v, "the step has no expect")
 	case s.Answer == "":
-		return s, wrong(v, "the step requires reply, half, hangUp or stall")
+		return s, errorAt(v, "the step requires reply, half, hangUp or stall")
 	}
 	return s, nil
 }

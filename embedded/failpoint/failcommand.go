@@ -143,7 +143,7 @@ func (e *effect) appliesTo(c Command) bool {
 
 // Before evaluates failCommand before the command runs. An error in the fail point's data is the command's error.
 func (r *Registry) Before(c Command) (Failure, bool, error) {
-	e, hit := r.strike(FailCommand, func(e *effect) bool {
+	e, hit := r.hit(FailCommand, func(e *effect) bool {
 		return e.appliesTo(c) && (e.err != nil || early(e.failure) || isTrue(e.data, "blockConnection"))
 	})
 	return e.failure, hit, e.err
@@ -152,13 +152,13 @@ func (r *Registry) Before(c Command) (Failure, bool, error) {
 // After evaluates failCommand after the command, for a write concern error in the reply. Nil labels mean that the
 // server adds its own.
 func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string, hit bool) {
-	e, hit := r.strike(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
+	e, hit := r.hit(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
 	return e.failure.WriteConcernError, e.failure.Labels, hit
 }
 
 // Within evaluates a fail point that is checked while a command runs.
 func (r *Registry) Within(name string, c Command) (Failure, bool) {
-	e, hit := r.strike(name, func(e *effect) bool { return e.appliesTo(c) })
+	e, hit := r.hit(name, func(e *effect) bool { return e.appliesTo(c) })
 	return e.failure, hit
 }
 

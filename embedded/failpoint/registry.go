@@ -36,7 +36,7 @@ func NewSequence() *Registry {
 
 type point struct {
 	mode        mode
-	left        int64   // remaining commands of mode times or skip
+	remaining   int64   // commands left in mode times or skip
 	probability float64 // of mode random
 	effect      effect
 	next        int   // index of the next element of a sequence
@@ -104,10 +104,10 @@ func parseMode(request bson.Raw) (point, error) {
 	switch name {
 	case "times":
 		n, err := count(name, v)
-		return point{mode: times, left: max(n, 1)}, err // {times: 0} fails one command, as on the server
+		return point{mode: times, remaining: max(n, 1)}, err // {times: 0} fails one command, as on the server
 	case "skip":
 		n, err := count(name, v)
-		return point{mode: skip, left: n}, err
+		return point{mode: skip, remaining: n}, err
 	case "activationProbability":
 		p, ok := v.AsFloat64OK()
 		switch {
@@ -135,9 +135,9 @@ func count(name string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// strike reports whether the named fail point is hit, counts the hit, and returns the effect. Only fail points that
+// hit reports whether the named fail point is hit, counts the hit, and returns the effect. Only fail points that
 // accept approves are evaluated.
-func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool) {
+func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
@@ -146,12 +146,12 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	}
 	switch p.mode {
 	case times:
-		if p.left--; p.left == 0 {
+		if p.remaining--; p.remaining == 0 {
 			p.mode = off
 		}
 	case skip:
-		if p.left > 0 {
-			p.left--
+		if p.remaining > 0 {
+			p.remaining--
 			return effect{}, false
 		}
 	case random:

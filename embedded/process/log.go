@@ -35,18 +35,15 @@ func (l *logFile) add(message string, attr attributes) {
 	if l.out == nil {
 		return
 	}
-	type date struct {
-		Date string `json:"$date"`
-	}
 	text, err := json.Marshal(struct {
-		T         date       `json:"t"`
-		Severity  string     `json:"s"`
-		Component string     `json:"c"`
-		ID        int        `json:"id"`
-		Context   string     `json:"ctx"`
-		Message   string     `json:"msg"`
-		Attr      attributes `json:"attr,omitempty"`
-	}{date{time.Now().Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
+		T         map[string]string `json:"t"`
+		Severity  string            `json:"s"`
+		Component string            `json:"c"`
+		ID        int               `json:"id"`
+		Context   string            `json:"ctx"`
+		Message   string            `json:"msg"`
+		Attr      attributes        `json:"attr,omitempty"`
+	}{map[string]string{"$date": time.Now().Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
 	if err == nil {
 		_, _ = l.out.Write(append(text, '\n'))
 	}

@@ -22,8 +22,8 @@ type User struct {
 
 // Users are the users of a deployment. The methods may be called concurrently.
 type Users struct {
-	users sync.Map    // *User by database.name
-	some  atomic.Bool // a user exists
+	users    sync.Map    // *User by database.name
+	nonEmpty atomic.Bool // a user exists
 }
 
 func (u *Users) find(database, name string) *User {
@@ -63,7 +63,7 @@ func (u *Users) Add(database, name, password string) error {
 		user.credentials[mechanism] = stored
 	}
 	u.users.Store(database+"."+name, user)
-	u.some.Store(true)
+	u.nonEmpty.Store(true)
 	return nil
 }
 

@@ -26,7 +26,7 @@ type exchange struct {
 	unacknowledged bool                   // the write concern is w: 0
 	parsed         func() (bson.D, error) // result of Row.Parse
 	readsSecondary bool                   // the read preference allows a secondary
-	step           failpoint.Failure      // of failCommandSequence
+	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
 }
 
@@ -57,10 +57,10 @@ func (x *exchange) answer() (bson.Raw, error) {
 }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
-	x.view, x.extras, x.step, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
+	x.view, x.extras, x.element, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
 	x.inProgress()
 	stream := x.request.Stream
-	if err := x.strike(); err != nil {
+	if err := x.applyFailPoint(); err != nil {
 		return x.reply(nil, err)
 	}
 	fields, err := x.guard(stream)
@@ -70,7 +70,7 @@ func (x *exchange) nextReply() (bson.Raw, error) {
 // reply composes the reply from the result of a command.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
+	if errors.Is(err, command.ErrClose) || x.element.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, command.ErrClose
 	}
@@ -102,7 +102,7 @@ var steps = []func(*exchange) error{
 	(*exchange).gossip,
 	(*exchange).readPreference,
 	(*exchange).parse,
-	(*exchange).strike,
+	(*exchange).applyFailPoint,
 	(*exchange).databaseName,
 	(*exchange).authorize,
 	(*exchange).role,
@@ -128,7 +128,7 @@ func (x *exchange) run() (bson.D, error) {
 		if x.parsed != nil {
 			return x.parsed()
 		}
-		return x.row.own(x)
+		return x.row.execute(x)
 	})
 }
 
@@ -178,7 +178,7 @@ func (x *exchange) lookUp() error {
 	case x.row != nil:
 		x.request.Row = &x.row.Row
 		return nil
-	case x.view.Role == command.Mongos && !x.has(mongosWords):
+	case x.view.Role == command.Mongos && !x.has(mongosMessages):
 		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
 	}
 	return command.Errorf(command.CodeCommandNotFound, "no such command: '%s'", name)
@@ -199,15 +199,15 @@ func (x *exchange) gossip() error {
 	return nil
 }
 
-// strike applies failCommand or failCommandSequence before the command runs.
-func (x *exchange) strike() error {
+// applyFailPoint applies failCommand or failCommandSequence before the command runs.
+func (x *exchange) applyFailPoint() error {
 	c := x.forFailPoint()
 	f, hit, err := x.conn.server.failPoints.Before(c)
 	if !hit {
-		if x.step, hit = x.conn.server.cluster.sequence.Next(c); !hit {
+		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
 			return nil
 		}
-		f = x.step
+		f = x.element
 	}
 	if x.has(errorLabels) {
 		x.extras.labels = f.Labels
@@ -215,9 +215,9 @@ func (x *exchange) strike() error {
 	if err != nil {
 		return err
 	}
-	x.logHit(f, x.step.LoseReply)
+	x.logHit(f, x.element.LoseReply)
 	if f.Block > 0 {
-		if x.step.LoseReply {
+		if x.element.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs
 		}
 		if !sleep(x.request.Context, f.Block, nil) {
@@ -262,11 +262,9 @@ func (x *exchange) appName() string {
 
 // sleep waits for a duration or until wake is closed. It returns false if the context ended.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-wake:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 		return false
 	}
@@ -289,7 +287,7 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return command.Errorf(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	localhostException := x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.some.Load()
+	localhostException := x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
 	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !localhostException {
 		return command.Errorf(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
@@ -376,7 +374,7 @@ const emptyDocument = 5 // bytes
 var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk") // the terms of older servers
 
 func (x *exchange) notPrimary(code int32, message string) error {
-	if !x.has(saysPrimary) || !x.conn.helloOk {
+	if !x.has(primaryMessages) || !x.conn.helloOk {
 		message = oldTerms.Replace(message)
 	}
 	return command.Errorf(code, "%s", message)
@@ -389,17 +387,17 @@ func (x *exchange) deadline() error {
 	if err != nil || value.Type == bson.TypeDecimal128 {
 		return nil
 	}
-	most, isNumber := value.AsFloat64OK()
+	limit, isNumber := value.AsFloat64OK()
 	switch {
 	case !isNumber:
 		return command.Errorf(command.CodeBadValue, "maxTimeMS must be a number")
-	case most < 0 && x.has(codeNegative):
-		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
-	case most < 0 || most > math.MaxInt32:
-		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
-	case most != math.Trunc(most):
+	case limit < 0 && x.has(codeNegative):
+		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", limit)
+	case limit < 0 || limit > math.MaxInt32:
+		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", limit)
+	case limit != math.Trunc(limit):
 		return command.Errorf(command.CodeBadValue, "maxTimeMS has non-integral value")
-	case most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond:
+	case limit > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(limit)*time.Millisecond:
 		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
@@ -412,8 +410,8 @@ func (x *exchange) afterCommand(fields bson.D) bson.D {
 		return nil
 	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
-	if x.step.WriteConcernError != nil {
-		e, labels, hit = x.step.WriteConcernError, x.step.Labels, true
+	if x.element.WriteConcernError != nil {
+		e, labels, hit = x.element.WriteConcernError, x.element.Labels, true
 	}
 	if hit {
 		code, _ := e.Lookup("code").AsInt64OK()

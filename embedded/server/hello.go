@@ -50,7 +50,7 @@ type await struct {
 	requested bool
 	processID bson.ObjectID
 	counter   int64
-	most      time.Duration
+	timeout   time.Duration
 }
 
 // awaitErrors are the codes for invalid awaitable hellos, which depend on the role.
@@ -71,20 +71,20 @@ func (x *exchange) await() (await, error) {
 		codes = awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
 	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
-	most, hasMost := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
+	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	switch {
-	case hasVersion && !hasMost:
+	case hasVersion && !hasTimeout:
 		return await{}, command.Errorf(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
-	case hasMost && !hasVersion:
+	case hasTimeout && !hasVersion:
 		return await{}, command.Errorf(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
 	case !hasVersion && x.request.ExhaustAllowed:
 		return await{}, command.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
 	case !hasVersion:
 		return await{}, nil
-	case most < 0:
+	case timeout < 0:
 		return await{}, command.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	}
-	a := await{requested: true, most: time.Duration(min(most, int64(time.Hour/time.Millisecond))) * time.Millisecond}
+	a := await{requested: true, timeout: time.Duration(min(timeout, int64(time.Hour/time.Millisecond))) * time.Millisecond}
 	var okID, okCounter bool
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
@@ -101,7 +101,7 @@ func (x *exchange) await() (await, error) {
 // wait waits for a topology change or until the time is over, and keeps the version that the client will get.
 func (a *await) wait(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
-		sleep(x.request.Context, a.most, x.view.change)
+		sleep(x.request.Context, a.timeout, x.view.change)
 		x.view = x.conn.server.view()
 	}
 	a.processID, a.counter = x.view.processID, x.view.version

@@ -162,8 +162,8 @@ func (l *limiter) status() limiterCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refill()
-	const most = float64(1 << 63) // not infinity, which clients may not support
-	l.counts.Tokens = min(most, max(0, l.balance))
+	const limit = float64(1 << 63) // not infinity, which clients may not support
+	l.counts.Tokens = min(limit, max(0, l.balance))
 	return l.counts
 }
 

@@ -185,7 +185,7 @@ func (c *Cluster) Kill(s *Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.process.Listener != nil && s.release == nil && !c.closed {
-		s.release = hold(s.address)
+		s.release = reservePort(s.address)
 	}
 	if c.primary == s {
 		c.depose()

@@ -15,10 +15,10 @@ import (
 
 // parameter is a server parameter. The type of its value never changes.
 type parameter struct {
-	name  string
-	value any
-	least float64 // minimum of a number
-	since int     // first wire version
+	name    string
+	value   any
+	minimum float64 // of a number
+	since   int     // first wire version
 }
 
 // Names of parameters.
@@ -51,17 +51,17 @@ func parameterTable(p Profile) []parameter {
 		{name: acceptAPI2, value: false, since: stableAPI.since},
 		{name: requireAPI, value: false, since: stableAPI.since},
 		{name: failpoint.FailCommandSequence, value: true}, // suites that need the fail point require it
-		{name: connectionBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: connectionBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
 		{name: connectionLimit, value: false, since: overload.since},
 		{name: connectionQueue, value: int32(0), since: overload.since},
-		{name: connectionRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: connectionRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
 		{name: requestAppExemptions, value: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
-		{name: requestBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: requestBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
 		{name: requestLimit, value: p.has(limiterLabels), since: overload.since},
 		{name: requestQueue, value: int64(0), since: limiterLabels.since},
-		{name: requestRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
 		{name: requestRetries, value: true, since: limiterLabels.since},
-		{name: transactionLifetime, value: int32(60), least: 1},
+		{name: transactionLifetime, value: int32(60), minimum: 1},
 	}
 }
 
@@ -109,9 +109,9 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 // typed converts a value to the type of the parameter. A number for a boolean is true unless 0.
 func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.least {
+	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.minimum {
 		return nil, command.Errorf(command.CodeBadValue,
-			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.least)
+			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.minimum)
 	}
 	switch row.value.(type) {
 	case bool:

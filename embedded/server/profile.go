@@ -39,10 +39,10 @@ var (
 	errorLabels     = feature{since: 9}            // from the server and from fail points
 	timesEntered    = feature{since: 9}            // getParameter reports the number of hits of a fail point
 	stableAPI       = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
-	saysPrimary     = feature{since: 12}           // messages for clients with helloOk contain "primary", not "master"
+	primaryMessages = feature{since: 12}           // messages for clients with helloOk contain "primary", not "master"
 	failsVia        = feature{since: 13}           // failCommand's message begins "Failing command via"
 	loadBalancing   = feature{since: 13}           // mongos
-	mongosWords     = feature{since: 13}           // mongos reports unknown commands like mongod
+	mongosMessages  = feature{since: 13}           // mongos reports unknown commands like mongod
 	codeMechanism   = feature{since: 13}           // MechanismUnavailable instead of BadValue
 	codeNoOption    = feature{since: 13}           // an error code for getParameter of an unknown parameter
 	noWrites        = feature{since: 17}           // the label NoWritesPerformed

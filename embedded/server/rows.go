@@ -15,7 +15,7 @@ var (
 // entry is a command of a server: a row and the function that executes it.
 type entry struct {
 	command.Row
-	own func(*exchange) (bson.D, error)
+	execute func(*exchange) (bson.D, error)
 }
 
 func protocolRows() []entry {

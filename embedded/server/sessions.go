@@ -65,7 +65,7 @@ func (x *exchange) session() error {
 // transaction rejects what a transaction does not allow.
 func (x *exchange) transaction() error {
 	r := &x.request
-	if !r.InTransaction && !r.StartTransaction {
+	if !r.InTransaction {
 		return nil
 	}
 	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != command.Mongos {

@@ -88,7 +88,7 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 // layout is what hello reports about the members of a replica set. It is immutable.
 type layout struct {
 	hosts, passives, arbiters []string // without hidden members
-	bearing                   int      // number of data-bearing members
+	dataBearing               int      // number of data-bearing members
 	votes                     int      // of all members
 	version                   int32    // of the configuration
 }
@@ -98,7 +98,7 @@ func newLayout(set SetConfig) *layout {
 	for _, m := range set.Members {
 		l.votes += int(m.Votes)
 		if !m.ArbiterOnly {
-			l.bearing++
+			l.dataBearing++
 		}
 		switch {
 		case m.Hidden:

@@ -54,6 +54,7 @@ func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	return h, out, c, nil
 }
 
+// decompress reads at most size+1 bytes, enough to detect a stream that is too long.
 func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 	switch c {
 	case Noop:
@@ -72,7 +73,7 @@ func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return readUpTo(z, size)
+		return io.ReadAll(io.LimitReader(z, int64(size)+1))
 	case Zstd:
 		z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderMaxMemory(MaxMessage))
@@ -80,14 +81,9 @@ func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 			return nil, err
 		}
 		defer z.Close()
-		return readUpTo(z, size)
+		return io.ReadAll(io.LimitReader(z, int64(size)+1))
 	}
 	return nil, fmt.Errorf("unknown compressor %d", c)
-}
-
-// readUpTo reads at most size+1 bytes, enough to detect a stream that is too long.
-func readUpTo(r io.Reader, size int) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(r, int64(size)+1))
 }
 
 // Compress compresses a complete message. Only opcode and length of the header change.

@@ -11,7 +11,7 @@ import (
 )
 
 // A reserved port refuses connections and cannot be used by other sockets.
-func TestHold(t *testing.T) {
+func TestReservePort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	defer l.Close()
@@ -21,7 +21,7 @@ func TestHold(t *testing.T) {
 	testkit.Check(t, closed.Close())
 	from := net.Dialer{LocalAddr: closed.Addr()} // uses the port
 
-	release := hold(address)
+	release := reservePort(address)
 	if c, err := from.Dial("tcp", l.Addr().String()); err == nil {
 		_ = c.Close()
 		t.Error("another socket can use the port")
