@@ -21,8 +21,8 @@
 //
 // A host runs while a front is connected. Then it waits for at most 30 s while the file utr-host.json exists in the
 // dbpath of a former front, because the front may restart. This preserves data and users when mongo-orchestration
-// restarts all members to enable authentication. If dbpath was deleted or not given, the host exits immediately. A front
-// exits with code 14 when its host has exited.
+// restarts all members to enable authentication. If dbpath was deleted or not given, the host exits immediately. A
+// front exits with code 14 when its host has exited.
 //
 // # Protocol
 //

@@ -60,8 +60,8 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	return h.run(ctx)
 }
 
-// spawn starts a host in its own process, which may outlive this one. Its standard error is written to log, which may be
-// nil. end kills it.
+// spawn starts a host in its own process, which may outlive this one. Its standard error is written to log, which may
+// be nil. end kills it.
 func spawn(ctx context.Context, self []string, s spec, log *os.File) (w location, end func(), err error) {
 	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
 	command.SysProcAttr = newSession()
@@ -271,7 +271,8 @@ func (h *host) admit(nc net.Conn, q request) (*joinedFront, reply, error) {
 	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
 }
 
-// clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config servers.
+// clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config
+// servers.
 func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
 	if !s.Router {
 		return h.cluster, nil

@@ -222,8 +222,8 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// parameters parses NAME=VALUE. Values that are JSON have their type: true, 1 and {"a": 1} are a boolean, a number and a
-// document. Other values are strings.
+// parameters parses NAME=VALUE. Values that are JSON have their type: true, 1 and {"a": 1} are a boolean, a number and
+// a document. Other values are strings.
 func parameters(list []string) bson.D {
 	var out bson.D
 	for _, pair := range list {

@@ -183,7 +183,8 @@ func TestMalformed(t *testing.T) {
 	})
 }
 
-// TestWrites replays writes, fail points and invalid commands on a replica set of three, with one connection per server.
+// TestWrites replays writes, fail points and invalid commands on a replica set of three, with one connection per
+// server.
 func TestWrites(t *testing.T) {
 	steps := lines[step](t, "writes.jsonl", 1355)
 	for i := range steps {
@@ -200,8 +201,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// prepare executes steps that are missing in the recording: each scenario begins with three documents. If its first step
-// is 4, they were deleted.
+// prepare executes steps that are missing in the recording: each scenario begins with three documents. If its first
+// step is 4, they were deleted.
 func prepare(p *player, first step) {
 	const none = `{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "ptw"}`
 	p.run(none, `{"insert": "c", "documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}, {"_id": 3, "x": 3}], "$db": "ptw"}`)

@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// User is a user, who can authenticate with SCRAM-SHA-1 or SCRAM-SHA-256.
+// User is a user that can authenticate with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
 	credentials    map[string]scram.StoredCredentials // by mechanism

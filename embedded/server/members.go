@@ -139,8 +139,8 @@ func (c *Cluster) Configure(set SetConfig) error {
 const initialVersion = 5
 
 // Join starts a server at the address that clients see. It replaces a server that is down, or adds a new one, except to
-// a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a new
-// process.
+// a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a
+// new process.
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ type feature struct{ since, until int }
 // The features. See also embedded/command/errorcodes.txt for names of error codes, params.go for parameters, and
 // embedded/data/versions.go for fields of commands.
 var (
-	helloCommand    = feature{since: 9}            // hello beside isMaster
+	helloCommand    = feature{since: 9}            // hello in addition to isMaster
 	offersHello     = feature{since: 13}           // isMaster replies helloOk
 	offersHello44   = feature{since: 9, until: 12} // the same; 4.9 does not, according to recordings
 	topologyVersion = feature{since: 9}            // in hello and errors; awaitable and streaming hello

@@ -36,9 +36,9 @@ import (
 //	close a               the client closes the connection
 //	kill 2, stepdown
 //
-// A reply may follow its command on the same line. In a reply {"$absent": 1} means a missing field, and {"$has": "text"}
-// a string that contains text. In a command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY is the client's latest
-// topologyVersion.
+// A reply may follow its command on the same line. In a reply {"$absent": 1} is a missing field, and {"$has": "x"} a
+// string that contains x. In a command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY is the latest topologyVersion
+// of the client.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, steps) })
