@@ -102,11 +102,11 @@ func (p *Play) answer(ctx context.Context, m *Message) string {
 	}
 	answer := func() {
 		switch step.Answer {
-		case Replies:
+		case AnswerReply:
 			_ = m.Reply(step.Reply)
-		case Halves:
+		case AnswerHalf:
 			_ = m.ReplyHalf(step.Reply)
-		case HangsUp:
+		case AnswerHangUp:
 			m.HangUp()
 		}
 	}

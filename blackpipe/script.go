@@ -29,7 +29,7 @@ type Step struct {
 	After time.Duration
 	// Answer is the server's action.
 	Answer Answer
-	// Reply is the document for Replies and Halves.
+	// Reply is the document for AnswerReply and AnswerHalf.
 	Reply bson.Raw
 }
 
@@ -38,10 +38,10 @@ type Answer string
 
 // The answers, as scripts spell them.
 const (
-	Replies Answer = "reply"  // send the document
-	Halves  Answer = "half"   // send half of it and close the connection
-	HangsUp Answer = "hangUp" // close the connection
-	Stalls  Answer = "stall"  // do nothing until the server is closed
+	AnswerReply  Answer = "reply"  // send the document
+	AnswerHalf   Answer = "half"   // send half of it and close the connection
+	AnswerHangUp Answer = "hangUp" // close the connection
+	AnswerStall  Answer = "stall"  // do nothing until the server is closed
 )
 
 // ParseScript parses a script in YAML or JSON:
@@ -134,12 +134,12 @@ func parseStep(v *source.Value) (s Step, err error) {
 			if s.After, err = time.ParseDuration(f.Value.Text()); err != nil || s.After <= 0 {
 				return s, errorAt(f.Value, "after is not a duration such as 200ms")
 			}
-		case Replies, Halves, HangsUp, Stalls:
+		case AnswerReply, AnswerHalf, AnswerHangUp, AnswerStall:
 			if s.Answer != "" {
 				return s, errorAt(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
 			}
 			s.Answer = answer
-			if document := answer == Replies || answer == Halves; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
+			if document := answer == AnswerReply || answer == AnswerHalf; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
 				return s, errorAt(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
 			} else if document {
 				if s.Reply, err = f.Value.Raw(); err != nil {

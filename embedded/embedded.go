@@ -118,7 +118,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, err
 	}
 	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
-		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
+		return nil, fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
 	}
 	d := &Deployment{options: options, set: set}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}

@@ -156,8 +156,8 @@ func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string
 	return e.failure.WriteConcernError, e.failure.Labels, hit
 }
 
-// Within evaluates a fail point that is checked while a command runs.
-func (r *Registry) Within(name string, c Command) (Failure, bool) {
+// During evaluates a fail point that is checked while a command runs.
+func (r *Registry) During(name string, c Command) (Failure, bool) {
 	e, hit := r.hit(name, func(e *effect) bool { return e.appliesTo(c) })
 	return e.failure, hit
 }

@@ -45,7 +45,7 @@ func TestModes(t *testing.T) {
 		r := registry(t, in, "")
 		got := ""
 		for range 10 {
-			if _, hit := r.Within("failCommand", find); hit {
+			if _, hit := r.During("failCommand", find); hit {
 				got += "x"
 			} else {
 				got += "."
@@ -66,12 +66,12 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	configure("failCommand", `{"times": 2}`, 0)
-	r.Within("failCommand", find)
-	r.Within("failCommand", failpoint.Command{Names: []string{"insert"}})
-	r.Within("onPrimaryTransactionalWrite", find)
+	r.During("failCommand", find)
+	r.During("failCommand", failpoint.Command{Names: []string{"insert"}})
+	r.During("onPrimaryTransactionalWrite", find)
 	configure("failCommand", `"off"`, 1)
 	configure("failCommand", `"alwaysOn"`, 1)
-	r.Within("failCommand", find)
+	r.During("failCommand", find)
 	configure("onPrimaryTransactionalWrite", `"off"`, 0)
 	configure("failCommand", `"alwaysOn"`, 2)
 }
@@ -85,7 +85,7 @@ func TestRefused(t *testing.T) {
 			configure = failpoint.NewSequence().Configure
 		}
 		_, err := configure(testkit.Extended[bson.Raw](t, in))
-		if _, hit := r.Within("failCommand", find); !hit {
+		if _, hit := r.During("failCommand", find); !hit {
 			t.Error("an invalid configuration changed the fail point")
 		}
 		refused := new(command.Error)
@@ -137,7 +137,7 @@ func TestWithin(t *testing.T) {
 		r := failpoint.NewRegistry(half)
 		_, err := r.Configure(testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
-		f, hit := r.Within(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
+		f, hit := r.During(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
 		testkit.Equal(t, "the hit was counted", entered(r, words[1]) == 1, hit)
 		return describe(f, hit, nil)
 	})
@@ -151,7 +151,7 @@ func TestConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 1000 {
-				if _, hit := r.Within("failCommand", find); hit {
+				if _, hit := r.During("failCommand", find); hit {
 					hits.Add(1)
 				}
 			}

@@ -125,7 +125,7 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	addresses := map[bool]string{false: a.Clients, true: a.Balanced}
 	f.setState(state, w, func(client net.Conn, balanced bool) { f.forward(client, addresses[balanced]) })
 	if f.waiting != nil {
-		f.waiting.Retire()
+		f.waiting.Drain()
 	}
 	f.work.Go(func() { f.watchHost(control, in) })
 	return nil

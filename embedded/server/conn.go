@@ -89,7 +89,7 @@ func (k *conn) run() {
 	messages := make(chan message)
 	k.server.cluster.work.Go(func() { k.read(messages) })
 	for m := range messages {
-		if err := k.message(m.Header, m.body); err != nil || k.server.retired.Load() || k.ctx.Err() != nil {
+		if err := k.message(m.Header, m.body); err != nil || k.server.draining.Load() || k.ctx.Err() != nil {
 			return
 		}
 		k.waiting.Add(-1)
@@ -115,7 +115,7 @@ func (k *conn) read(messages chan<- message) {
 			case <-k.ctx.Done():
 			}
 		case errors.Is(err, wire.ErrHTTP):
-			_, _ = io.WriteString(k.socket, wire.HTTPAnswer)
+			_, _ = io.WriteString(k.socket, wire.HTTPReply)
 		case k.hungUp.Load():
 		case errors.Is(err, io.EOF):
 			time.AfterFunc(halfClosedTimeout, k.clientLeft)

@@ -40,7 +40,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	x.request = command.Request{
 		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
-		Strikes: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.Within(name, x.forFailPoint()) },
+		Strikes: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
 	// mongod closes the connection if $db is not a string.
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {

@@ -35,7 +35,7 @@ func (x *exchange) hello() (bson.D, error) {
 		if x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
 			x.request.Stream = func() (bson.D, error) {
 				await.wait(x)
-				if k.server.retired.Load() {
+				if k.server.draining.Load() {
 					x.request.Stream = nil
 				}
 				return x.description(nil)
@@ -130,7 +130,7 @@ func (k *conn) handshake(body bson.Raw) error {
 		k.logClient(client)
 	}
 	if offered := command.Texts(body.Lookup("compression")); offered != nil {
-		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Compresses(name) })
+		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })
 	}
 	return nil
 }

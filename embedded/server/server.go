@@ -24,7 +24,7 @@ type Server struct {
 	process    Process
 
 	lastConn atomic.Int64
-	retired  atomic.Bool // each connection ends after its current message
+	draining atomic.Bool // each connection ends after its current message
 
 	// Guarded by cluster.mu.
 	address   string
@@ -96,9 +96,9 @@ func (s *Server) hangUp() {
 	}
 }
 
-// Retire closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
-func (s *Server) Retire() {
-	s.retired.Store(true)
+// Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
+func (s *Server) Drain() {
+	s.draining.Store(true)
 	s.mu.Lock()
 	for k := range s.conns {
 		if k.waiting.Load() == 0 {

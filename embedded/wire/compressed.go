@@ -26,8 +26,8 @@ const (
 	Zstd   = wiremessage.CompressorZstd
 )
 
-// Compresses reports whether hello can negotiate the named compressor.
-func Compresses(name string) bool { return slices.Contains([]string{"snappy", "zlib", "zstd"}, name) }
+// Negotiable reports whether hello can negotiate the named compressor.
+func Negotiable(name string) bool { return slices.Contains([]string{"snappy", "zlib", "zstd"}, name) }
 
 // Decompress decompresses the body of an OP_COMPRESSED. It returns header and body of the original message, and the
 // compressor, which the reply must use, too. It never decompresses more than the length in the message, which is at

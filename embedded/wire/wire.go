@@ -44,11 +44,11 @@ type Header struct {
 	OpCode     OpCode
 }
 
-// ErrHTTP reports an HTTP request. The server replies with HTTPAnswer and closes the connection.
+// ErrHTTP reports an HTTP request. The server replies with HTTPReply and closes the connection.
 var ErrHTTP = errors.New("HTTP request on the native driver port")
 
-// HTTPAnswer is the response to an HTTP request.
-const HTTPAnswer = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
+// HTTPReply is the response to an HTTP request.
+const HTTPReply = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
 	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
 
 // ReadMessage reads the header and the body of a message. The caller owns the body. ReadMessage returns io.EOF if the
