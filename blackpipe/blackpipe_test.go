@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// count is an application: it counts an event exactly once, in two idempotent steps, each of
-// which it tries twice (docs/black-pipe.md).
+// count is an application. It counts an event exactly once, in two idempotent steps that it retries once
+// (docs/black-pipe.md).
 func count(ctx context.Context, uri string) error {
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
 	if err != nil {
@@ -45,46 +45,44 @@ func count(ctx context.Context, uri string) error {
 		bson.D{{Key: "$pull", Value: bson.D{{Key: "pending", Value: token}}}, {Key: "$inc", Value: bson.D{{Key: "counter", Value: 1}}}}, false)
 }
 
-// The messages of count, and of an application that forgets to look for the token.
 const (
 	adds   = "{ update: days, updates: [ { q: { _id: 2016-06-28 }, u: { $addToSet: { pending: { $$type: objectId } } }, upsert: true, multi: { $$unsetOrMatches: false } } ] }"
 	counts = "{ update: days, updates: [ { q: { _id: 2016-06-28, pending: { $$type: objectId } }, " +
 		"u: { $pull: { pending: { $$type: objectId } }, $inc: { counter: 1 } }, upsert: { $$unsetOrMatches: false }, multi: { $$unsetOrMatches: false } } ] }"
 )
 
-// fault is a script with what an application makes of it.
 type fault struct {
 	reason, steps string
-	app           string // part of its error
-	play          string // part of the script's
+	app           string // part of the application's error
+	play          string // part of the script's error
 }
 
-// faults are those of a network and a server; mistakes are those of an application, or of its script.
+// faults are faults of a network or a server; mistakes are mistakes of an application or its script.
 func faults() (faults, mistakes []fault) {
 	return []fault{
-			{"all is well", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
+			{"no fault", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
 			{"the first request or its reply is lost", "[{expect: ADDS, hangUp: true}, {expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
-			{"half of a reply comes", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, half: {n: 1}}, {expect: COUNTS, reply: {n: 0}}]", "", ""},
+			{"half of a reply", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, half: {n: 1}}, {expect: COUNTS, reply: {n: 0}}]", "", ""},
 			{"an outage", "[{expect: ADDS, hangUp: true}, {expect: ADDS, hangUp: true}]", "EOF", ""},
 			{"a command error is not retried", "[{expect: ADDS, reply: {ok: 0, code: 13, errmsg: not authorized}}]", "not authorized", ""},
 			{"a late reply", "[{expect: ADDS, reply: {n: 1}, after: 20ms}, {expect: COUNTS, reply: {n: 1}}]", "", ""},
 			{"in any order", "[{any: [{expect: COUNTS, reply: {n: 1}}, {expect: ADDS, reply: {n: 1}}]}]", "", ""},
 		}, []fault{
 			{"another command than expected", "[{expect: {insert: days}, reply: {}}]", "EOF", "expect.insert: the value is missing"},
-			{"another value than expected", "[{expect: {update: nights}, reply: {}}]", "EOF", "message 1 is not the one that is expected"},
-			{"none of several", "[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
-			{"one more", "[{expect: ADDS, reply: {n: 1}}]", "EOF", "update came after the end of the script"},
-			{"one less", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", "did not come, after 2 messages"},
+			{"another value than expected", "[{expect: {update: nights}, reply: {}}]", "EOF", "message 1 does not match"},
+			{"none of several expected commands", "[{any: [{expect: {update: nights}, reply: {}}, {expect: {find: days}, reply: {}}]}]", "EOF", `want "nights", got "days"`},
+			{"extra command", "[{expect: ADDS, reply: {n: 1}}]", "EOF", "received update after the end of the script"},
+			{"missing command", "[{expect: ADDS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}, {expect: COUNTS, reply: {n: 1}}]", "", "not received after 2 messages"},
 		}
 }
 
-// TestFaults: what the application does in each of the faults, and what the script finds.
+// The results of the application and of the script for each fault.
 func TestFaults(t *testing.T) {
 	faults, mistakes := faults()
 	try(t, append(faults, mistakes...), count)
 }
 
-// An application in another language does the same.
+// An application in another language has the same results.
 func TestPython(t *testing.T) {
 	python := testkit.Python(t, "pymongo")
 	faults, _ := faults()
@@ -118,7 +116,7 @@ func try(t *testing.T, faults []fault, app func(ctx context.Context, uri string)
 	}
 }
 
-// A server that stalls lets the client wait, and ends all the same.
+// A client waits for a server that stalls, and the server can be closed, even twice.
 func TestStall(t *testing.T) {
 	script, err := blackpipe.ParseScript("script.yml", []byte("steps: [{expect: {ping: 1}, stall: true}]"))
 	testkit.Check(t, err)
@@ -139,12 +137,12 @@ func TestStall(t *testing.T) {
 	testkit.Check(t, play.End())
 	testkit.Check(t, client.Disconnect(t.Context()))
 	testkit.Check(t, server.Close())
-	testkit.Check(t, server.Close()) // once more
+	testkit.Check(t, server.Close())
 	_, err = server.Next(t.Context())
 	testkit.Equal(t, "the error of Next", err, blackpipe.ErrClosed)
 }
 
-// On each topology the driver finds a server to write to, and retries where it should.
+// The driver selects the server in each topology, and retries except in a standalone.
 func TestTopologies(t *testing.T) {
 	for topology, retries := range map[string]bool{blackpipe.Single: false, blackpipe.ReplicaSet: true, blackpipe.Sharded: true, blackpipe.LoadBalanced: true} {
 		server, err := blackpipe.Listen(blackpipe.Options{Topology: topology})
@@ -176,8 +174,8 @@ func TestTopologies(t *testing.T) {
 	testkit.Fails(t, err, `"ring" is not one of single, replicaset`)
 }
 
-// A test may answer hello itself, and unacknowledged writes get no reply.
-func TestByHand(t *testing.T) {
+// A test can answer hello itself. Unacknowledged writes get no reply.
+func TestHelloOption(t *testing.T) {
 	server, err := blackpipe.Listen(blackpipe.Options{Hello: true, MaxWireVersion: 21})
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, server.Close()) }()
@@ -206,18 +204,18 @@ func TestParseScript(t *testing.T) {
 		{"a wire version that is not a number", "maxWireVersion: x", "maxWireVersion is not a wire version"},
 		{"hello", "hello: 1", "hello is not true or false"},
 		{"a step that is not a document", "steps: [1]", "s.yml:1:9: a step is not a document"},
-		{"nothing is expected", "steps: [{reply: {}}]", "the step has no expect"},
+		{"no expect", "steps: [{reply: {}}]", "the step has no expect"},
 		{"the command is empty", "steps: [{expect: {}, reply: {}}]", "expect is not a command"},
-		{"no answer", "steps: [{expect: {ping: 1}}]", "the step has none of reply, half, hangUp, stall"},
-		{"two answers", "steps: [{expect: {ping: 1}, reply: {}, hangUp: true}]", "reply and hangUp exclude each other"},
+		{"no answer", "steps: [{expect: {ping: 1}}]", "the step requires reply, half, hangUp or stall"},
+		{"two answers", "steps: [{expect: {ping: 1}, reply: {}, hangUp: true}]", "reply and hangUp are mutually exclusive"},
 		{"a reply that is not a document", "steps: [{expect: {ping: 1}, reply: 1}]", "reply is not a document"},
 		{"hangUp: false", "steps: [{expect: {ping: 1}, hangUp: false}]", "hangUp is not true"},
 		{"a delay without a unit", "steps: [{expect: {ping: 1}, reply: {}, after: 5}]", "after is not a duration"},
 		{"a misspelt key", "steps: [{expects: {ping: 1}}]", `a step has no key "expects"`},
 		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]", "s.yml:1:26: there is no operator $$exist"},
 		{"a malformed reply", "steps: [{expect: {ping: 1}, reply: {id: {$oid: x}}}]", "$oid"},
-		{"any beside other keys", "steps: [{any: [], reply: {}}]", "any is the only key"},
-		{"a bad step in any", "steps: [{any: [{expect: {ping: 1}}]}]", "the step has none of"},
+		{"any beside other keys", "steps: [{any: [], reply: {}}]", "any must be the only key"},
+		{"an invalid step in any", "steps: [{any: [{expect: {ping: 1}}]}]", "the step requires"},
 	} {
 		_, err := blackpipe.ParseScript("s.yml", []byte(r.text))
 		testkit.Ends(t, r.reason, err, r.fails)
@@ -252,12 +250,12 @@ func ExampleServer() {
 	// error: <nil>
 }
 
-// The page shows the script that it talks of.
+// docs/black-pipe.md contains the script in testdata/lost-reply.yml.
 func TestPage(t *testing.T) {
 	page := testkit.Read(t, "../docs/black-pipe.md")
 	script := testkit.Read(t, "testdata/lost-reply.yml")
 	_, shown, _ := strings.Cut(page, "```yaml\n")
 	if !strings.HasPrefix(shown, script+"```") {
-		t.Error("docs/black-pipe.md shows another script than testdata/lost-reply.yml")
+		t.Error("docs/black-pipe.md does not contain testdata/lost-reply.yml")
 	}
 }

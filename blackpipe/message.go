@@ -4,17 +4,18 @@ import (
 	"net"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// Message is a command that a client has sent, and waits for an answer.
+// Message is a command from a client. A server with a script replies to it automatically.
 type Message struct {
-	// Name is that of the command: the key of its first field.
+	// Name of the command: the key of its first field.
 	Name string
-	// Command is the whole command. Document sequences are arrays in it.
+	// Command is the complete command, with document sequences as arrays.
 	Command bson.Raw
-	// Unacknowledged reports whether the client reads no reply.
+	// Unacknowledged is set if the client does not expect a reply.
 	Unacknowledged bool
 
 	conn   net.Conn
@@ -22,22 +23,21 @@ type Message struct {
 	opcode wire.OpCode
 }
 
-// Reply answers with a document, to which ok: 1 is added if it has no ok. Nil is {ok: 1}. An
-// unacknowledged command gets no reply. The error says that the document is not one, or
-// that the connection is gone.
+// Reply replies with a document, and adds ok: 1 if it has no ok. Nil is {ok: 1}. Unacknowledged commands get no reply.
+// Reply fails if the document cannot be marshaled or the connection is closed.
 func (m *Message) Reply(doc any) error {
-	answer, err := m.answer(doc)
+	reply, err := m.reply(doc)
 	if err == nil && !m.Unacknowledged {
-		_, err = m.conn.Write(answer)
+		_, err = m.conn.Write(reply)
 	}
 	return err
 }
 
-// ReplyHalf sends the first half of a reply, and hangs up.
+// ReplyHalf sends the first half of a reply, and closes the connection.
 func (m *Message) ReplyHalf(doc any) error {
-	answer, err := m.answer(doc)
+	reply, err := m.reply(doc)
 	if err == nil {
-		_, err = m.conn.Write(answer[:len(answer)/2])
+		_, err = m.conn.Write(reply[:len(reply)/2])
 	}
 	m.HangUp()
 	return err
@@ -46,8 +46,7 @@ func (m *Message) ReplyHalf(doc any) error {
 // HangUp closes the connection.
 func (m *Message) HangUp() { _ = m.conn.Close() }
 
-// answer is the message of a reply.
-func (m *Message) answer(doc any) ([]byte, error) {
+func (m *Message) reply(doc any) ([]byte, error) {
 	if doc == nil {
 		doc = bson.D{}
 	}
@@ -56,13 +55,8 @@ func (m *Message) answer(doc any) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := bson.Raw(text).LookupErr("ok"); err != nil {
-		var fields bson.D
-		if err := bson.Unmarshal(text, &fields); err != nil {
-			return nil, err
-		}
-		if text, err = bson.Marshal(append(fields, bson.E{Key: "ok", Value: 1.0})); err != nil {
-			return nil, err
-		}
+		text = append(bsoncore.AppendDoubleElement(text[:len(text)-1], "ok", 1), 0)
+		text = bsoncore.UpdateLength(text, 0, int32(len(text)))
 	}
 	if m.opcode == wire.OpQuery { // the first hello
 		return wire.AppendReply(nil, 0, m.id, text), nil

@@ -15,29 +15,28 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Play is a script that a server follows.
+// Play is a running script.
 type Play struct {
 	server *Server
 	stop   context.CancelFunc
 	ended  chan struct{}
 	done   chan struct{}
-	late   sync.WaitGroup // answers that take their time
+	late   sync.WaitGroup // delayed answers
 
-	mu     sync.Mutex
-	groups [][]Step // those that have not come
-	came   int
-	failed *Unexpected
+	mu       sync.Mutex
+	groups   [][]Step // remaining steps
+	received int      // number of expected messages
+	failed   *Unexpected
 }
 
-// Unexpected says that a message came that the script does not expect, or that one did not
-// come.
+// Unexpected reports an unexpected message, or an expected message that was not received.
 type Unexpected struct {
-	Position source.Position // of the step, if there is one
-	Message  string
-	// Mismatches are what a command lacks of what the step expects.
-	Mismatches []result.Mismatch
+	Position   source.Position // of the step; zero after the end of the script
+	Message    string
+	Mismatches []result.Mismatch // differences between the step and the command
 }
 
+// Error returns the position, the message and the mismatches.
 func (u *Unexpected) Error() string {
 	var b strings.Builder
 	if !u.Position.IsZero() {
@@ -50,9 +49,8 @@ func (u *Unexpected) Error() string {
 	return b.String()
 }
 
-// Play lets a server follow the script. note, if it is not nil, is called with a line for
-// each message that came. After a message that is not expected, the server hangs up on
-// every message.
+// Play runs the script on a server. note, if not nil, is called with a line for each received message. After an
+// unexpected message the server closes the connection of each message.
 func (s *Script) Play(server *Server, note func(line string)) *Play {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Play{server: server, stop: stop, ended: make(chan struct{}), done: make(chan struct{})}
@@ -66,7 +64,7 @@ func (s *Script) Play(server *Server, note func(line string)) *Play {
 			if err != nil {
 				return
 			}
-			if line := p.take(ctx, m); note != nil {
+			if line := p.answer(ctx, m); note != nil {
 				note(line)
 			}
 		}
@@ -74,12 +72,11 @@ func (s *Script) Play(server *Server, note func(line string)) *Play {
 	return p
 }
 
-// Done is closed once the last message of the script has come, or one that it does not
-// expect.
+// Done is closed after the last message of the script or an unexpected message.
 func (p *Play) Done() <-chan struct{} { return p.done }
 
-// End ends the play, and reports what was not as the script says: an *Unexpected. An answer
-// that is still to come is not sent.
+// End stops the script, without sending delayed answers. It returns an *Unexpected if a message was unexpected or
+// missing.
 func (p *Play) End() error {
 	p.stop()
 	<-p.ended
@@ -91,25 +88,25 @@ func (p *Play) End() error {
 	}
 	if len(p.groups) > 0 {
 		missing := p.groups[0][0]
-		return &Unexpected{Position: missing.Expect.Position, Message: fmt.Sprintf("%s did not come, after %d messages", missing.Expect.JSON(), p.came)}
+		return &Unexpected{Position: missing.Expect.Position, Message: fmt.Sprintf("not received after %d messages: %s", p.received, missing.Expect.JSON())}
 	}
 	return nil
 }
 
-// take answers a message, and says how.
-func (p *Play) take(ctx context.Context, m *Message) string {
-	step, failed := p.find(m)
+// answer answers a message and describes the answer.
+func (p *Play) answer(ctx context.Context, m *Message) string {
+	step, failed := p.next(m)
 	if failed != nil {
 		m.HangUp()
 		return failed.Error()
 	}
 	answer := func() {
 		switch step.Answer {
-		case Replies:
+		case AnswerReply:
 			_ = m.Reply(step.Reply)
-		case Halves:
+		case AnswerHalf:
 			_ = m.ReplyHalf(step.Reply)
-		case HangsUp:
+		case AnswerHangUp:
 			m.HangUp()
 		}
 	}
@@ -132,8 +129,8 @@ func (p *Play) take(ctx context.Context, m *Message) string {
 	return line
 }
 
-// find takes the step of a message out of the script.
-func (p *Play) find(m *Message) (Step, *Unexpected) {
+// next removes the step for a message from the script and returns it.
+func (p *Play) next(m *Message) (Step, *Unexpected) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	command := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.Command}
@@ -148,7 +145,7 @@ func (p *Play) find(m *Message) (Step, *Unexpected) {
 				}
 				continue
 			}
-			p.came++
+			p.received++
 			if p.groups[0] = slices.Delete(slices.Clone(group), i, i+1); len(p.groups[0]) == 0 {
 				if p.groups = p.groups[1:]; len(p.groups) == 0 {
 					close(p.done)
@@ -157,11 +154,11 @@ func (p *Play) find(m *Message) (Step, *Unexpected) {
 			return step, nil
 		}
 		p.failed = &Unexpected{Position: group[0].Expect.Position, Mismatches: first,
-			Message: fmt.Sprintf("message %d is not the one that is expected: %s", p.came+1, matchers.Extended(command, false))}
+			Message: fmt.Sprintf("message %d does not match: %s", p.received+1, matchers.Extended(command, false))}
 		close(p.done)
 		return Step{}, p.failed
 	}
-	more := &Unexpected{Message: fmt.Sprintf("%s came after the end of the script", m.Name)}
+	more := &Unexpected{Message: fmt.Sprintf("received %s after the end of the script", m.Name)}
 	if p.failed == nil {
 		p.failed = more
 	}

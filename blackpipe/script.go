@@ -12,50 +12,50 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Script is what a server expects, and how it answers. It is not changed by a play.
+// Script contains expected messages and their answers. Play does not change it.
 type Script struct {
-	// Options are those that the script asks for.
+	// Options of the server.
 	Options Options
-	// Groups come one after the other. The steps of one may come in any order.
+	// Groups are expected in order. The steps of a group may be received in any order.
 	Groups [][]Step
 }
 
-// Step is a message that must come, and its answer.
+// Step is an expected message and its answer.
 type Step struct {
-	// Expect is matched against the command as suites match commands, as a root document:
-	// the command may have more fields.
+	// Expect matches the command like an expected command in a suite, as a root document: the command may have more
+	// fields.
 	Expect *source.Value
-	// After is how long the answer takes. The next messages are taken meanwhile.
+	// After delays the answer. Other messages are answered meanwhile.
 	After time.Duration
-	// Answer is what the server does then.
+	// Answer is the server's action.
 	Answer Answer
-	// Reply is the document of the answers that have one.
+	// Reply is the document for AnswerReply and AnswerHalf.
 	Reply bson.Raw
 }
 
-// Answer is what a server does with a message.
+// Answer is the answer of a server to a message.
 type Answer string
 
 // The answers, as scripts spell them.
 const (
-	Replies Answer = "reply"  // sends the document
-	Halves  Answer = "half"   // sends half of it, and hangs up
-	HangsUp Answer = "hangUp" // closes the connection
-	Stalls  Answer = "stall"  // does nothing until the server is closed
+	AnswerReply  Answer = "reply"  // send the document
+	AnswerHalf   Answer = "half"   // send half of it and close the connection
+	AnswerHangUp Answer = "hangUp" // close the connection
+	AnswerStall  Answer = "stall"  // do nothing until the server is closed
 )
 
-// ParseScript reads a script, in YAML or JSON:
+// ParseScript parses a script in YAML or JSON:
 //
 //	topology: replicaset        # as in Options
 //	maxWireVersion: 25
-//	hello: true                 # hello is expected like any other command
+//	hello: true                 # expect hello like other commands
 //	steps:
 //	  - expect: { insert: events }
 //	    reply: { n: 1 }         # or half: DOCUMENT, hangUp: true, stall: true
 //	    after: 200ms
-//	  - any: [ … ]              # steps that may come in any order
+//	  - any: [ … ]              # steps in any order
 //
-// The errors are *source.Error, or the problems of what is expected.
+// Errors are usually a *source.Error.
 func ParseScript(file string, text []byte) (*Script, error) {
 	root, err := source.Parse(file, text)
 	if err != nil {
@@ -66,15 +66,15 @@ func ParseScript(file string, text []byte) (*Script, error) {
 		switch n, whole := f.Value.Whole(); f.Key {
 		case "topology":
 			if s.Options.Topology = f.Value.Text(); !slices.Contains(topologies, s.Options.Topology) {
-				return nil, wrong(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
+				return nil, errorAt(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))
 			}
 		case "maxWireVersion":
 			if s.Options.MaxWireVersion = int32(n); !whole || n < 1 || n > 1000 {
-				return nil, wrong(f.Value, "maxWireVersion is not a wire version")
+				return nil, errorAt(f.Value, "maxWireVersion is not a wire version")
 			}
 		case "hello":
 			if s.Options.Hello = f.Value.IsTrue(); f.Value.Kind != source.Bool {
-				return nil, wrong(f.Value, "hello is not true or false")
+				return nil, errorAt(f.Value, "hello is not true or false")
 			}
 		case "steps":
 			for _, step := range f.Value.Elements() {
@@ -89,16 +89,15 @@ func ParseScript(file string, text []byte) (*Script, error) {
 		}
 	}
 	if len(s.Groups) == 0 {
-		return nil, wrong(root, "the script has no steps")
+		return nil, errorAt(root, "the script has no steps")
 	}
 	return &s, nil
 }
 
-func wrong(v *source.Value, format string, args ...any) error {
+func errorAt(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
-// parseGroup reads a step, or several that may come in any order.
 func parseGroup(v *source.Value) (group []Step, err error) {
 	any := v.Get("any")
 	if any == nil {
@@ -106,7 +105,7 @@ func parseGroup(v *source.Value) (group []Step, err error) {
 		return []Step{step}, err
 	}
 	if len(v.Fields) > 1 || len(any.Elements()) == 0 {
-		return nil, wrong(v, "any is the only key of its document, and lists steps")
+		return nil, errorAt(v, "any must be the only key of its document, and a list of steps")
 	}
 	for _, one := range any.Items {
 		step, err := parseStep(one)
@@ -120,28 +119,28 @@ func parseGroup(v *source.Value) (group []Step, err error) {
 
 func parseStep(v *source.Value) (s Step, err error) {
 	if v.Kind != source.Document {
-		return s, wrong(v, "a step is not a document")
+		return s, errorAt(v, "a step is not a document")
 	}
 	for _, f := range v.Fields {
 		switch answer := Answer(f.Key); answer {
 		case "expect":
 			if s.Expect = f.Value; f.Value.Kind != source.Document || len(f.Value.Fields) == 0 {
-				return s, wrong(f.Value, "expect is not a command")
+				return s, errorAt(f.Value, "expect is not a command")
 			}
 			if problems := specs.CheckMatched(f.Value, "expect"); len(problems) > 0 {
 				return s, &source.Error{Position: problems[0].Position, Message: problems[0].Message}
 			}
 		case "after":
 			if s.After, err = time.ParseDuration(f.Value.Text()); err != nil || s.After <= 0 {
-				return s, wrong(f.Value, "after is not a duration such as 200ms")
+				return s, errorAt(f.Value, "after is not a duration such as 200ms")
 			}
-		case Replies, Halves, HangsUp, Stalls:
+		case AnswerReply, AnswerHalf, AnswerHangUp, AnswerStall:
 			if s.Answer != "" {
-				return s, wrong(f.Value, "%s and %s exclude each other", s.Answer, answer)
+				return s, errorAt(f.Value, "%s and %s are mutually exclusive", s.Answer, answer)
 			}
 			s.Answer = answer
-			if document := answer == Replies || answer == Halves; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
-				return s, wrong(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
+			if document := answer == AnswerReply || answer == AnswerHalf; document && f.Value.Kind != source.Document || !document && !f.Value.IsTrue() {
+				return s, errorAt(f.Value, "%s is not %s", answer, map[bool]string{true: "a document", false: "true"}[document])
 			} else if document {
 				if s.Reply, err = f.Value.Raw(); err != nil {
 					return s, err
@@ -153,9 +152,9 @@ func parseStep(v *source.Value) (s Step, err error) {
 	}
 	switch {
 	case s.Expect == nil:
-		return s, wrong(v, "the step has no expect")
+		return s, errorAt(v, "the step has no expect")
 	case s.Answer == "":
-		return s, wrong(v, "the step has none of reply, half, hangUp, stall")
+		return s, errorAt(v, "the step requires reply, half, hangUp or stall")
 	}
 	return s, nil
 }

@@ -1,13 +1,13 @@
-// Package blackpipe is a MongoDB server for tests of applications. It speaks the wire
-// protocol on a real socket, so that the driver is tested too, and at the precise moment
-// that a test says it replies, hangs up, stalls, or sends half a message. It stores nothing.
+// Package blackpipe is a scripted MongoDB server for tests of applications. It uses the wire protocol on a real socket,
+// so that the test includes the driver. The test decides when the server replies, closes the connection, stalls, or
+// sends half a message. The server stores no data.
 //
-// A test takes messages one by one (Server.Next) or writes them down (Script). The server
-// answers hello and endSessions by itself. All functions and methods may be called
-// concurrently.
+// A test receives messages with Server.Next, or expects them with a Script. The server answers hello and endSessions
+// automatically. All functions and methods may be called concurrently.
 package blackpipe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,26 +23,25 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// The topologies that a server can present itself as.
+// The topologies of a server.
 const (
 	Single       = "single"
-	ReplicaSet   = "replicaset" // the primary, alone
+	ReplicaSet   = "replicaset" // of one member
 	Sharded      = "sharded"    // a mongos
 	LoadBalanced = "load-balanced"
 )
 
 var topologies = []string{Single, ReplicaSet, Sharded, LoadBalanced}
 
-// Options are how a server presents itself. The zero value is a standalone of MongoDB 8.0
-// on a free port of the loopback interface.
+// Options configure a server. The zero value is a standalone of MongoDB 8.0 on a free port of the loopback interface.
 type Options struct {
-	// Topology is one of the topologies; "" is Single. With Single, drivers do not retry.
+	// Topology of the server; "" means Single. Drivers do not retry with Single.
 	Topology string
-	// MaxWireVersion is the one that hello reports; 0 is 25, which is MongoDB 8.0.
+	// MaxWireVersion in hello; 0 means 25, MongoDB 8.0.
 	MaxWireVersion int32
-	// Hello reports whether hello is left to the test.
+	// Hello passes hello to the test, instead of answering it automatically.
 	Hello bool
-	// Listener accepts the connections, and is closed with the server.
+	// Listener accepts connections. Close closes it.
 	Listener net.Listener
 }
 
@@ -51,23 +50,18 @@ type Server struct {
 	options  Options
 	messages chan *Message
 	running  sync.WaitGroup
-	open     context.Context // until the server is closed
+	open     context.Context // ends when the server is closed
 	shut     context.CancelFunc
 }
 
-// ErrClosed is the error of Next after Close.
+// ErrClosed is returned by Next after Close.
 var ErrClosed = errors.New("the server is closed")
 
-// Listen starts a server. Close ends it.
+// Listen starts a server. The caller must Close it.
 func Listen(o Options) (*Server, error) {
-	if o.Topology == "" {
-		o.Topology = Single
-	}
+	o.Topology, o.MaxWireVersion = cmp.Or(o.Topology, Single), cmp.Or(o.MaxWireVersion, 25)
 	if !slices.Contains(topologies, o.Topology) {
 		return nil, fmt.Errorf("topology %q is not one of %s", o.Topology, strings.Join(topologies, ", "))
-	}
-	if o.MaxWireVersion == 0 {
-		o.MaxWireVersion = 25
 	}
 	if o.Listener == nil {
 		var err error
@@ -81,7 +75,7 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URI is the connection string of the server.
+// URI returns the connection string of the server.
 func (s *Server) URI() string {
 	options := map[string]string{Single: "?directConnection=true", ReplicaSet: "?replicaSet=" + setName, LoadBalanced: "?loadBalanced=true"}
 	return "mongodb://" + s.options.Listener.Addr().String() + "/" + options[s.options.Topology]
@@ -89,7 +83,7 @@ func (s *Server) URI() string {
 
 const setName = "blackpipe"
 
-// Close closes the listener and all connections, and waits until they are gone.
+// Close closes the listener and all connections, and waits for their goroutines. It may be called more than once.
 func (s *Server) Close() error {
 	s.shut()
 	err := s.options.Listener.Close()
@@ -100,8 +94,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Next waits for the next message that the server does not answer by itself. Messages of
-// several connections come in the order in which they arrived.
+// Next waits for the next message that the server does not answer automatically. Messages of several connections are
+// returned in the order of arrival.
 func (s *Server) Next(ctx context.Context) (*Message, error) {
 	select {
 	case m := <-s.messages:
@@ -113,13 +107,10 @@ func (s *Server) Next(ctx context.Context) (*Message, error) {
 	}
 }
 
-// serve reads messages until the connection ends, or sends what is not a command.
+// serve reads messages until the connection ends or a message is not a command.
 func (s *Server) serve(c net.Conn) {
-	stop := context.AfterFunc(s.open, func() { _ = c.Close() })
-	defer func() {
-		stop()
-		_ = c.Close()
-	}()
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(s.open, func() { _ = c.Close() })()
 	for {
 		h, body, err := wire.ReadMessage(c)
 		if err != nil {
@@ -133,13 +124,13 @@ func (s *Server) serve(c net.Conn) {
 			of, err = wire.ParseMsg(h, body)
 			m.Command, m.Unacknowledged = of.Single(), of.Flags&wire.MoreToCome != 0
 		}
-		if first, e := m.Command.IndexErr(0); err != nil || e != nil {
+		first, e := m.Command.IndexErr(0)
+		if err != nil || e != nil {
 			return
-		} else {
-			m.Name = first.Key()
 		}
-		switch greets := slices.Contains([]string{"hello", "ismaster"}, strings.ToLower(m.Name)); {
-		case greets && !s.options.Hello:
+		m.Name = first.Key()
+		switch hello := strings.EqualFold(m.Name, "hello") || strings.EqualFold(m.Name, "ismaster"); {
+		case hello && !s.options.Hello:
 			_ = m.Reply(s.Hello())
 		case m.Name == "endSessions":
 			_ = m.Reply(nil)
@@ -153,7 +144,7 @@ func (s *Server) serve(c net.Conn) {
 	}
 }
 
-// Hello is the server's own reply to hello.
+// Hello returns the server's reply to hello.
 func (s *Server) Hello() bson.D {
 	address := s.options.Listener.Addr().String()
 	out := map[string]bson.D{

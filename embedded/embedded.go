@@ -1,11 +1,9 @@
-// Package embedded starts MongoDB-compatible deployments inside the process,
-// on real sockets of the loopback interface: standalone, replica set, sharded,
-// load balanced. Any driver in any language can use one. Many can run at once;
-// they share nothing.
+// Package embedded starts MongoDB-compatible deployments inside the process, on real sockets of the loopback
+// interface: standalone, replica set, sharded, load balanced. Any driver in any language can connect to one.
+// Deployments are independent, so many can run at once.
 //
-// It exists for testing drivers: the protocol, fail points, error labels and
-// the records of retryable writes are as the server has them, in the version
-// that Options names. Data lives in memory.
+// It exists to test drivers. The protocol, fail points, error labels and the records of retryable writes match those
+// of the server version in Options. Data is kept in memory.
 package embedded
 
 import (
@@ -41,83 +39,72 @@ const (
 
 var topologyNames = []string{"standalone", "replica set", "sharded", "load balanced"}
 
-// String names the topology for people.
+// String returns a readable name.
 func (t Topology) String() string { return topologyNames[t] }
 
-// DefaultSetName is the name of replica sets, if Options has none.
+// DefaultSetName is the default of Options.SetName.
 const DefaultSetName = "rs0"
 
-// User may authenticate on a deployment with access control.
+// User is a user of a deployment with access control.
 type User struct {
-	Database string // where it is defined; empty: "admin"
+	Database string // authentication database; "" means "admin"
 	Name     string
 	Password string
 }
 
-// Options say what deployment to start. The zero value is a standalone of the
-// default version on a free port.
+// Options describe the deployment to start. The zero value is a standalone of the default version on a free port.
 type Options struct {
 	Topology Topology
-	// Version is one of Versions. Empty: the default one.
+	// Version is one of Versions; "" means DefaultVersion.
 	Version string
-	// Members of a replica set; 0 means 3. Mongoses of a sharded cluster, also
-	// behind load balancers; 0 means 2.
+	// Members is the size of a replica set; 0 means 3. Mongoses is the number of mongoses of a sharded or load
+	// balanced cluster; 0 means 2.
 	Members, Mongoses int
-	// SetName of a replica set; empty means DefaultSetName.
+	// SetName is the name of the replica set; "" means DefaultSetName.
 	SetName string
-	// Set says how members of a replica set differ, in their order; those beyond it do not.
+	// Set configures the first members of a replica set, in order. Other members have the default configuration.
 	Set []Member
-	// Users switch access control on, if there are any. The connection string
-	// holds the first one.
+	// Users enable access control if there are any. The connection string contains the first one.
 	Users []User
-	// TLS makes all connections use it, with a certificate made on the spot:
-	// see Deployment.CA.
+	// TLS requires TLS on all connections, with a newly created certificate: see Deployment.CA.
 	TLS bool
-	// Host to listen on, by default 127.0.0.1. Anything else lets others in.
+	// Host is the address to listen on, by default 127.0.0.1. Other addresses make the deployment reachable for
+	// other machines.
 	Host string
-	// NoScripting refuses $where and mapReduce, as servers do that are started
-	// with --noscripting.
+	// NoScripting refuses $where and mapReduce, like the option --noscripting of a server.
 	NoScripting bool
-	// Parameters are server parameters to start with, for every server, as
-	// setParameter takes them. Versions from 8.2 on have the ingress rate
-	// limiters (docs/embedded.md).
+	// Parameters are startup parameters of every server, in the form that setParameter accepts. The ingress rate
+	// limiters exist since 8.2 (docs/embedded.md).
 	Parameters bson.D
-	// Ports to listen on, in order: the members or mongoses, then the load
-	// balancer in front of all, then that in front of one. A port that is
-	// missing here, or 0, is chosen freely.
+	// Ports to listen on, in this order: members or mongoses, load balancer in front of all mongoses, load balancer
+	// in front of one. A missing port, or 0, means any free port.
 	Ports []int
 }
 
-// Versions lists the server versions that can be imitated, oldest first.
+// Versions lists the supported server versions, oldest first.
 func Versions() []string { return server.Profiles() }
 
-// DefaultVersion is the server version that a deployment has if none is named.
+// DefaultVersion is the default of Options.Version.
 const DefaultVersion = server.DefaultProfile
 
-// ErrParameter is wrapped by Start's error if Options.Parameters has one that
-// the version lacks, or a value that it does not take.
+// ErrParameter is wrapped by the error of Start if Options.Parameters has a parameter that the version does not have,
+// or an invalid value.
 var ErrParameter = server.ErrParameter
 
-// Defaults for the number of servers.
-const (
-	defaultMembers  = 3
-	defaultMongoses = 2
-)
-
-// MaxServers bounds Members and Mongoses.
+// MaxServers is the maximum of Members and of Mongoses.
 const MaxServers = 50
 
 // Deployment is a running deployment. Its methods may be called concurrently.
 type Deployment struct {
 	options   Options
-	set       []server.Member // what Options.Set configures, without their hosts
+	set       []server.Member // the members of Options.Set; their hosts are placeholders
 	cluster   *server.Cluster
 	balancers []net.Listener
 	ca        []byte
 }
 
-// Start starts a deployment. It is ready for clients when Start returns; Close
-// it. The context bounds the start alone.
+// Start starts a deployment, which accepts clients when Start returns. The caller must Close it. The context applies
+// to the start only.
 func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -131,11 +118,15 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, err
 	}
 	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
-		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
+		return nil, fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
 	}
 	d := &Deployment{options: options, set: set}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options)}
+	kind := kinds[options.Topology]
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Backend: data.New(data.Options{
+		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
+		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,
+	})}
 	if config.Users, err = users(options.Users); err != nil {
 		return nil, err
 	}
@@ -157,37 +148,24 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	return d, nil
 }
 
-// newBackend is the data of a deployment, empty.
-func newBackend(o Options) server.Backend {
-	return data.New(data.Options{
-		Sharded:     kinds[o.Topology] == server.Sharded,
-		ReplicaSet:  o.Topology == ReplicaSet,
-		ShardName:   server.ShardName,
-		ShardHost:   server.ShardHost(o.SetName),
-		NoScripting: o.NoScripting,
-	})
-}
-
 var kinds = map[Topology]server.Kind{
 	Standalone: server.Single, ReplicaSet: server.ReplicaSet, Sharded: server.Sharded, LoadBalanced: server.Sharded,
 }
 
-// complete puts the defaults in.
 func (o *Options) complete() error {
 	if int(o.Topology) >= len(topologyNames) {
 		return fmt.Errorf("unknown topology %d", o.Topology)
 	}
-	o.Members, o.Mongoses = cmp.Or(o.Members, defaultMembers), cmp.Or(o.Mongoses, defaultMongoses)
+	o.Members, o.Mongoses = cmp.Or(o.Members, 3), cmp.Or(o.Mongoses, 2)
 	o.SetName, o.Host = cmp.Or(o.SetName, DefaultSetName), cmp.Or(o.Host, "127.0.0.1")
 	for _, n := range []int{o.Members, o.Mongoses} {
 		if n < 1 || n > MaxServers {
-			return fmt.Errorf("%d servers: there can be 1 to %d", n, MaxServers)
+			return fmt.Errorf("%d servers: must be between 1 and %d", n, MaxServers)
 		}
 	}
 	return nil
 }
 
-// count is how many servers the topology has.
 func (o *Options) count() int {
 	switch o.Topology {
 	case Standalone:
@@ -198,7 +176,6 @@ func (o *Options) count() int {
 	return o.Mongoses
 }
 
-// listenAddress is where server or balancer number i is to listen.
 func (o *Options) listenAddress(i int) string {
 	port := 0
 	if i < len(o.Ports) {
@@ -232,18 +209,15 @@ func (d *Deployment) start(ctx context.Context, process server.Process) error {
 func users(list []User) (*server.Users, error) {
 	u := new(server.Users)
 	for _, user := range list {
-		if user.Database == "" {
-			user.Database = "admin"
-		}
-		if err := u.Add(user.Database, user.Name, user.Password); err != nil {
+		if err := u.Add(cmp.Or(user.Database, "admin"), user.Name, user.Password); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user.Name, err)
 		}
 	}
 	return u, nil
 }
 
-// Close stops the deployment and waits until nothing of it is left. Commands
-// that run are broken off. It may be called more than once.
+// Close interrupts running commands, stops the deployment and waits for its goroutines and sockets. It may be called
+// more than once.
 func (d *Deployment) Close() error {
 	var errs []error
 	for _, b := range d.balancers {
@@ -254,8 +228,7 @@ func (d *Deployment) Close() error {
 	return errors.Join(append(errs, d.cluster.Close())...)
 }
 
-// Hosts are the addresses of the members or mongoses, in order. Behind a load
-// balancer clients do not see them.
+// Hosts returns the addresses of the members or mongoses, in order. Clients of a load balancer do not see them.
 func (d *Deployment) Hosts() []string {
 	var hosts []string
 	for _, s := range d.cluster.Members() {
@@ -264,11 +237,10 @@ func (d *Deployment) Hosts() []string {
 	return hosts
 }
 
-// CA is the certificate in PEM form that clients must trust to use TLS, nil
-// without TLS.
+// CA returns the CA certificate for clients, PEM encoded; nil without TLS.
 func (d *Deployment) CA() []byte { return slices.Clone(d.ca) }
 
-// ClientTLS is what a Go client needs to use TLS, nil without TLS.
+// ClientTLS returns a configuration that trusts the CA, nil without TLS.
 func (d *Deployment) ClientTLS() *tls.Config {
 	if d.ca == nil {
 		return nil
@@ -276,12 +248,11 @@ func (d *Deployment) ClientTLS() *tls.Config {
 	return certificate.Trust(d.ca)
 }
 
-// URI is the connection string with all seeds. It holds the password of the
-// first user: do not print it.
+// URI returns the connection string with all seeds. It contains the password of the first user: do not print it.
 func (d *Deployment) URI() string { return d.through(d.Hosts(), 0) }
 
-// SingleURI is the connection string of one mongos of a sharded cluster, or of
-// the load balancer in front of one. Elsewhere it equals URI.
+// SingleURI returns the connection string of one mongos of a sharded cluster, or of the load balancer in front of
+// one mongos. For other topologies it equals URI.
 func (d *Deployment) SingleURI() string {
 	hosts := d.Hosts()
 	if d.options.Topology == Sharded {
@@ -290,7 +261,7 @@ func (d *Deployment) SingleURI() string {
 	return d.through(hosts, 1)
 }
 
-// through is the connection string of hosts, or of the balancer in front of them.
+// through returns the connection string of hosts, or of the balancer in front of them.
 func (d *Deployment) through(hosts []string, balancer int) string {
 	switch d.options.Topology {
 	case ReplicaSet:
@@ -301,7 +272,7 @@ func (d *Deployment) through(hosts []string, balancer int) string {
 	return d.uri(hosts, url.Values{})
 }
 
-// DirectURI is the connection string of one host alone, by its address.
+// DirectURI returns the connection string of a direct connection to one host.
 func (d *Deployment) DirectURI(address string) string {
 	return d.uri([]string{address}, url.Values{"directConnection": {"true"}})
 }
@@ -322,8 +293,7 @@ func (d *Deployment) uri(hosts []string, query url.Values) string {
 	return u.String()
 }
 
-// Primary is the address of the member that takes writes, empty if there is
-// none.
+// Primary returns the address of the primary, "" if the deployment has none.
 func (d *Deployment) Primary() string {
 	if s := d.cluster.Primary(); s != nil {
 		return s.Address()
@@ -331,26 +301,23 @@ func (d *Deployment) Primary() string {
 	return ""
 }
 
-// StepDown makes another member of the replica set primary. Clients that await
-// changes hear of it at once.
+// StepDown steps the primary down and elects another member. Awaitable hellos are answered immediately.
 func (d *Deployment) StepDown() error { return d.cluster.StepDown() }
 
-// LogLine is one line of what a server logs: connections, commands with their
-// errors, fail points, elections. It holds no secret.
+// LogLine is one line of a server's log: connections, commands with their errors, fail points, elections. It never
+// contains secrets.
 type LogLine = server.LogLine
 
-// Log gives what the servers logged in a window of time, both ends included,
-// oldest first. The last two thousand lines of a deployment are remembered.
+// Log returns the log lines from one time to another, both inclusive, oldest first. A deployment keeps about two
+// thousand lines.
 func (d *Deployment) Log(from, to time.Time) []LogLine { return d.cluster.Log(from, to) }
 
-// Kill ends the server at address as a crash would: connections break, new
-// ones are refused.
+// Kill ends the server at address like a crash: its connections break and new ones are refused.
 func (d *Deployment) Kill(address string) error { return d.at(address, d.cluster.Kill) }
 
-// Restart brings a killed server back, on its port.
+// Restart starts a killed server again, on its port.
 func (d *Deployment) Restart(address string) error { return d.at(address, d.cluster.Restart) }
 
-// at does something to the server at an address.
 func (d *Deployment) at(address string, do func(*server.Server) error) error {
 	for _, s := range d.cluster.Members() {
 		if s.Address() == address {

@@ -33,8 +33,7 @@ func start(t testing.TB, o embedded.Options) *embedded.Deployment {
 	return d
 }
 
-// connect makes a client of the public driver, with short heartbeats: the
-// driver may wait for one when it is closed early.
+// connect creates a client with short heartbeats, because Disconnect may wait for a heartbeat.
 func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mongo.Client {
 	t.Helper()
 	o := options.Client().ApplyURI(uri).SetHeartbeatInterval(500 * time.Millisecond)
@@ -49,16 +48,15 @@ func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mo
 
 var topologies = []embedded.Topology{embedded.Standalone, embedded.ReplicaSet, embedded.Sharded, embedded.LoadBalanced}
 
-// TestClient has the public driver use every topology in every version that
-// has it and that the driver supports.
+// The Go driver connects to every topology in every version that both support.
 func TestClient(t *testing.T) {
 	for _, topology := range topologies {
 		for i, version := range embedded.Versions() {
 			if version == "4.2" || topology == embedded.LoadBalanced && i < slices.Index(embedded.Versions(), "5.0") {
-				continue // the driver requires 4.4, and load balancing 5.0
+				continue // the driver requires 4.4, load balancing requires 5.0
 			}
 			t.Run(topology.String()+" "+version, func(t *testing.T) {
-				t.Parallel() // it waits for heartbeats
+				t.Parallel() // waits for heartbeats
 				d := start(t, embedded.Options{Topology: topology, Version: version})
 				uris := []string{d.URI(), d.SingleURI()}
 				for _, host := range d.Hosts() {
@@ -74,7 +72,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// pingAndFail pings, and then has a ping fail as configured, once.
+// pingAndFail expects that a ping succeeds, and that one fails after a fail point was configured.
 func pingAndFail(t *testing.T, uri string) {
 	t.Helper()
 	ctx := testkit.Context(t)
@@ -82,10 +80,9 @@ func pingAndFail(t *testing.T, uri string) {
 	testkit.Check(t, admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
 	testkit.Check(t, admin.RunCommand(ctx, testkit.Extended[bson.D](t, `{"configureFailPoint": "failCommand", "mode": {"times": 1},
 		"data": {"failCommands": ["ping"], "errorCode": 2, "errorLabels": ["Mine"], "appName": "pings"}}`)).Err())
-	// The fail point may be set on another mongos than the one that gets the
-	// next ping.
+	// The next ping may go to a mongos without the fail point.
 	var failed mongo.CommandError
-	testkit.Until(t, "a ping that fails", func() bool {
+	testkit.Until(t, "a ping fails", func() bool {
 		return errors.As(admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err(), &failed)
 	})
 	if failed.Code != 2 || !failed.HasErrorLabel("Mine") || failed.Name != "BadValue" {
@@ -93,8 +90,7 @@ func pingAndFail(t *testing.T, uri string) {
 	}
 }
 
-// TestSecurity switches access control and TLS on. A command without TLS gets no
-// answer.
+// Access control and TLS: clients authenticate, and a command without TLS gets no reply.
 func TestSecurity(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
@@ -110,10 +106,10 @@ func TestSecurity(t *testing.T) {
 				t.Errorf("%s: without TLS, got %x, %v", d.URI(), answer, err)
 			}
 			for _, row := range []struct{ reason, mechanism, password, want string }{
-				{"the mechanism of the driver's choice", "", "p:@/ss", ""},
+				{"default mechanism", "", "p:@/ss", ""},
 				{"SCRAM-SHA-1", "SCRAM-SHA-1", "p:@/ss", ""},
 				{"SCRAM-SHA-256", "SCRAM-SHA-256", "p:@/ss", ""},
-				{"a wrong password", "", "wrong", "Authentication failed"},
+				{"wrong password", "", "wrong", "Authentication failed"},
 			} {
 				c := connect(t, d.URI(), func(o *options.ClientOptions) {
 					o.SetTLSConfig(d.ClientTLS())
@@ -126,8 +122,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestRefusedOptions tries options that no deployment can have.
-func TestRefusedOptions(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	defer func() { _ = taken.Close() }()
@@ -137,16 +132,16 @@ func TestRefusedOptions(t *testing.T) {
 		options embedded.Options
 		starts  bool
 	}{
-		{"an unknown version", embedded.Options{Version: "3.6"}, false},
-		{"load balancing came with 5.0", embedded.Options{Topology: embedded.LoadBalanced, Version: "4.4"}, false},
-		{"a negative number of members", embedded.Options{Topology: embedded.ReplicaSet, Members: -1}, false},
-		{"one mongos more than there can be", embedded.Options{Topology: embedded.Sharded, Mongoses: 51}, false},
-		{"as many mongoses as there can be", embedded.Options{Topology: embedded.Sharded, Mongoses: 50}, true},
-		{"an unknown topology", embedded.Options{Topology: embedded.LoadBalanced + 1}, false},
-		{"a port that is taken", embedded.Options{Ports: []int{port}}, false},
-		{"the port of the last member is taken", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, port}}, false},
-		{"a port more than there are members", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, 0, port}}, true},
-		{"a balancer's port that is taken", embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}}, false},
+		{"unknown version", embedded.Options{Version: "3.6"}, false},
+		{"load balancing before 5.0", embedded.Options{Topology: embedded.LoadBalanced, Version: "4.4"}, false},
+		{"negative number of members", embedded.Options{Topology: embedded.ReplicaSet, Members: -1}, false},
+		{"too many mongoses", embedded.Options{Topology: embedded.Sharded, Mongoses: 51}, false},
+		{"maximum number of mongoses", embedded.Options{Topology: embedded.Sharded, Mongoses: 50}, true},
+		{"unknown topology", embedded.Options{Topology: embedded.LoadBalanced + 1}, false},
+		{"port in use", embedded.Options{Ports: []int{port}}, false},
+		{"port of the last member in use", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, port}}, false},
+		{"unused port in the list", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, 0, port}}, true},
+		{"port of a load balancer in use", embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}}, false},
 	} {
 		d, err := embedded.Start(testkit.Context(t), row.options)
 		if (err == nil) != row.starts {
@@ -159,11 +154,11 @@ func TestRefusedOptions(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := embedded.Start(ended, embedded.Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: %v", err)
+		t.Errorf("canceled context: %v", err)
 	}
 }
 
-// TestCloseTwice closes while clients are connected, several times at once and again.
+// Close is called concurrently and repeatedly while a client is connected.
 func TestCloseTwice(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.LoadBalanced})
 	testkit.Check(t, connect(t, d.URI()).Ping(testkit.Context(t), nil))
@@ -178,8 +173,7 @@ func TestCloseTwice(t *testing.T) {
 	wg.Wait()
 }
 
-// TestPrimaryChanges has the monitors of the driver, which stream, hear of a
-// step down, elections, a crash and a return.
+// The driver's streaming monitors notice a stepdown, elections, a crash and a restart.
 func TestPrimaryChanges(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.ReplicaSet})
 	var seen atomic.Value
@@ -203,19 +197,19 @@ func TestPrimaryChanges(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		do     func() error
-		want   string // the primary, "" if it is refused
+		want   string // the primary, "" for an error
 	}{
-		{"the first member at first", func() error { return c.Ping(testkit.Context(t), nil) }, hosts[0]},
-		{"step down", d.StepDown, hosts[1]},
+		{"initially the first member", func() error { return c.Ping(testkit.Context(t), nil) }, hosts[0]},
+		{"StepDown", d.StepDown, hosts[1]},
 		{"replSetStepDown", func() error {
 			return c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetStepDown", Value: 5}}).Err()
 		}, hosts[2]},
-		{"crash", func() error { return d.Kill(hosts[2]) }, hosts[0]},
-		{"nobody listens", func() error { return dial(hosts[2]) }, ""},
-		{"return", func() error { return d.Restart(hosts[2]) }, hosts[0]},
-		{"what runs cannot be restarted", func() error { return d.Restart(hosts[2]) }, ""},
-		{"a server that does not exist cannot be killed", func() error { return d.Kill("127.0.0.1:1") }, ""},
-		{"nor restarted", func() error { return d.Restart("127.0.0.1:1") }, ""},
+		{"kill the primary", func() error { return d.Kill(hosts[2]) }, hosts[0]},
+		{"dial a killed server", func() error { return dial(hosts[2]) }, ""},
+		{"restart", func() error { return d.Restart(hosts[2]) }, hosts[0]},
+		{"restart a running server", func() error { return d.Restart(hosts[2]) }, ""},
+		{"kill an unknown server", func() error { return d.Kill("127.0.0.1:1") }, ""},
+		{"restart an unknown server", func() error { return d.Restart("127.0.0.1:1") }, ""},
 	} {
 		if err := row.do(); (err != nil) != (row.want == "") {
 			t.Fatalf("%s: %v", row.reason, err)

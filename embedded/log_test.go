@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// logged is the log from a time on, a line each.
+// logged returns the log since a time as text.
 func logged(d *embedded.Deployment, from time.Time) string {
 	var text strings.Builder
 	for _, l := range d.Log(from, time.Now()) {
@@ -22,7 +22,7 @@ func logged(d *embedded.Deployment, from time.Time) string {
 	return text.String()
 }
 
-// The log has what explains a failure, in order.
+// The log contains what explains a failure, in order.
 func TestLog(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.ReplicaSet})
 	primary := d.Primary()
@@ -33,7 +33,7 @@ func TestLog(t *testing.T) {
 		testkit.Check(t, client.Database("admin").RunCommand(testkit.Context(t), testkit.Extended[bson.D](t,
 			`{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["find"], `+data+`}}`)).Err())
 		if err := client.Database("db").Collection("c").FindOne(testkit.Context(t), bson.D{}).Err(); err == nil {
-			t.Fatalf("the fail point did not strike: %s", data)
+			t.Fatalf("the fail point had no effect: %s", data)
 		}
 	}
 	fail(`"errorCode": 112, "errorLabels": ["ALabel"]`)
@@ -46,7 +46,7 @@ func TestLog(t *testing.T) {
 	text := logged(d, began)
 	at := 0
 	for _, want := range []string{
-		primary + " conn ", "accepted\n", "is of driver mongo-go-driver, application the test\n",
+		primary + " conn ", "accepted\n", "driver mongo-go-driver, application the test\n",
 		`fail point failCommand set: {"mode":{"times":1},"data":{"failCommands":["find"],"errorCode":112,"errorLabels":["ALabel"]}}`,
 		"configureFailPoint admin.failCommand ok (",
 		"fail point hits find: error 112 WriteConflict\n",
@@ -58,28 +58,28 @@ func TestLog(t *testing.T) {
 	} {
 		i := strings.Index(text[at:], want)
 		if i < 0 {
-			t.Fatalf("%q is missing from there on:\n%s\nof\n%s", want, text[at:], text)
+			t.Fatalf("%q is missing in:\n%s\nof\n%s", want, text[at:], text)
 		}
 		at += i
 	}
 	for reason, not := range map[string]string{"heartbeats": " hello ", "data": "private"} {
 		if strings.Contains(text, not) {
-			t.Errorf("%s are in the log:\n%s", reason, text)
+			t.Errorf("the log contains %s:\n%s", reason, text)
 		}
 	}
 	if rest := d.Log(time.Now().Add(time.Minute), time.Now().Add(time.Hour)); len(rest) > 0 {
-		t.Errorf("outside of the window: %v", rest)
+		t.Errorf("lines after now: %v", rest)
 	}
 }
 
-// The log has the commands of an authentication and nothing that they carry.
+// The log contains authentication commands without their credentials.
 func TestLogHasNoSecrets(t *testing.T) {
 	d := start(t, embedded.Options{Users: []embedded.User{{Name: "ann", Password: "open-sesame"}}})
 	began := time.Now()
 	client := connect(t, d.URI())
 	testkit.Check(t, client.Ping(testkit.Context(t), nil))
 	create := testkit.Extended[bson.D](t, `{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": "open-sesame"}`)
-	for range 2 { // the second one fails: the user exists
+	for range 2 { // the second attempt fails, because the user exists
 		_ = client.Database("admin").RunCommand(testkit.Context(t), create).Err()
 	}
 	wrong := connect(t, strings.Replace(d.URI(), "open-sesame", "wrong-word", 1))
@@ -90,7 +90,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 	testkit.Says(t, text, "createUser admin ok", "createUser admin error", "sasl")
 	for _, not := range []string{"open-sesame", "another-word", "wrong-word", "n=ann", "n,,", "r=", "p=", base64.StdEncoding.EncodeToString([]byte("n,,"))} {
 		if strings.Contains(text, not) {
-			t.Errorf("%q is in the log:\n%s", not, text)
+			t.Errorf("the log contains %q:\n%s", not, text)
 		}
 	}
 }

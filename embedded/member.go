@@ -11,24 +11,23 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// Member says how a member of a replica set differs from others.
+// Member configures a member of a replica set.
 type Member struct {
-	// Config is what replSetInitiate takes for the member, without _id and host: tags, priority, hidden,
-	// arbiterOnly, votes, buildIndexes, secondaryDelaySecs. All members have the same data at the same time: a
-	// delayed one only says in hello that its last write is older.
+	// Config is the member's document for replSetInitiate, without _id and host: tags, priority, hidden,
+	// arbiterOnly, votes, buildIndexes, secondaryDelaySecs. All members share their data: a delayed member only
+	// reports an older lastWrite in hello.
 	Config bson.D
-	// Latency is how much later than others the member answers.
+	// Latency delays each reply of the member.
 	Latency time.Duration
 }
 
-// memberKeys are those of Config.
 var memberKeys = []string{"arbiterOnly", "buildIndexes", "hidden", "priority", "secondaryDelaySecs", "tags", "votes"}
 
 // ParseMember reads a member from Extended JSON: the fields of Config, and latencyMS.
 func ParseMember(text string) (m Member, err error) {
 	var doc bson.D
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		return m, fmt.Errorf("it is not a document in Extended JSON: %w", err)
+		return m, fmt.Errorf("not a document in Extended JSON: %w", err)
 	}
 	for _, e := range doc {
 		ms, number := e.Value.(int32)
@@ -38,7 +37,7 @@ func ParseMember(text string) (m Member, err error) {
 		case e.Key != "latencyMS":
 			return m, fmt.Errorf("unknown key %q", e.Key)
 		case !number || ms < 0:
-			return m, errors.New("latencyMS must be a number of milliseconds")
+			return m, errors.New("latencyMS must be a non-negative number of milliseconds")
 		default:
 			m.Latency = time.Duration(ms) * time.Millisecond
 		}
@@ -46,7 +45,6 @@ func ParseMember(text string) (m Member, err error) {
 	return m, nil
 }
 
-// readSet reads what Set configures, and reports what no replica set could work with.
 func (o *Options) readSet() ([]server.Member, error) {
 	switch {
 	case len(o.Set) == 0:
@@ -54,7 +52,7 @@ func (o *Options) readSet() ([]server.Member, error) {
 	case o.Topology != ReplicaSet:
 		return nil, fmt.Errorf("a %s has no members to configure", o.Topology)
 	case len(o.Set) > o.Members:
-		return nil, fmt.Errorf("%d members are configured, and there are %d", len(o.Set), o.Members)
+		return nil, fmt.Errorf("%d members are configured, but the replica set has %d", len(o.Set), o.Members)
 	}
 	var members bson.A
 	for i := range o.Members {
@@ -72,7 +70,6 @@ func (o *Options) readSet() ([]server.Member, error) {
 	return set.Members, err
 }
 
-// shape configures a member.
 func (d *Deployment) shape(m *server.Member, p *server.Process) {
 	if configured := d.options.Set; int(m.ID) < len(configured) {
 		host := m.Host

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// The error codes that commands here answer with, by the server's names where it
-// has one.
+// Error codes of the embedded server, by the server's names where it has them.
 const (
 	CodeInternalError                            int32 = 1
 	CodeBadValue                                 int32 = 2
@@ -117,10 +116,10 @@ var errorCodesText string
 
 // errorCode is a line of errorcodes.txt.
 type errorCode struct {
-	name       string // "-" for none
+	name       string // "-" if it has no name
 	categories []string
-	since      int    // the wire version that introduced the name
-	former     string // the name before wire version until
+	since      int    // wire version that introduced the name
+	former     string // name before wire version until
 	until      int
 }
 
@@ -153,10 +152,10 @@ func parseErrorCodes(text string) map[int32]errorCode {
 // latestWire is greater than every wire version.
 const latestWire = math.MaxInt
 
-// CodeName is the server's name of an error code, as its latest versions have it.
+// CodeName returns the name of an error code in the latest server version.
 func CodeName(code int32) string { return CodeNameIn(code, latestWire) }
 
-// CodeNameIn is the name of an error code in a wire version.
+// CodeNameIn returns the name of an error code in a wire version.
 func CodeNameIn(code int32, wire int) string {
 	e, known := errorCodes[code]
 	switch {
@@ -168,58 +167,55 @@ func CodeNameIn(code int32, wire int) string {
 	return e.name
 }
 
-// Category is a set of error codes that the server treats alike, as its list of error
-// codes has them.
+// Category is a category of error codes in the server's list.
 type Category string
 
-// The categories that matter here.
+// The categories that the embedded server needs.
 const (
-	// Retriable errors of a retryable write have the label RetryableWriteError, and
-	// those of a change stream ResumableChangeStreamError.
+	// Retriable errors have the label RetryableWriteError in retryable writes, and ResumableChangeStreamError in
+	// change streams.
 	Retriable Category = "Retriable"
-	// NotPrimary errors come with the topologyVersion of a replica set's member.
+	// NotPrimary errors of a replica set member include its topologyVersion.
 	NotPrimary Category = "NotPrimary"
 	// SystemOverloaded errors have the label SystemOverloadedError.
 	SystemOverloaded Category = "SystemOverloaded"
-	// Resumable errors of a change stream have the label ResumableChangeStreamError, as the
-	// retriable ones have.
+	// Resumable errors have the label ResumableChangeStreamError in change streams, like retriable ones.
 	Resumable Category = "Resumable"
-	// Transient errors have the label TransientTransactionError, whichever command of the
-	// transaction failed. Before the commit the retriable ones have it, too.
+	// Transient errors have the label TransientTransactionError in every command of a transaction. Before the commit
+	// retriable errors have it, too.
 	Transient Category = "Transient"
-	// Interruption errors end a command as a whole, instead of one of its statements.
+	// Interruption errors end the whole command, not only one of its statements.
 	Interruption Category = "Interruption"
 )
 
 // Has reports whether a code is in the category.
 func (c Category) Has(code int32) bool { return c.In(code, latestWire) }
 
-// In reports whether a code is in the category, and known in a wire version at all.
+// In reports whether a code is in the category, and exists in a wire version.
 func (c Category) In(code int32, wire int) bool {
 	e := errorCodes[code]
 	return wire >= e.since && slices.Contains(e.categories, string(c))
 }
 
-// Errorf is an Error of a code. Its name is left to the server, whose version
-// decides it.
+// Errorf returns an Error with a code. The server derives its name, which depends on the version.
 func Errorf(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// First keeps the first error of a parser: what is parsed after it is of no use.
+// First keeps the first error of a parser.
 type First struct{ Err error }
 
-// Note keeps an error, if it is not nil and the first one.
+// Note keeps err if it is the first error.
 func (f *First) Note(err error) {
 	if f.Err == nil {
 		f.Err = err
 	}
 }
 
-// Fail notes an error of a code.
+// Fail notes an error with a code.
 func (f *First) Fail(code int32, format string, args ...any) { f.Note(Errorf(code, format, args...)) }
 
-// Refuse fails on a condition.
+// Refuse notes an error if a condition is true.
 func (f *First) Refuse(when bool, code int32, format string, args ...any) {
 	if when {
 		f.Fail(code, format, args...)

@@ -1,6 +1,5 @@
-// Package command is the seam between the protocol side of the embedded
-// deployment (connections, handshakes, fail points, sessions) and the commands
-// that it answers: a row for each command, and a request that a row serves.
+// Package command is the interface between the protocol of the embedded server (connections, handshakes, fail points,
+// sessions) and its commands: a Row describes a command, which serves a Request.
 package command
 
 import (
@@ -11,68 +10,59 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Row is one command in the table of a server.
+// Row describes a command of a server.
 type Row struct {
 	Name    string
-	Aliases []string // other spellings, such as isMaster and ismaster
-	// Run answers a request. The reply is without ok, operationTime and
-	// $clusterTime: the dispatcher adds them. An error that is not an *Error is
-	// an internal error (code 1); ErrClose closes the connection without an
-	// answer. Fields returned beside an *Error stand before ok, as those that
-	// a server had already written when it failed.
+	Aliases []string // other spellings, such as ismaster for isMaster
+	// Run executes the command. The dispatcher adds ok, operationTime and $clusterTime to the reply. ErrClose closes
+	// the connection without a reply; other errors that are not an *Error become an internal error (code 1). Fields
+	// returned with an *Error precede ok, like those that a server has already written when a command fails.
 	Run func(*Request) (bson.D, error)
-	// Parse is the first part of Run, of rows that have it: what a server finds wrong
-	// before any fail point strikes. It gives the second part.
+	// Parse, if not nil, replaces Run. It does the checks that a server does before fail points, and returns a function
+	// that executes the command.
 	Parse func(*Request) (func() (bson.D, error), error)
-	// AdminOnly commands are refused on other databases.
+	// AdminOnly commands run only on the database admin.
 	AdminOnly bool
-	// BeforeAuth commands are served to connections that have not
-	// authenticated.
+	// BeforeAuth commands do not require authentication.
 	BeforeAuth bool
-	// Write commands are refused by secondaries; their writeConcern is
-	// checked and may get a writeConcernError.
+	// Write commands run only on a primary. Their writeConcern is checked, and the reply may contain a
+	// writeConcernError.
 	Write bool
-	// NoWriteConcern is set for a Write command without writeConcern, and
-	// WriteConcern for another command that takes one.
+	// NoWriteConcern Write commands do not accept a writeConcern. WriteConcern commands accept one although they are
+	// not Write.
 	NoWriteConcern, WriteConcern bool
-	// OnlyOK is set if the reply to writeConcern {w: 0} has nothing but ok.
+	// OnlyOK commands reply only ok to writeConcern {w: 0}.
 	OnlyOK bool
-	// ReadConcern has the levels of readConcern that the command takes outside of
-	// transactions. Nil means local alone.
+	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
 	ReadConcern []string
-	// Untimed commands take no afterClusterTime.
+	// Untimed commands do not accept afterClusterTime.
 	Untimed bool
-	// OnSecondary is set if a secondary serves it whatever the read
-	// preference. Commands that are neither Write nor OnSecondary need
-	// secondaryOk or a $readPreference there.
+	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
+	// secondaryOk or a $readPreference.
 	OnSecondary bool
-	// MinWire and MaxWire bound the wire versions that have the command;
-	// MaxWire 0 means no bound.
+	// MinWire and MaxWire are the first and the last wire version with the command; MaxWire 0 means no limit.
 	MinWire, MaxWire int
-	// Topologies that have it; empty means all.
+	// Topologies that have the command; nil means all.
 	Topologies []Role
-	// API names the versions of the stable API that have it ("1", "12"), and
-	// Deprecated the one in which it is deprecated.
+	// API lists the versions of the stable API that contain the command ("1", "12"); it is deprecated in version
+	// Deprecated.
 	API, Deprecated string
-	// BeforeUsers commands are served under the localhost exception: without
-	// authentication as long as there is no user.
+	// BeforeUsers commands are allowed by the localhost exception: without authentication while no user exists.
 	BeforeUsers bool
 	// EndsTransaction is set for commitTransaction and abortTransaction.
 	EndsTransaction bool
-	// NotFirst is the message of the error if the command starts a transaction;
-	// empty if it may.
+	// NotFirst is the error message if the command starts a transaction; "" if it may.
 	NotFirst string
-	// Retryable commands may have a txnNumber outside of a transaction, and Transactional ones
-	// may be part of one.
+	// Retryable commands may have a txnNumber outside of a transaction, Transactional commands inside.
 	Retryable, Transactional bool
-	// NoTransaction commands are refused in transactions.
+	// NoTransaction commands are rejected in transactions.
 	NoTransaction bool
 }
 
-// ReadConcernLevels are all levels of readConcern, snapshot at the end.
+// ReadConcernLevels lists all levels of readConcern. The last one is snapshot.
 var ReadConcernLevels = []string{"local", "majority", "linearizable", "available", "snapshot"}
 
-// Role is what a server is in its deployment.
+// Role is the role of a server in its deployment.
 type Role uint8
 
 // The roles.
@@ -81,88 +71,79 @@ const (
 	Primary
 	Secondary
 	Mongos
-	Uninitiated // waits for the configuration of its replica set
+	Uninitiated // started with --replSet, before replSetInitiate
 )
 
-// Request is one command as a server received it.
+// Request is a received command. The functions are never nil in a request from the dispatcher.
 type Request struct {
 	Context context.Context // ends with the connection or the server
 	Row     *Row
 	Name    string   // as sent
 	DB      string   // $db
-	Body    bson.Raw // document sequences folded in as arrays
+	Body    bson.Raw // with document sequences as arrays
 	Server  *Server
-	// LSID is the session of the command (the id document), nil if none.
+	// LSID is the logical session id, a document; nil without a session.
 	LSID bson.Raw
-	// TxnNumber and StmtID for retryable writes and transactions.
-	TxnNumber *int64
-	// Autocommit false with StartTransaction marks transactions.
+	// TxnNumber is nil if the command is neither a retryable write nor part of a transaction.
+	TxnNumber        *int64
 	StartTransaction bool
 	InTransaction    bool
-	// TransactionLifetime is how long a transaction that it starts may stay
-	// open; 0 means as long as it likes.
+	// TransactionLifetime limits a transaction that the command starts; 0 means no limit.
 	TransactionLifetime time.Duration
-	// ExhaustAllowed is set if the client accepts moreToCome replies. A
-	// handler that streams sets Stream to produce the following replies.
+	// ExhaustAllowed is set if the client accepts moreToCome replies. A streaming handler sets Stream to a function
+	// that returns the next reply.
 	ExhaustAllowed bool
 	Stream         func() (bson.D, error)
-	// Strikes asks whether the named fail point strikes the command now, says what
-	// it does, and counts the hit. Never nil in a request from the dispatcher.
+	// Strikes evaluates the named fail point for the command: it reports whether it is hit, and its effect.
 	Strikes func(failPoint string) (Failure, bool)
-	// HangUp closes the connection at once. The command goes on, and its reply is
-	// not sent. Never nil in a request from the dispatcher.
+	// HangUp closes the connection. The command continues, but its reply is not sent.
 	HangUp func()
-	// Operations are the commands in progress, for $currentOp: of the server
-	// alone, or of all shards of a mongos. Never nil in a request from the
-	// dispatcher.
+	// Operations returns the commands in progress for $currentOp: of this server, or of all shards of a mongos.
 	Operations func(local bool) []bson.Raw
-	// AfterOK are fields that the dispatcher puts behind all others, the times
-	// included (recoveryToken). A handler may set it on success and on failure.
+	// AfterOK are fields that the dispatcher appends to the reply, after the cluster time (recoveryToken). A handler
+	// may set it on success and on failure.
 	AfterOK bson.D
-	// Watches is set if the command is about a change stream, whose errors may be
-	// resumable. A handler sets it.
+	// Watches is set by handlers of change streams, whose errors may be resumable.
 	Watches bool
 }
 
-// Server is what commands may know of the server that they run on.
+// Server describes the server of a request.
 type Server struct {
 	Role    Role
 	Address string
-	Wire    int    // maxWireVersion of the profile
-	Version [3]int // server version of the profile
-	// Term and ElectionID are those of the present primary of a replica set.
+	Wire    int    // maxWireVersion
+	Version [3]int // server version
+	// Term and ElectionID of the current primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID
 }
 
-// Failure is what a fail point does to a command, in this order: it blocks, then
-// it closes the connection, or it returns an error.
+// Failure is the effect of a fail point on a command, in this order: it blocks the command, then closes the connection
+// or returns an error.
 type Failure struct {
 	Block           time.Duration
 	CloseConnection bool
 	HasCode         bool
 	Code            int32
-	// Labels replace the labels that the server would have added, unless they are nil.
+	// Labels, unless nil, replace the labels that the server would add.
 	Labels            []string
 	ExtraInfo         bson.Raw // of the error, if not nil
-	WriteConcernError bson.Raw // for the reply of the command, if not nil
-	LoseReply         bool     // the command runs, and its reply is not sent
+	WriteConcernError bson.Raw // for the reply, if not nil
+	LoseReply         bool     // the command runs, but its reply is not sent
 }
 
-// ErrClose tells the dispatcher to close the connection instead of answering,
-// as fail points can demand.
+// ErrClose tells the dispatcher to close the connection without a reply.
 var ErrClose = errors.New("close the connection")
 
-// Error is a command's failure as the server reports it. The dispatcher adds
-// the labels that the server derives from the code (RetryableWriteError,
+// Error is an error of a command. The dispatcher adds the labels that follow from the code (RetryableWriteError,
 // TransientTransactionError) and topologyVersion.
 type Error struct {
 	Code    int32  // 0: the reply has neither code nor codeName
-	Name    string // codeName; empty: the dispatcher knows it by the code
+	Name    string // codeName; "": the name of the code
 	Message string // errmsg
 	Labels  []string
-	Extra   bson.D // further top-level fields of the reply, after codeName
+	Extra   bson.D // more top-level fields of the reply, after codeName
 }
 
-// Error makes *Error an error.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }

@@ -9,20 +9,20 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// TypeName is the type of a value as the server's messages call it.
+// TypeName returns the type of a value as the server's messages name it.
 func TypeName(raw bson.RawValue) string {
 	v, _ := value.FromRaw(raw)
 	return value.TypeName(v)
 }
 
-// Items are the values of an array in a validated document, nil if it is not an array.
+// Items returns the elements of an array in a validated document; nil if the value is not an array.
 func Items(v bson.RawValue) []bson.RawValue {
 	list, _ := v.ArrayOK()
-	items, _ := list.Values() // nothing in a validated document is out of place
+	items, _ := list.Values() // a validated document cannot cause an error
 	return items
 }
 
-// Texts are those items of an array that are strings; nil if it is not an array.
+// Texts returns the strings in an array; nil if the value is not an array.
 func Texts(v bson.RawValue) []string {
 	if v.Type != bson.TypeArray {
 		return nil
@@ -36,7 +36,7 @@ func Texts(v bson.RawValue) []string {
 	return out
 }
 
-// NewUUID is a random UUID, of version 4.
+// NewUUID returns a random UUID of version 4.
 func NewUUID() bson.Binary {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
@@ -45,7 +45,7 @@ func NewUUID() bson.Binary {
 	return bson.Binary{Subtype: bson.TypeBinaryUUID, Data: b}
 }
 
-// UserDigest is the uid of a session: the digest of the user's name, which is empty without one.
+// UserDigest returns the uid of a session: the digest of the user's name, "" without authentication.
 func UserDigest(name string) bson.Binary {
 	sum := sha256.Sum256([]byte(name))
 	return bson.Binary{Data: sum[:]}

@@ -9,73 +9,68 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Command is what a fail point asks about a command.
+// Command describes a command that a fail point may affect.
 type Command struct {
-	Names     []string // the command's own name and its aliases
-	Namespace string   // database.collection; the database alone if it has none
+	Names     []string // the command's name and its aliases
+	Namespace string   // database.collection, or only the database
 	AppName   string   // of the client, from its handshake
 }
 
-// Failure is what a fail point does to a command.
+// Failure is the effect of a fail point on a command.
 type Failure = command.Failure
 
-// early reports whether it does anything before the command runs.
+// early reports whether the failure has an effect before the command runs.
 func early(f Failure) bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
-// The names of fail points that code asks for.
+// Names of fail points.
 const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
 )
 
-// FailCommandSequence is a fail point that no server of MongoDB's has. It
-// gives each attempt a failure of its own, whichever server of the deployment
-// the attempt goes to:
+// FailCommandSequence is a fail point that only utr has. It belongs to the deployment, and gives each attempt its own
+// failure, on whichever server the attempt arrives:
 //
 //	{configureFailPoint: "failCommandSequence", mode: "alwaysOn", data: {
 //	    failCommands: [...], appName: ..., namespace: ...,
 //	    sequence: [{errorCode: 91}, {}, {loseReply: true}]}}
 //
-// The first command that the data means gets the first element, the next one
-// the second, and those after the last one nothing. An element has the fields
-// of failCommand's data, of which none are needed, and loseReply: the command
-// runs, and its connection is closed instead of an answer. With blockConnection
-// it is closed first, and the command goes on after the delay.
+// The first matching command gets the first element, the next one the second. After the last element commands are
+// unaffected. An element has the fields of failCommand's data, all optional, and loseReply: the command runs, but the
+// connection is closed instead of a reply. With blockConnection the connection is closed first, and the command runs
+// after the delay.
 const FailCommandSequence = "failCommandSequence"
 
-// kind is a fail point that servers have, and how its data is read.
+// kind describes how a fail point reads its data.
 type kind struct {
 	name      string
-	commands  []string // that it applies to; nil: those that failCommands names
-	always    bool     // it applies to every command, application and namespace
-	codeField string   // the field that has the error code
-	code      int32    // the error code without that field; 0: no error
-	closes    bool     // it closes the connection unless closeConnection is false
+	commands  []string // affected commands; nil: those in failCommands
+	always    bool     // affects all commands, applications and namespaces
+	codeField string   // name of the field with the error code
+	code      int32    // default error code; 0: no error
+	closes    bool     // closes the connection unless closeConnection is false
 }
 
 var kinds = []kind{
 	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: command.CodeInternalError},
-	// These can be set, and have no effect.
+	// These can be set, but have no effect.
 	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
 
-// sequence reads data, and each element of it, as failCommand does.
 var sequence = kind{name: FailCommandSequence, codeField: "errorCode"}
 
-// effect is the data of a fail point, read when it is configured.
+// effect is the parsed data of a fail point.
 type effect struct {
 	kind     kind
 	data     bson.Raw
 	failure  Failure
 	elements []Failure // of a sequence
-	// err is an error in the data. A server finds it when the fail point strikes.
-	err error
+	err      error     // an error in the data, which servers return when the fail point is hit
 }
 
-// readSequence reads the elements of a sequence.
 func (e *effect) readSequence(m mode) error {
 	list := e.data.Lookup("sequence")
 	switch {
@@ -98,17 +93,16 @@ func (e *effect) readSequence(m mode) error {
 	return nil
 }
 
-// read reads the data of a fail point, which it copies.
+// read reads a copy of the data of a fail point.
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
 	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: command.Texts(data.Lookup("errorLabels")), LoseReply: isTrue(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
-	if code, ok := data.Lookup(k.codeField).AsInt64OK(); ok {
-		f.HasCode, f.Code = true, int32(code)
-	} else if k.code != 0 {
-		f.HasCode, f.Code = true, k.code
+	code, hasCode := data.Lookup(k.codeField).AsInt64OK()
+	if f.Code, f.HasCode = int32(code), hasCode; !hasCode {
+		f.Code, f.HasCode = k.code, k.code != 0
 	}
 	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
 	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
@@ -127,12 +121,8 @@ func (k kind) read(data bson.Raw) effect {
 	return effect{kind: k, data: data, failure: f, err: err}
 }
 
-// exempt cannot be failed, or nobody could turn the fail point off.
-const exempt = "configureFailPoint"
-
-// appliesTo reports whether the fail point is for a command.
 func (e *effect) appliesTo(c Command) bool {
-	if slices.Contains(c.Names, exempt) {
+	if slices.Contains(c.Names, "configureFailPoint") { // must always be able to turn the fail point off
 		return false
 	}
 	if e.kind.always {
@@ -151,31 +141,29 @@ func (e *effect) appliesTo(c Command) bool {
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
 
-// Before asks whether failCommand strikes before the command runs. An error
-// is one in the fail point's data, and the command's answer.
+// Before evaluates failCommand before the command runs. An error in the fail point's data is the command's error.
 func (r *Registry) Before(c Command) (Failure, bool, error) {
-	e, hit := r.strike(FailCommand, func(e *effect) bool {
+	e, hit := r.hit(FailCommand, func(e *effect) bool {
 		return e.appliesTo(c) && (e.err != nil || early(e.failure) || isTrue(e.data, "blockConnection"))
 	})
 	return e.failure, hit, e.err
 }
 
-// After asks whether failCommand adds a write concern error to the reply of a
-// command that has run. The labels are nil if the server is to add its own.
+// After evaluates failCommand after the command, for a write concern error in the reply. Nil labels mean that the
+// server adds its own.
 func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string, hit bool) {
-	e, hit := r.strike(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
+	e, hit := r.hit(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
 	return e.failure.WriteConcernError, e.failure.Labels, hit
 }
 
-// Within asks whether a fail point strikes that a command meets while it runs,
-// and what it does.
-func (r *Registry) Within(name string, c Command) (Failure, bool) {
-	e, hit := r.strike(name, func(e *effect) bool { return e.appliesTo(c) })
+// During evaluates a fail point that is checked while a command runs.
+func (r *Registry) During(name string, c Command) (Failure, bool) {
+	e, hit := r.hit(name, func(e *effect) bool { return e.appliesTo(c) })
 	return e.failure, hit
 }
 
-// Next takes the next element of a sequence for a command that its data means, and
-// says whether there was one that does anything.
+// Next consumes the next element of the sequence if it affects the command, and reports whether the element has an
+// effect.
 func (r *Registry) Next(c Command) (Failure, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

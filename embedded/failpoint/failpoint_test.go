@@ -16,8 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// failCommand is the command that sets it, with a mode and data. Data that names
-// no commands applies to find.
+// failCommand returns a configureFailPoint command. The default of failCommands is find.
 func failCommand(t testing.TB, mode, data string) bson.Raw {
 	if !strings.Contains(data, `"failCommands"`) {
 		data = strings.TrimSuffix(`"failCommands": ["find"], `+data, ", ")
@@ -27,10 +26,9 @@ func failCommand(t testing.TB, mode, data string) bson.Raw {
 
 func half() float64 { return 0.5 }
 
-// entered is how often a fail point has struck.
+// entered returns the number of hits of a fail point.
 func entered(r *failpoint.Registry, name string) int32 { return r.State(name)[2].Value.(int32) }
 
-// registry has failCommand set.
 func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	t.Helper()
 	r := failpoint.NewRegistry(half)
@@ -39,16 +37,15 @@ func registry(t testing.TB, mode, data string) *failpoint.Registry {
 	return r
 }
 
-// find is the command that most rows are about.
 var find = failpoint.Command{Names: []string{"find"}, Namespace: "d.c", AppName: "app"}
 
-// TestModes asks ten times. What a fail point skips does not count.
+// Each mode, for ten commands. Skipped commands do not count as hits.
 func TestModes(t *testing.T) {
 	testkit.PlayCases(t, "testdata/modes.txt", func(t *testing.T, in string) string {
 		r := registry(t, in, "")
 		got := ""
 		for range 10 {
-			if _, hit := r.Within("failCommand", find); hit {
+			if _, hit := r.During("failCommand", find); hit {
 				got += "x"
 			} else {
 				got += "."
@@ -59,8 +56,7 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestCounts sees that counts outlive configurations, and that each fail point
-// has its own.
+// Each fail point has its own count, which configurations do not reset.
 func TestCounts(t *testing.T) {
 	r := failpoint.NewRegistry(half)
 	configure := func(name, mode string, want int32) {
@@ -70,18 +66,17 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	configure("failCommand", `{"times": 2}`, 0)
-	r.Within("failCommand", find)
-	r.Within("failCommand", failpoint.Command{Names: []string{"insert"}})
-	r.Within("onPrimaryTransactionalWrite", find)
+	r.During("failCommand", find)
+	r.During("failCommand", failpoint.Command{Names: []string{"insert"}})
+	r.During("onPrimaryTransactionalWrite", find)
 	configure("failCommand", `"off"`, 1)
 	configure("failCommand", `"alwaysOn"`, 1)
-	r.Within("failCommand", find)
+	r.During("failCommand", find)
 	configure("onPrimaryTransactionalWrite", `"off"`, 0)
 	configure("failCommand", `"alwaysOn"`, 2)
 }
 
-// TestRefused has the server's words. A real server was asked the first eight;
-// failCommandSequence is ours.
+// The messages of the first eight errors come from a real server.
 func TestRefused(t *testing.T) {
 	testkit.PlayCases(t, "testdata/refused.txt", func(t *testing.T, in string) string {
 		r := registry(t, `"alwaysOn"`, "")
@@ -90,8 +85,8 @@ func TestRefused(t *testing.T) {
 			configure = failpoint.NewSequence().Configure
 		}
 		_, err := configure(testkit.Extended[bson.Raw](t, in))
-		if _, hit := r.Within("failCommand", find); !hit {
-			t.Error("the fail point is not as it was before")
+		if _, hit := r.During("failCommand", find); !hit {
+			t.Error("an invalid configuration changed the fail point")
 		}
 		refused := new(command.Error)
 		errors.As(err, &refused)
@@ -99,7 +94,6 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// describe says what a failure does.
 func describe(f failpoint.Failure, hit bool, err error) string {
 	refused := new(command.Error)
 	errors.As(err, &refused)
@@ -116,41 +110,40 @@ func describe(f failpoint.Failure, hit bool, err error) string {
 			does = append(does, effect.text)
 		}
 	}
-	return cmp.Or(strings.Join(does, ", "), "lets it pass")
+	return cmp.Or(strings.Join(does, ", "), "no effect")
 }
 
-// TestFailures asks before and after a find, or a command with another name.
 func TestFailures(t *testing.T) {
 	testkit.PlayCases(t, "testdata/failures.txt", func(t *testing.T, in string) string {
 		r := registry(t, `"alwaysOn"`, in)
-		about := failpoint.Command{Names: []string{"find", "FIND"}, Namespace: "d.c", AppName: "app"}
+		c := failpoint.Command{Names: []string{"find", "FIND"}, Namespace: "d.c", AppName: "app"}
 		if strings.Contains(in, `"configures"`) {
-			about = failpoint.Command{Names: []string{"configureFailPoint"}, AppName: "configures"}
+			c = failpoint.Command{Names: []string{"configureFailPoint"}, AppName: "configures"}
 		}
-		f, hit, err := r.Before(about)
+		f, hit, err := r.Before(c)
 		got := describe(f, hit, err)
-		if e, labels, later := r.After(about); later {
+		if e, labels, later := r.After(c); later {
 			got, hit = fmt.Sprint("then ", e, " ", labels), true
 		}
-		testkit.Equal(t, "it struck", entered(r, "failCommand") == 1, hit)
+		testkit.Equal(t, "the hit was counted", entered(r, "failCommand") == 1, hit)
 		return got
 	})
 }
 
-// TestWithin is what the fail points do that a command meets while it runs.
+// Fail points that are checked while a command runs.
 func TestWithin(t *testing.T) {
 	testkit.PlayCases(t, "testdata/within.txt", func(t *testing.T, in string) string {
 		words := strings.SplitN(in, " ", 3)
 		r := failpoint.NewRegistry(half)
 		_, err := r.Configure(testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
-		f, hit := r.Within(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
-		testkit.Equal(t, "it struck", entered(r, words[1]) == 1, hit)
+		f, hit := r.During(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
+		testkit.Equal(t, "the hit was counted", entered(r, words[1]) == 1, hit)
 		return describe(f, hit, nil)
 	})
 }
 
-// TestConcurrently sees that {times: n} strikes n times, whoever asks.
+// {times: n} hits n times in total, across goroutines.
 func TestConcurrently(t *testing.T) {
 	r := registry(t, `{"times": 100}`, "")
 	var wg sync.WaitGroup
@@ -158,19 +151,18 @@ func TestConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 1000 {
-				if _, hit := r.Within("failCommand", find); hit {
+				if _, hit := r.During("failCommand", find); hit {
 					hits.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	testkit.Equal(t, "strikes", hits.Load(), 100)
+	testkit.Equal(t, "hits", hits.Load(), 100)
 }
 
-// TestSequence gives five finds in a row to a sequence, twice: setting it begins
-// with the first element again. c is a code, x closed, b blocked, w a write
-// concern error, l a lost reply, a dot nothing.
+// A sequence for five finds, twice: configuring it again restarts it. c is an error code, x a closed connection, b a
+// blocked command, w a write concern error, l a lost reply, a dot no effect.
 func TestSequence(t *testing.T) {
 	testkit.PlayCases(t, "testdata/sequences.txt", func(t *testing.T, in string) string {
 		s := failpoint.NewSequence()
@@ -180,7 +172,7 @@ func TestSequence(t *testing.T) {
 				"data": {"failCommands": ["find"], "sequence": `+in+`}}`))
 			testkit.Check(t, err)
 			if _, hit := s.Next(failpoint.Command{Names: []string{"insert"}}); hit {
-				t.Error("another command is struck")
+				t.Error("another command is affected")
 			}
 			for range 5 {
 				step, hit := s.Next(find)
@@ -197,13 +189,13 @@ func TestSequence(t *testing.T) {
 		count, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "off"}`))
 		testkit.Check(t, err)
 		if _, hit := s.Next(find); hit {
-			t.Error("it strikes when it is off")
+			t.Error("it is hit when it is off")
 		}
 		return fmt.Sprint(got, count)
 	})
 }
 
-// FuzzConfigure configures anything and asks.
+// FuzzConfigure configures arbitrary fail points and evaluates them.
 func FuzzConfigure(f *testing.F) {
 	for _, c := range []bson.Raw{
 		failCommand(f, `"alwaysOn"`, `"errorCode": 5`), failCommand(f, `{"times": 3}`, `"blockConnection": true, "blockTimeMS": 1e300`),

@@ -1,7 +1,5 @@
-// Package failpoint decides whether a server fails a command, and how: the
-// fail points that configureFailPoint sets on one server, their modes and
-// counts, and the reading of failCommand's data. It does no I/O, keeps no
-// clock, and takes its randomness as a value.
+// Package failpoint decides whether and how a server fails a command: the fail points that configureFailPoint sets,
+// their modes, counts and data. It does no I/O and reads no clock; its random source is a parameter.
 package failpoint
 
 import (
@@ -14,17 +12,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Registry holds the fail points of one server, or the one that belongs to a
-// deployment. Its methods may be called concurrently.
+// Registry contains the fail points of a server, or the one of a deployment. Its methods may be called concurrently.
 type Registry struct {
 	mu     sync.Mutex
 	points map[string]*point
 	random func() float64
 }
 
-// NewRegistry makes the registry of a server, in which every fail point is off. random
-// gives numbers in [0, 1), for activationProbability; it is called by one goroutine
-// at a time.
+// NewRegistry creates the registry of a server, with all fail points off. random returns numbers in [0, 1) for
+// activationProbability. It is called by one goroutine at a time.
 func NewRegistry(random func() float64) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random}
 	for _, k := range kinds {
@@ -33,22 +29,21 @@ func NewRegistry(random func() float64) *Registry {
 	return r
 }
 
-// NewSequence makes the registry of a deployment, which has FailCommandSequence alone.
+// NewSequence creates the registry of a deployment, which contains only FailCommandSequence.
 func NewSequence() *Registry {
 	return &Registry{points: map[string]*point{FailCommandSequence: {effect: effect{kind: sequence}}}}
 }
 
-// point is one fail point: its mode, and how often it has struck.
 type point struct {
 	mode        mode
-	left        int64   // of the times, or to skip
-	probability float64 // in mode random
+	remaining   int64   // commands left in mode times or skip
+	probability float64 // of mode random
 	effect      effect
-	next        int // of the elements of a sequence
-	count       int32
+	next        int   // index of the next element of a sequence
+	count       int32 // hits
 }
 
-// mode is one of the server's modes, by its number there.
+// mode is a mode, numbered as on the server.
 type mode int32
 
 const (
@@ -59,8 +54,7 @@ const (
 	skip
 )
 
-// Configure carries out a configureFailPoint command. It gives how often the
-// fail point had struck before, or an error in the server's words.
+// Configure executes a configureFailPoint command. It returns the number of previous hits, or the server's error.
 func (r *Registry) Configure(request bson.Raw) (int32, error) {
 	name, _ := request.Index(0).Value().StringValueOK()
 	r.mu.Lock()
@@ -85,7 +79,6 @@ func (r *Registry) Configure(request bson.Raw) (int32, error) {
 	return old.count, nil
 }
 
-// parseMode reads the mode of a configureFailPoint command.
 func parseMode(request bson.Raw) (point, error) {
 	given, err := request.LookupErr("mode")
 	if err != nil {
@@ -104,19 +97,17 @@ func parseMode(request bson.Raw) (point, error) {
 	if !ok {
 		return point{}, command.Errorf(command.CodeTypeMismatch, "'mode' must be a string or JSON object")
 	}
-	first, err := doc.IndexErr(0)
 	name, v := "", bson.RawValue{}
-	if err == nil {
+	if first, err := doc.IndexErr(0); err == nil {
 		name, v = first.Key(), first.Value()
 	}
 	switch name {
 	case "times":
 		n, err := count(name, v)
-		// One strike is the least: {times: 0} fails the next command.
-		return point{mode: times, left: max(n, 1)}, err
+		return point{mode: times, remaining: max(n, 1)}, err // {times: 0} fails one command, as on the server
 	case "skip":
 		n, err := count(name, v)
-		return point{mode: skip, left: n}, err
+		return point{mode: skip, remaining: n}, err
 	case "activationProbability":
 		p, ok := v.AsFloat64OK()
 		switch {
@@ -144,10 +135,9 @@ func count(name string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// strike asks whether the named fail point strikes. A fail point that is on, and
-// that accept returns true for, counts a hit if its mode lets it strike. Without a
-// hit the effect is zero.
-func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool) {
+// hit reports whether the named fail point is hit, counts the hit, and returns the effect. Only fail points that
+// accept approves are evaluated.
+func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
@@ -156,12 +146,12 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	}
 	switch p.mode {
 	case times:
-		if p.left--; p.left == 0 {
+		if p.remaining--; p.remaining == 0 {
 			p.mode = off
 		}
 	case skip:
-		if p.left > 0 {
-			p.left--
+		if p.remaining > 0 {
+			p.remaining--
 			return effect{}, false
 		}
 	case random:
@@ -173,7 +163,7 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	return p.effect, true
 }
 
-// Names are those of the fail points that a server has, and of the deployment's.
+// Names returns the names of all fail points, of servers and of deployments.
 func Names() []string {
 	names := []string{FailCommandSequence}
 	for _, k := range kinds {
@@ -182,15 +172,15 @@ func Names() []string {
 	return names
 }
 
-// State is the named fail point as getParameter returns it: its mode (0 off, 1 alwaysOn, 2 random,
-// 3 times, 4 skip), the data of its configuration, and how often it has struck.
+// State returns the named fail point as getParameter shows it: its mode (0 off, 1 alwaysOn, 2 random, 3 times,
+// 4 skip), its data, and the number of hits.
 func (r *Registry) State(name string) bson.D {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	data := p.effect.data
-	if len(data) == 0 {
-		data = bson.Raw{5, 0, 0, 0, 0}
+	var data any = p.effect.data
+	if len(p.effect.data) == 0 {
+		data = bson.D{}
 	}
 	return bson.D{{Key: "mode", Value: int32(p.mode)}, {Key: "data", Value: data}, {Key: "timesEntered", Value: p.count}}
 }

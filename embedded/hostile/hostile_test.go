@@ -1,4 +1,4 @@
-// Package hostile holds tests alone: they send broken messages to servers.
+// Package hostile contains only tests, which send malformed messages to servers.
 package hostile
 
 import (
@@ -26,7 +26,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// faulty is data whose one command does what a test asks for.
 type faulty struct {
 	run func(*command.Request) (bson.D, error)
 }
@@ -41,8 +40,8 @@ func (faulty) KillSessions([]bson.Raw)                     {}
 func (faulty) Scripting() bool                             { return true }
 func (faulty) EndTerm(int64)                               {}
 
-// TestStorm sends five thousand hostile messages, with UTR_SOAK=1 a million, and has what a storm
-// must find.
+// TestStorm sends five thousand hostile messages, or a million with UTR_SOAK=1. It also checks that a storm detects
+// faults of a server.
 func TestStorm(t *testing.T) {
 	seed, from, n := testkit.Seed(t), sane(t), 2500
 	if os.Getenv("UTR_SOAK") == "1" {
@@ -54,10 +53,10 @@ func TestStorm(t *testing.T) {
 		run    func(*command.Request) (bson.D, error) // nil: real data
 		want   string                                 // part of the error
 	}{
-		{"nothing harms the servers", nil, ""},
-		{"a command that panics", func(*command.Request) (bson.D, error) { panic("ouch") }, "made a command fail inside"},
-		{"a command that does not end", func(r *command.Request) (bson.D, error) { <-never; return nil, nil }, "has not taken"},
-		{"a server that dies", nil, "a ping after"},
+		{"no fault", nil, ""},
+		{"a command that panics", func(*command.Request) (bson.D, error) { panic("ouch") }, "caused a panic"},
+		{"a command that does not end", func(r *command.Request) (bson.D, error) { <-never; return nil, nil }, "has not processed"},
+		{"a killed server", nil, "a ping after"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +66,7 @@ func TestStorm(t *testing.T) {
 					backend = faulty{row.run}
 				}
 				c := replicaSet(t, backend)
-				if strings.Contains(row.reason, "dies") {
+				if strings.Contains(row.reason, "killed") {
 					_ = c.Kill(c.Members()[0])
 				}
 				testkit.Ends(t, "the storm", storm(c, seed, from, n), row.want)
@@ -78,15 +77,14 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// version is the latest one that serves the legacy opcodes, too.
+// version is the latest version that supports legacy opcodes.
 const version = "4.9"
 
-// limit is how long the answer to a hostile message may take, in the virtual
-// time of a synctest bubble. Messages open transactions and leave them, and what
-// waits for these has to wait until they expire.
+// limit is the time for a reply to a hostile message, in virtual time. Commands may have to wait until abandoned
+// transactions expire.
 const limit = time.Minute
 
-// replicaSet makes a replica set of two members without sockets.
+// replicaSet returns a replica set of two members without sockets.
 func replicaSet(t *testing.T, backend server.Backend) *server.Cluster {
 	t.Helper()
 	profile, err := server.ProfileNamed(version)
@@ -104,10 +102,8 @@ func replicaSet(t *testing.T, backend server.Backend) *server.Cluster {
 	return c
 }
 
-// storm has two clients send n hostile messages each to the servers of a
-// cluster, and ping now and then over connections that stay open: a command
-// that fails inside, a message that is not dealt with and a ping that is not
-// answered are errors. It needs a synctest bubble.
+// storm runs two clients in a synctest bubble. Each sends n hostile messages to the servers of a cluster, and sometimes
+// pings over an open connection. Panics, unprocessed messages and failed pings are errors.
 func storm(cluster *server.Cluster, seed uint64, from [][]byte, n int) error {
 	var work sync.WaitGroup
 	errs := make([]error, 2)
@@ -118,7 +114,6 @@ func storm(cluster *server.Cluster, seed uint64, from [][]byte, n int) error {
 	return errors.Join(errs...)
 }
 
-// client is one of them.
 func client(members []*server.Server, random *rand.Rand, from [][]byte, n int) error {
 	near, far := net.Pipe()
 	defer func() { _ = near.Close() }()
@@ -134,10 +129,10 @@ func client(members []*server.Server, random *rand.Rand, from [][]byte, n int) e
 		select {
 		case <-m.done:
 		case <-time.After(limit):
-			return fmt.Errorf("the server has not taken %x", all)
+			return fmt.Errorf("the server has not processed %x", all)
 		}
 		if text := m.panic.Load(); text != nil {
-			return fmt.Errorf("%x made a command fail inside: %q", all, *text)
+			return fmt.Errorf("%x caused a panic: %q", all, *text)
 		}
 		if random.IntN(20) == 0 {
 			if err := ping(near, from[0]); err != nil {
@@ -148,7 +143,7 @@ func client(members []*server.Server, random *rand.Rand, from [][]byte, n int) e
 	return nil
 }
 
-// ping sends a message that must be answered with ok.
+// ping sends a message, whose reply must have ok: 1.
 func ping(c net.Conn, message []byte) error {
 	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -167,13 +162,13 @@ func ping(c net.Conn, message []byte) error {
 	return err
 }
 
-// memory is a connection whose client has sent everything at once and then
-// leaves. It keeps an eye on the replies.
+// memory is a connection whose client sends everything and then disconnects.
 type memory struct {
-	in    bytes.Reader
-	panic atomic.Pointer[string]
-	once  sync.Once
-	done  chan struct{}
+	net.Conn // nil: the server uses only the methods below
+	in       bytes.Reader
+	panic    atomic.Pointer[string]
+	once     sync.Once
+	done     chan struct{}
 }
 
 func newMemory(sent []byte) *memory {
@@ -184,9 +179,8 @@ func newMemory(sent []byte) *memory {
 
 func (m *memory) Read(p []byte) (int, error) { return m.in.Read(p) }
 
-// Write looks for the reply to a command that has panicked.
 func (m *memory) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("failed inside")) {
+	if bytes.Contains(p, []byte("panicked")) {
 		text := string(p)
 		m.panic.Store(&text)
 	}
@@ -198,20 +192,12 @@ func (m *memory) Close() error {
 	return nil
 }
 
-func (*memory) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (*memory) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (*memory) SetDeadline(time.Time) error      { return nil }
-func (*memory) SetReadDeadline(time.Time) error  { return nil }
-func (*memory) SetWriteDeadline(time.Time) error { return nil }
-
-// session and authentication stand for what several commands have.
 const (
 	session = `"lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}`
 	scram   = `{"$binary": {"base64": "biwsbj11LHI9YWJjZGVmZ2g=", "subType": "00"}}` // n,,n=u,r=abcdefgh
 )
 
-// commands are those that hostile messages are made from, a ping first. None
-// waits.
+// commands are the source of hostile messages, a ping first. None of them waits.
 var commands = []string{
 	`{"ping": 1}`,
 	`{"hello": 1, "helloOk": true, "compression": ["zlib"]}`,
@@ -239,7 +225,7 @@ var commands = []string{
 	`{"abortTransaction": 1, ` + session + `, "txnNumber": {"$numberLong": "2"}, "autocommit": false}`,
 }
 
-// sane are the messages of the commands in each form, that of a ping first.
+// sane returns the commands as messages of each kind, a ping first.
 func sane(t *testing.T) (out [][]byte) {
 	t.Helper()
 	for _, text := range commands {
@@ -257,10 +243,10 @@ func sane(t *testing.T) (out [][]byte) {
 	return out
 }
 
-// spoil makes a hostile message from sane ones.
+// spoil returns a hostile message derived from sane ones.
 func spoil(r *rand.Rand, from [][]byte) []byte {
 	m := bytes.Clone(from[r.IntN(len(from))])
-	if r.IntN(4) > 0 { // compressed ones are expensive, and most of them end at once
+	if r.IntN(4) > 0 { // compressed messages are slow, and most of them fail early
 		for wire.OpCode(binary.LittleEndian.Uint32(m[12:])) == wire.OpCompressed {
 			m = bytes.Clone(from[r.IntN(len(from))])
 		}
@@ -276,23 +262,23 @@ func spoil(r *rand.Rand, from [][]byte) []byte {
 		switch r.IntN(8) {
 		case 0: // a bit
 			m[r.IntN(len(m))] ^= 1 << r.IntN(8)
-		case 1: // a byte behind the header
+		case 1: // a byte after the header
 			m[16+r.IntN(len(m)-16)] = byte(r.IntN(256))
 		case 2: // a length
 			number(16 + r.IntN(len(m)-16))
 		case 3: // the header
 			number(4 * r.IntN(4))
 			fix = false
-		case 4: // an early end
+		case 4: // truncation
 			m = m[:17+r.IntN(len(m)-16)]
-		case 5: // another message's end
+		case 5: // the end of another message
 			other := from[r.IntN(len(from))]
 			m = append(m[:16+r.IntN(len(m)-16)], other[16+r.IntN(len(other)-16):]...)
 		case 6: // noise at the end
 			for range r.IntN(40) {
 				m = append(m, byte(r.IntN(256)))
 			}
-		case 7: // a piece twice
+		case 7: // a repeated part
 			at := 16 + r.IntN(len(m)-16)
 			m = append(m[:at:at], m[16+r.IntN(at-15):]...)
 		}

@@ -1,54 +1,42 @@
-// Package process plays mongod and mongos as processes of their own, with the
-// servers of package server behind them: utr mongod and utr mongos. Programs
-// that start MongoDB, such as mongo-orchestration, can start these.
+// Package process implements utr mongod and utr mongos: processes with the servers of package server, for programs that
+// start MongoDB, such as mongo-orchestration.
 //
 // # Fronts and hosts
 //
-// A process that plays mongod or mongos is a front: it owns the public port,
-// speaks TLS, keeps the log, and has no data. The data of one deployment live
-// in a host, a process that the fronts start and that serves no public port. A
-// front hands each client over to its host, on a port of the server that the front
-// plays. So any front can be killed, the primary's as well, and the others go on
-// with the data: as with real members, and unlike them without
-// replication.
+// A mongod or mongos process is a front: it owns the public port, terminates TLS and writes the log, but has no data.
+// The data of a deployment is in a host, a process without a public port that a front starts. A front forwards each
+// client to its host, to a port of the front's server. Any front, including the primary's, can be killed without losing
+// data.
 //
-//   - A standalone starts its host at once.
-//   - A mongod with --replSet waits. It answers clients itself, as a member
-//     without configuration. The one that gets replSetInitiate asks the others
-//     whether they may join, starts the host, and joins it first. Then the host
-//     invites the others.
-//   - A host invites members that are away five times a second: one that was killed
-//     and started again rejoins. It notices the end of a front by the end of its
-//     connection, reports the member as down, and elects another primary if a
-//     majority is left.
-//   - A mongos asks the config servers that it was given for their host, and
-//     joins it as a router. Its cluster has data of its own there; addShard is
-//     recorded in config.shards, and the shards' own data stay apart.
+//   - A standalone starts its host immediately.
+//   - A mongod with --replSet first answers clients itself, as a member without configuration. The member that receives
+//     replSetInitiate asks the others whether they can join, starts the host, and joins it. Then the host invites the
+//     others.
+//   - A host invites missing members five times a second, so that restarted members rejoin. When the connection of a
+//     front ends, the host reports the member as down, and elects another primary if a majority remains.
+//   - A mongos asks its config servers for their host, and joins it as a router. The host has separate data for the
+//     sharded cluster; addShard only changes config.shards.
 //
-// # Its end
+// # Lifetime
 //
-// A host lives as long as a front is connected. Then it waits, for at most 30 s,
-// while the file utr-host.json in the dbpath of a former front exists, as those may
-// come again: so data and users survive a restart of all members, with which
-// mongo-orchestration switches authentication on. Where dbpath was deleted, or
-// never given, the host ends at once. A front whose host has ended ends with
-// code 14.
+// A host runs while a front is connected. Then it waits for at most 30 s while the file utr-host.json exists in the
+// dbpath of a former front, because the front may restart. This preserves data and users when mongo-orchestration
+// restarts all members to enable authentication. If dbpath was deleted or not given, the host exits immediately. A
+// front exits with code 14 when its host has exited.
 //
 // # Protocol
 //
-// Processes say one line of JSON to each other, after the four bytes "utr ", and
-// are answered with one line: message.go has the fields. The public port of a
-// front takes, from this machine alone:
+// A request is the four bytes "utr " and a line of JSON, a reply is a line of JSON: see message.go. The public port of
+// a front accepts, only from this machine:
 //
-//	state    who it is, and where its host is
-//	invite   join this host as that member of the set
+//	state    returns the state of the process and the location of its host
+//	invite   join a host as a member of the set
 //
-// A host listens on a free port of the loopback interface and requires its token,
-// which is random and which fronts tell to processes of this machine:
+// A host listens on a free port of the loopback interface. It requires its random token, which fronts return to
+// processes on this machine:
 //
-//	join     the connection stays, and its end is that of the front; the answer
-//	         has the ports to which the front hands its clients over; the host
-//	         says stop if a client has sent shutdown
+//	join     the connection stays open while the front runs; the reply contains the
+//	         ports for clients; the host sends stop if a client has sent shutdown
 //
-// None of this keeps out other users of the machine: it is for tests.
+// This does not protect against other users of the machine. It is intended for tests.
 package process

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,31 +17,27 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// front is a process as its clients see it: the public ports, and who serves them
-// behind, which changes as the process becomes a member of a set.
+// front is the public side of a process.
 type front struct {
-	o   *Options
-	env Environment
-	id  string
-	log *logFile
-	tls *tls.Config
-	// ctx ends with the process. ending has the exit code.
-	ctx    context.Context
+	o      *Options
+	env    Environment
+	id     string
+	log    *logFile
+	tls    *tls.Config
+	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
-	ending chan int
+	ending chan int // receives the exit code
 	work   sync.WaitGroup
 
-	joining sync.Mutex // a host, one at a time
-	waiting *server.Server
-	cluster *server.Cluster // of waiting; nil if the process never waited
+	joining sync.Mutex      // held while joining a host
+	waiting *server.Server  // serves clients before the process joins a host; may be nil
+	cluster *server.Cluster // of waiting
 
 	mu    sync.Mutex
 	state string
-	host  whereabouts
-	// serve serves a client, and closes its connection in the end. It may return
-	// earlier. Nil while nobody can.
-	serve func(nc net.Conn, balanced bool)
-	ready chan struct{} // closed when somebody can
+	host  location
+	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background; nil before ready
+	ready chan struct{}                    // closed when serve is set
 }
 
 func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
@@ -49,7 +46,7 @@ func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *fr
 	return f
 }
 
-// end ends the process with an exit code. The first one counts.
+// end ends the process. The first exit code counts.
 func (f *front) end(code int) {
 	select {
 	case f.ending <- code:
@@ -57,20 +54,19 @@ func (f *front) end(code int) {
 	}
 }
 
-// close breaks everything off and waits.
 func (f *front) close(listeners []net.Listener) {
 	for _, l := range listeners {
 		_ = l.Close()
 	}
 	f.cancel()
 	if f.cluster != nil {
-		_ = f.cluster.Close() // it waits long enough
+		_ = f.cluster.Close()
 	}
 	f.work.Wait()
 }
 
-// become changes what the process is, and who serves its clients from now on.
-func (f *front) become(state string, host whereabouts, serve func(net.Conn, bool)) {
+// setState changes the state of the process, and the function that serves its clients.
+func (f *front) setState(state string, host location, serve func(net.Conn, bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.serve == nil {
@@ -79,7 +75,7 @@ func (f *front) become(state string, host whereabouts, serve func(net.Conn, bool
 	f.state, f.host, f.serve = state, host, serve
 }
 
-// wait makes the process one that waits for its replica set.
+// wait starts a server without configuration, which waits for replSetInitiate or an invitation.
 func (f *front) wait() (err error) {
 	f.cluster = server.NewCluster(server.Config{
 		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
@@ -90,7 +86,7 @@ func (f *front) wait() (err error) {
 		Shutdown: func() { f.end(exitClean) },
 	})
 	if err == nil {
-		f.become(stateWaiting, whereabouts{}, f.waiting.Serve)
+		f.setState(stateWaiting, location{}, f.waiting.Serve)
 	}
 	return err
 }
@@ -101,9 +97,8 @@ func (f *front) accept(l net.Listener, balanced bool) {
 	})
 }
 
-// open finds out what has connected: another process, TLS, or a client.
 func (f *front) open(nc net.Conn, balanced bool) {
-	stop := breaks(f.ctx, nc)
+	stop := closeOnDone(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
 	if client != nil {
 		select {
@@ -126,11 +121,9 @@ func (f *front) open(nc net.Conn, balanced bool) {
 	serve(client, balanced)
 }
 
-// tlsHandshake is the first byte of a TLS handshake.
-const tlsHandshake = 0x16
+const tlsHandshake = 0x16 // the first byte of a TLS handshake
 
-// identify returns the connection of a client as it is to be served, nil if it
-// is not that of a client.
+// identify returns the connection of a client without TLS and PROXY header, nil if it is not a client.
 func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 	in := reader(nc)
 	if balanced {
@@ -139,14 +132,14 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 		}
 	}
 	client := &relay.ReadAhead{Conn: nc, In: in}
-	begin, err := in.Peek(len(magic))
+	first, err := in.Peek(len(magic))
 	switch {
-	case err != nil: // it has gone, or sends too little to be a client
+	case err != nil: // it disconnected
 		return nil, nil
-	case string(begin) == magic:
-		f.answer(nc, in)
+	case string(first) == magic:
+		f.serveRequest(nc, in)
 		return nil, nil
-	case begin[0] == tlsHandshake && f.tls != nil:
+	case first[0] == tlsHandshake && f.tls != nil:
 		secure := tls.Server(client, f.tls)
 		if err := secure.HandshakeContext(f.ctx); err != nil {
 			return nil, err
@@ -158,11 +151,10 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 	return client, nil
 }
 
-// skipProxyHeader skips the line with which a load balancer says whose connection
-// it hands on (PROXY protocol, version 1), if there is one.
+// skipProxyHeader skips the header of a load balancer (PROXY protocol, version 1), if present.
 func skipProxyHeader(in *bufio.Reader) error {
-	const begin = "PROXY "
-	if first, err := in.Peek(len(begin)); err != nil || string(first) != begin {
+	const prefix = "PROXY "
+	if first, err := in.Peek(len(prefix)); err != nil || string(first) != prefix {
 		return err
 	}
 	line, err := in.ReadSlice('\n')
@@ -172,29 +164,29 @@ func skipProxyHeader(in *bufio.Reader) error {
 	return err
 }
 
-// answer serves another process, if it is on this machine.
-func (f *front) answer(nc net.Conn, in *bufio.Reader) {
+// serveRequest serves a request of another process on this machine.
+func (f *front) serveRequest(nc net.Conn, in *bufio.Reader) {
 	there, ok := nc.RemoteAddr().(*net.TCPAddr)
 	here, ok2 := nc.LocalAddr().(*net.TCPAddr)
 	if !ok || !ok2 || !there.IP.IsLoopback() && !there.IP.Equal(here.IP) {
 		return
 	}
-	q, err := hear(nc, in)
+	q, err := readRequest(nc, in)
 	if err != nil {
 		return
 	}
 	var a reply
 	switch q.Kind {
-	case askState:
+	case kindState:
 		a = f.describe()
-	case askInvite:
-		if err := f.takeInvitation(q); err != nil {
+	case kindInvite:
+		if err := f.acceptInvitation(q); err != nil {
 			a.Error = err.Error()
 		}
 	default:
-		a.Error = "there is no request " + q.Kind
+		a.Error = "unknown request " + q.Kind
 	}
-	_ = write(nc, a) // it hangs up if it did not hear
+	_ = write(nc, a)
 }
 
 func (f *front) describe() reply {
@@ -203,14 +195,13 @@ func (f *front) describe() reply {
 	return reply{ID: f.id, State: f.state, Set: f.o.ReplSet, ConfigServer: f.o.ConfigServer, Host: f.host}
 }
 
-// attend waits for the order to stop, or for the end of the host, and ends the
-// process then.
-func (f *front) attend(control net.Conn, in *bufio.Reader) {
-	defer breaks(f.ctx, control)()
+// watchHost ends the process when the host sends stop or exits.
+func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
+	defer closeOnDone(f.ctx, control)()
 	var r reply
 	for !r.Stop {
 		if err := read(in, &r); err != nil {
-			f.log.add("The host of the data is gone", nil)
+			f.log.add("The host of the data has exited", nil)
 			f.end(exitAbrupt)
 			return
 		}
@@ -218,22 +209,20 @@ func (f *front) attend(control net.Conn, in *bufio.Reader) {
 	f.end(exitClean)
 }
 
-// forward hands a client over to a host, at an address.
 func (f *front) forward(client net.Conn, address string) {
 	host, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	defer breaks(f.ctx, client, host)()
+	defer closeOnDone(f.ctx, client, host)()
 	relay.Pass(client, host)
 }
 
-// address is what the process calls itself where nobody has named it.
+// address returns the default address of the process.
 func (f *front) address() string {
 	host := f.o.Bind[0]
-	switch host {
-	case "0.0.0.0", "::", "localhost":
+	if slices.Contains([]string{"0.0.0.0", "::", "localhost"}, host) {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, strconv.Itoa(f.o.Port))

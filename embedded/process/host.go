@@ -22,54 +22,49 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// HostOption makes mongod a host: it serves no port of its own, but what other
-// processes hand over.
+// HostOption makes mongod a host, which serves the clients of other processes.
 const HostOption = "--utrHost"
 
-// The time limits of a host.
+// Time limits.
 const (
-	grace     = 30 * time.Second       // until processes come again whose data are kept
-	vigil     = 100 * time.Millisecond // between looks whether they may
-	heartbeat = 200 * time.Millisecond // between invitations of members that are away
-	answering = 10 * time.Second       // for a process to answer
+	restartTimeout = 30 * time.Second       // for processes to restart before the host exits
+	pollInterval   = 100 * time.Millisecond // between checks for the end of the host
+	inviteInterval = 200 * time.Millisecond // between invitations of missing members
+	requestTimeout = 10 * time.Second       // of a request to another process
 )
 
 type spec struct {
-	Version string `json:"version"`
-	// Set is the configuration of a replica set, BSON; without it there is one
-	// mongod alone.
-	Set          []byte `json:"set,omitempty"`
+	Version      string `json:"version"`
+	Set          []byte `json:"set,omitempty"` // BSON configuration of a replica set; nil for a standalone
 	ConfigServer bool   `json:"configServer,omitempty"`
 }
 
-// Host serves the data of a deployment for the processes that play its
-// servers. It reads what to serve from in, one line, and writes where it is to
-// out. It returns when no process is left that could come again, or when ctx
-// ends.
+// Host runs a host. It reads a spec from in and writes a reply with its location to out, one line each. It returns when
+// no front is connected or may restart, or when ctx ends.
 func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	var s spec
 	if err := read(reader(in), &s); err != nil {
-		return fmt.Errorf("a host is started by mongod: %w", err)
+		return fmt.Errorf("a host can only be started by mongod: %w", err)
 	}
 	h, err := newHost(s)
 	if err != nil {
-		_ = write(out, reply{Error: err.Error()}) // the error is returned, too
+		_ = write(out, reply{Error: err.Error()})
 		return err
 	}
-	if err := write(out, reply{Host: h.whereabouts()}); err != nil {
+	if err := write(out, reply{Host: h.location()}); err != nil {
 		return errors.Join(err, h.close())
 	}
 	if c, ok := out.(io.Closer); ok {
-		_ = c.Close() // whoever reads it may go on
+		_ = c.Close() // the reader need not wait for the end of the process
 	}
 	return h.run(ctx)
 }
 
-// spawn starts a host in a process of its own, which outlives this one as long
-// as it is needed. Its standard error goes to log, if there is one. end ends it.
-func spawn(ctx context.Context, self []string, s spec, log *os.File) (w whereabouts, end func(), err error) {
+// spawn starts a host in its own process, which may outlive this one. Its standard error is written to log, which may
+// be nil. end kills it.
+func spawn(ctx context.Context, self []string, s spec, log *os.File) (w location, end func(), err error) {
 	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
-	command.SysProcAttr = apart()
+	command.SysProcAttr = newSession()
 	if log != nil {
 		command.Stderr = log
 	}
@@ -98,7 +93,7 @@ func spawn(ctx context.Context, self []string, s spec, log *os.File) (w whereabo
 		_ = command.Wait()
 		return w, nil, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
 	}
-	go func() { _ = command.Wait() }() // so that it leaves no zombie
+	go func() { _ = command.Wait() }() // reaps the process
 	return a.Host, end, nil
 }
 
@@ -116,20 +111,20 @@ type host struct {
 
 	mu         sync.Mutex
 	routers    *server.Cluster
-	seats      map[string]*occupant // by the address that clients know
-	stateFiles map[string]string    // by the same address
-	begun      bool                 // a process has joined
+	fronts     map[string]*joinedFront // by the address for clients
+	stateFiles map[string]string       // by the same address
+	joined     bool                    // a front has joined
 }
 
-// occupant is a process that has joined.
-type occupant struct {
+// joinedFront is a front that has joined.
+type joinedFront struct {
 	cluster  *server.Cluster
 	server   *server.Server
 	control  net.Conn
 	balanced net.Listener // for clients that come through a load balancer
 }
 
-func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
+func (o *joinedFront) stop() { _ = write(o.control, reply{Stop: true}) }
 
 func newHost(s spec) (*host, error) {
 	profile, err := server.ProfileNamed(s.Version)
@@ -137,7 +132,7 @@ func newHost(s spec) (*host, error) {
 		return nil, err
 	}
 	h := &host{spec: s, profile: profile, token: rand.Text(), users: new(server.Users),
-		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
+		fronts: map[string]*joinedFront{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
@@ -167,7 +162,7 @@ func (h *host) run(ctx context.Context) error {
 	h.work.Go(func() {
 		relay.Accept(h.listener, func(nc net.Conn) { h.work.Go(func() { h.handle(nc) }) })
 	})
-	h.work.Go(h.beat)
+	h.work.Go(h.invite)
 	h.wait(ctx)
 	return h.close()
 }
@@ -182,10 +177,9 @@ func (h *host) close() error {
 	return errors.Join(err, h.cluster.Close())
 }
 
-// wait returns when no process is there and none will come: the state files of
-// those that were there are gone, or the grace period is over.
+// wait returns when no front is connected, and their state files were deleted or restartTimeout is over.
 func (h *host) wait(ctx context.Context) {
-	tick := time.NewTicker(vigil)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for left := time.Now(); ; {
 		select {
@@ -194,12 +188,12 @@ func (h *host) wait(ctx context.Context) {
 			return
 		}
 		h.mu.Lock()
-		occupied, begun, files := len(h.seats) > 0, h.begun, slices.Collect(maps.Values(h.stateFiles))
+		connected, joined, files := len(h.fronts) > 0, h.joined, slices.Collect(maps.Values(h.stateFiles))
 		h.mu.Unlock()
 		switch {
-		case occupied:
+		case connected:
 			left = time.Now()
-		case begun && !slices.ContainsFunc(files, exists), time.Since(left) > grace:
+		case joined && !slices.ContainsFunc(files, exists), time.Since(left) > restartTimeout:
 			return
 		}
 	}
@@ -210,16 +204,15 @@ func exists(name string) bool {
 	return err == nil
 }
 
-func (h *host) whereabouts() whereabouts {
-	return whereabouts{Address: h.listener.Addr().String(), Token: h.token}
+func (h *host) location() location {
+	return location{Address: h.listener.Addr().String(), Token: h.token}
 }
 
-// handle lets a process play a server until its connection ends.
 func (h *host) handle(nc net.Conn) {
-	defer breaks(h.ctx, nc)()
+	defer closeOnDone(h.ctx, nc)()
 	defer func() { _ = nc.Close() }()
 	in := reader(nc)
-	q, err := hear(nc, in)
+	q, err := readRequest(nc, in)
 	if err != nil {
 		return
 	}
@@ -227,33 +220,33 @@ func (h *host) handle(nc net.Conn) {
 		_ = write(nc, reply{Error: "this is the host of another deployment"})
 		return
 	}
-	o, a, err := h.seat(nc, q)
+	o, a, err := h.admit(nc, q)
 	if err != nil {
-		_ = write(nc, reply{Error: err.Error()}) // it hangs up if it did not hear
+		_ = write(nc, reply{Error: err.Error()})
 		return
 	}
 	if write(nc, a) == nil {
-		_, _ = io.Copy(io.Discard, in) // until its end
+		_, _ = io.Copy(io.Discard, in) // returns when the front exits
 	}
-	h.unseat(q.Member, o)
+	h.remove(q.Member, o)
 }
 
-func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
-	if q.Seat == nil {
-		return nil, reply{}, errors.New("a seat is required")
+func (h *host) admit(nc net.Conn, q request) (*joinedFront, reply, error) {
+	if q.Server == nil {
+		return nil, reply{}, errors.New("server options are required")
 	}
 	h.mu.Lock()
-	old := h.seats[q.Member]
+	old := h.fronts[q.Member]
 	h.mu.Unlock()
-	if old != nil { // its end has not been noticed yet
-		h.unseat(q.Member, old)
+	if old != nil { // it has ended, but the connection has not
+		h.remove(q.Member, old)
 		_ = old.control.Close()
 	}
-	cluster, err := h.clusterOf(q.Seat)
+	cluster, err := h.clusterOf(q.Server)
 	if err != nil {
 		return nil, reply{}, err
 	}
-	o := &occupant{cluster: cluster, control: nc}
+	o := &joinedFront{cluster: cluster, control: nc}
 	clients, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, reply{}, err
@@ -262,7 +255,7 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 		return nil, reply{}, errors.Join(err, clients.Close())
 	}
 	o.server, err = cluster.Join(q.Member, server.Process{
-		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
+		Parameters: parameters(q.Server.Parameters), AnyParameter: true, AccessControl: q.Server.Access, Arguments: q.Server.Arguments, PID: q.Server.PID,
 		Shutdown: o.stop, Listener: clients,
 	})
 	if err != nil {
@@ -271,16 +264,16 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 	h.work.Go(func() { relay.Accept(o.balanced, func(nc net.Conn) { o.server.Serve(nc, true) }) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seats[q.Member], h.begun = o, true
-	if q.Seat.StateFile != "" {
-		h.stateFiles[q.Member] = q.Seat.StateFile
+	h.fronts[q.Member], h.joined = o, true
+	if q.Server.StateFile != "" {
+		h.stateFiles[q.Member] = q.Server.StateFile
 	}
 	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
 }
 
-// clusterOf is what a process joins: the deployment itself, or for a mongos the
-// sharded cluster that it is the configuration of.
-func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
+// clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config
+// servers.
+func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
 	if !s.Router {
 		return h.cluster, nil
 	}
@@ -298,28 +291,28 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	return h.routers, nil
 }
 
-// unseat removes a process, if the seat is still its own.
-func (h *host) unseat(member string, o *occupant) {
+// remove removes a front, unless another one has replaced it.
+func (h *host) remove(member string, o *joinedFront) {
 	h.mu.Lock()
-	seated := h.seats[member] == o
-	if seated {
-		delete(h.seats, member)
+	found := h.fronts[member] == o
+	if found {
+		delete(h.fronts, member)
 	}
 	h.mu.Unlock()
-	if seated {
+	if found {
 		_ = o.balanced.Close()
 		_ = o.cluster.Kill(o.server)
 	}
 }
 
-// away are the members of the set that have not joined, once one has.
-func (h *host) away() []string {
+// missing returns the members that have not joined, after the first one has.
+func (h *host) missing() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
-	if h.Set != nil && h.begun {
+	if h.Set != nil && h.joined {
 		for _, s := range h.cluster.Members() {
-			if h.seats[s.Address()] == nil {
+			if h.fronts[s.Address()] == nil {
 				out = append(out, s.Address())
 			}
 		}
@@ -327,30 +320,22 @@ func (h *host) away() []string {
 	return out
 }
 
-// invite asks the members that are away to join. Those that have joined serve
-// their clients then.
 func (h *host) invite() {
-	var invitations sync.WaitGroup
-	for _, member := range h.away() {
-		invitations.Go(func() {
-			q := request{Kind: askInvite, Host: h.whereabouts(), Set: h.setName, Member: member}
-			_, _ = ask(h.ctx, member, q) // nobody may be there
-		})
-	}
-	invitations.Wait()
-}
-
-// beat invites members that are away, again and again: they may have been started
-// later, or again.
-func (h *host) beat() {
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(inviteInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-h.ctx.Done():
 			return
 		case <-tick.C:
-			h.invite()
 		}
+		var invitations sync.WaitGroup
+		for _, member := range h.missing() {
+			invitations.Go(func() {
+				q := request{Kind: kindInvite, Host: h.location(), Set: h.setName, Member: member}
+				_, _ = exchange(h.ctx, member, q) // the member may be down
+			})
+		}
+		invitations.Wait()
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// inside runs a mongod, which the story calls a, in this process, and its host in another. stop gives its exit code.
+// inside runs a mongod, named a in the story, in this process, and its host in another. stop returns its exit code.
 func (s *story) inside(args ...string) (stop func() int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
-	said, log := io.Pipe()
+	logged, log := io.Pipe()
 	env := process.Environment{Stdout: log, Stderr: io.Discard, PID: os.Getpid(), Self: []string{utrtest.Command(s.t)}}
 	env.Getenv = func(string) string { return "" }
 	go func() {
@@ -31,7 +31,7 @@ func (s *story) inside(args ...string) (stop func() int) {
 	ready := make(chan bool)
 	serves := sync.OnceFunc(func() { close(ready) })
 	go func() {
-		for lines := bufio.NewScanner(said); lines.Scan(); {
+		for lines := bufio.NewScanner(logged); lines.Scan(); {
 			if strings.Contains(lines.Text(), `"Waiting for connections"`) {
 				serves()
 			}
@@ -48,9 +48,8 @@ func (s *story) inside(args ...string) (stop func() int) {
 	return stop
 }
 
-// A process leaves nothing behind when it ends, whatever its clients do: TestMain
-// looks for goroutines.
-func TestNothingIsLeft(t *testing.T) {
+// Run ends without leaking goroutines, which TestMain checks, even with an idle connection.
+func TestRunEnds(t *testing.T) {
 	for _, args := range [][]string{nil, {"--replSet", "rs"}} {
 		t.Run(fmt.Sprint(args), func(t *testing.T) {
 			s := newStory(t)
@@ -60,7 +59,7 @@ func TestNothingIsLeft(t *testing.T) {
 				s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
 				s.step(`insert a`)
 			}
-			dial(t, s.address("a")) // it says nothing
+			dial(t, s.address("a")) // sends nothing
 			if code := stop(); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
@@ -68,8 +67,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Strangers get nowhere, and do no harm.
-func TestStrangers(t *testing.T) {
+// Invalid requests are rejected and have no effect.
+func TestInvalidRequests(t *testing.T) {
 	s := newStory(t)
 	s.inside("--replSet", "rs")
 	address := s.address("a")
@@ -85,16 +84,16 @@ func TestStrangers(t *testing.T) {
 		return `utr {"kind":"join","host":{"token":"` + state.Host.Token + `"},"member":"x:1"` + rest + "}\n"
 	}
 	for _, r := range []struct{ reason, address, bytes, want string }{
-		{"an unknown request", address, `utr {"kind":"sing"}` + "\n", `{"error":"there is no request sing"}`},
-		{"an invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process does not wait for the configuration of rs"}`},
+		{"unknown request", address, `utr {"kind":"sing"}` + "\n", `{"error":"unknown request sing"}`},
+		{"invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process is not waiting for the configuration of rs"}`},
 		{"not JSON", address, "utr nonsense\n", ""},
-		{"a message without end", address, "utr " + strings.Repeat("x", 2<<20), ""},
-		{"a wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
+		{"request without an end", address, "utr " + strings.Repeat("x", 2<<20), ""},
+		{"wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"no token", state.Host.Address, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
-		{"a client at the host", state.Host.Address, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
-		{"somebody who is not a member", state.Host.Address, join(`,"seat":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
-		{"a member that brings nothing", state.Host.Address, join(""), `{"error":"a seat is required"}`},
-		{"a router without a config server", state.Host.Address, join(`,"seat":{"pid":1,"router":true}`),
+		{"client", state.Host.Address, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
+		{"not a member", state.Host.Address, join(`,"server":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
+		{"no server options", state.Host.Address, join(""), `{"error":"server options are required"}`},
+		{"router without a config server", state.Host.Address, join(`,"server":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},
 	} {
 		if got := say(t, r.address, r.bytes); got != r.want {
@@ -104,14 +103,14 @@ func TestStrangers(t *testing.T) {
 	s.step(`insert a`)
 }
 
-// A host ends with its context, and refuses what it can not serve.
+// A host rejects invalid specs, and ends with its context.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	for _, r := range []struct{ reason, spec, want string }{
-		{"nonsense", "x\n", "a host is started by mongod"},
-		{"nothing", "", "a host is started by mongod"},
-		{"an unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
-		{"an empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
+		{"not JSON", "x\n", "can only be started by mongod"},
+		{"no input", "", "can only be started by mongod"},
+		{"unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
+		{"empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
 	} {
 		if err := process.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: got %v", r.reason, err)

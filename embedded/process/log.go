@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// logFile is the log of one process, one JSON document a line with the field names
-// of mongod's log. Its methods may be called concurrently.
+// logFile is the log of a process, with a JSON document per line, in the format of mongod. Its methods may be called
+// concurrently.
 type logFile struct {
 	out  io.Writer
-	file *os.File // nil if the log goes elsewhere
+	file *os.File // nil if the log is not a file
 }
 
-// openLog opens a log for appending. Without a path it goes to otherwise, or
-// nowhere if that is nil.
+// openLog opens a log for appending. Without a path the log is written to otherwise, which may be nil.
 func openLog(path string, otherwise io.Writer) (*logFile, error) {
 	if path == "" {
 		return &logFile{out: otherwise}, nil
@@ -26,7 +25,7 @@ func openLog(path string, otherwise io.Writer) (*logFile, error) {
 
 func (l *logFile) close() {
 	if l.file != nil {
-		_ = l.file.Close() // there is no log to report it to
+		_ = l.file.Close()
 	}
 }
 
@@ -36,19 +35,16 @@ func (l *logFile) add(message string, attr attributes) {
 	if l.out == nil {
 		return
 	}
-	type date struct {
-		Date string `json:"$date"`
-	}
 	text, err := json.Marshal(struct {
-		T         date       `json:"t"`
-		Severity  string     `json:"s"`
-		Component string     `json:"c"`
-		ID        int        `json:"id"`
-		Context   string     `json:"ctx"`
-		Message   string     `json:"msg"`
-		Attr      attributes `json:"attr,omitempty"`
-	}{date{time.Now().Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
+		T         map[string]string `json:"t"`
+		Severity  string            `json:"s"`
+		Component string            `json:"c"`
+		ID        int               `json:"id"`
+		Context   string            `json:"ctx"`
+		Message   string            `json:"msg"`
+		Attr      attributes        `json:"attr,omitempty"`
+	}{map[string]string{"$date": time.Now().Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
 	if err == nil {
-		_, _ = l.out.Write(append(text, '\n')) // a log that cannot be written cannot say so
+		_, _ = l.out.Write(append(text, '\n'))
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func (f *front) begin(ctx context.Context) error {
 	if f.o.Mongos {
-		f.work.Go(f.route)
+		f.work.Go(f.joinAsRouter)
 		return nil
 	}
 	rejoined, err := f.rejoin()
@@ -27,13 +27,12 @@ func (f *front) begin(ctx context.Context) error {
 	case err != nil || rejoined:
 		return err
 	case f.o.ReplSet == "":
-		return f.found(ctx, spec{Version: f.o.Profile.Name}, f.address())
+		return f.startHost(ctx, spec{Version: f.o.Profile.Name}, f.address())
 	}
 	return f.wait()
 }
 
-// found starts a host and joins it first.
-func (f *front) found(ctx context.Context, s spec, self string) error {
+func (f *front) startHost(ctx context.Context, s spec, self string) error {
 	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
 	if err != nil {
 		return err
@@ -45,8 +44,7 @@ func (f *front) found(ctx context.Context, s spec, self string) error {
 	return nil
 }
 
-// initiate serves replSetInitiate: it starts the host of the set and joins it as
-// the first member. The host invites the others.
+// initiate executes replSetInitiate: it starts the host and joins it. The host invites the other members.
 func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	set, err := server.ParseSetConfig(config)
 	if err != nil {
@@ -59,32 +57,31 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	f.joining.Lock()
 	defer f.joining.Unlock()
 	if f.describe().State != stateWaiting {
-		return command.Errorf(command.CodeOperationFailed, "the process has become a member of a set")
+		return command.Errorf(command.CodeOperationFailed, "the process is already a member of a replica set")
 	}
 	self, err := f.quorum(ctx, set)
 	if err != nil {
 		return err
 	}
-	err = f.found(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
+	err = f.startHost(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
 	if err != nil {
 		return command.Errorf(command.CodeOperationFailed, "%s", err)
 	}
 	return nil
 }
 
-// quorum asks every member whether it may be one, and finds this process among
-// them.
+// quorum checks that every member is waiting for this set's configuration, and returns the address of this process.
 func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, err error) {
 	var failed []string
 	for _, m := range set.Members {
-		a, err := ask(ctx, m.Host, request{Kind: askState})
+		a, err := exchange(ctx, m.Host, request{Kind: kindState})
 		switch {
 		case err != nil:
 			failed = append(failed, fmt.Sprintf("%s failed with %s", m.Host, err))
 		case a.ID == f.id:
 			self = m.Host
 		case a.Set != set.Name || a.State != stateWaiting:
-			failed = append(failed, fmt.Sprintf("%s failed with it does not wait for the configuration of %s", m.Host, set.Name))
+			failed = append(failed, fmt.Sprintf("%s is not waiting for the configuration of %s", m.Host, set.Name))
 		}
 	}
 	if len(failed) > 0 {
@@ -99,27 +96,25 @@ func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, 
 	return self, nil
 }
 
-// takeInvitation joins the host that invites this process.
-func (f *front) takeInvitation(q request) error {
+func (f *front) acceptInvitation(q request) error {
 	f.joining.Lock()
 	defer f.joining.Unlock()
 	if f.describe().State != stateWaiting || q.Set != f.o.ReplSet {
-		return errors.New("the process does not wait for the configuration of " + q.Set)
+		return errors.New("the process is not waiting for the configuration of " + q.Set)
 	}
 	return f.join(f.ctx, q.Host, q.Member)
 }
 
-// join takes the process's seat at a host, which serves its clients from then on. Those
-// that it has served itself are disconnected when they have their answers.
-func (f *front) join(ctx context.Context, w whereabouts, member string) error {
-	control, in, a, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: &seat{
+// join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
+func (f *front) join(ctx context.Context, w location, member string) error {
+	control, in, a, err := dial(ctx, w.Address, request{Kind: kindJoin, Host: w, Member: member, Server: &serverOptions{
 		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
 		PID: f.env.PID, StateFile: f.stateFile(),
 	}})
 	if err != nil {
 		return err
 	}
-	if err := f.remember(w, member); err != nil {
+	if err := f.saveState(w, member); err != nil {
 		_ = control.Close()
 		return err
 	}
@@ -127,46 +122,37 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	f.become(state, w, func(client net.Conn, balanced bool) {
-		if balanced {
-			f.forward(client, a.Balanced)
-		} else {
-			f.forward(client, a.Clients)
-		}
-	})
+	addresses := map[bool]string{false: a.Clients, true: a.Balanced}
+	f.setState(state, w, func(client net.Conn, balanced bool) { f.forward(client, addresses[balanced]) })
 	if f.waiting != nil {
-		f.waiting.Retire()
+		f.waiting.Drain()
 	}
-	f.work.Go(func() { f.attend(control, in) })
+	f.work.Go(func() { f.watchHost(control, in) })
 	return nil
 }
 
-// seatInSet is the content of a file beside the data: which host has them, and
-// for which member.
-type seatInSet struct {
-	Host   whereabouts `json:"host"`
-	Member string      `json:"member"`
-	Set    string      `json:"set"`
+// hostFile is the content of the state file in dbpath: the host, and the member that the process was.
+type hostFile struct {
+	Host   location `json:"host"`
+	Member string   `json:"member"`
+	Set    string   `json:"set"`
 }
 
-// stateFile is the path of that file, "" without a folder for data.
+// stateFile returns the path of the state file, "" without dbpath.
 func (f *front) stateFile() string {
 	if f.o.DBPath == "" {
 		return ""
 	}
-	path, err := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
-	if err != nil {
-		return ""
-	}
+	path, _ := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
 	return path
 }
 
-func (f *front) remember(w whereabouts, member string) error {
+func (f *front) saveState(w location, member string) error {
 	name := f.stateFile()
 	if name == "" {
 		return nil
 	}
-	text, err := json.Marshal(seatInSet{w, member, f.o.ReplSet})
+	text, err := json.Marshal(hostFile{w, member, f.o.ReplSet})
 	if err != nil {
 		return err
 	}
@@ -176,46 +162,44 @@ func (f *front) remember(w whereabouts, member string) error {
 	return os.Rename(name+".new", name)
 }
 
-// rejoin joins the host of the state file, if there is one, and the host has not ended.
+// rejoin joins the host of the state file, if both exist.
 func (f *front) rejoin() (bool, error) {
 	name := f.stateFile()
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	var s seatInSet
+	var s hostFile
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
 	if err == nil && s.Set != f.o.ReplSet {
-		return false, errors.New("the data of dbpath belong to another replica set, or to none")
+		return false, errors.New("the data in dbpath does not belong to this replica set")
 	}
 	if err == nil {
 		err = f.join(f.ctx, s.Host, s.Member)
 	}
 	if err != nil {
-		f.log.add("The data of this server, which lived in memory, are gone", attributes{"error": err.Error()})
-		_ = os.Remove(name) // it may be gone
+		f.log.add("The data of this server, which was in memory, is lost", attributes{"error": err.Error()})
+		_ = os.Remove(name)
 	}
 	return err == nil, nil
 }
 
-// searching is the time between two looks for the config servers.
-const searching = 100 * time.Millisecond
+const retryInterval = 100 * time.Millisecond // between attempts to reach the config servers
 
-// route finds the config servers and becomes a mongos of their cluster. It
-// returns when it is one, or when the process ends.
-func (f *front) route() {
-	tick := time.NewTicker(searching)
+// joinAsRouter joins the host of the config servers as a mongos. It retries until it succeeds or the process ends.
+func (f *front) joinAsRouter() {
+	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
-	said := ""
+	logged := ""
 	for {
-		err := f.find()
+		err := f.joinConfigServers()
 		if err == nil {
 			return
 		}
-		if text := err.Error(); text != said {
-			said = text
+		if text := err.Error(); text != logged {
+			logged = text
 			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
 		}
 		select {
@@ -226,12 +210,11 @@ func (f *front) route() {
 	}
 }
 
-// find joins the host of the config servers.
-func (f *front) find() error {
+func (f *front) joinConfigServers() error {
 	set, hosts, _ := strings.Cut(f.o.ConfigDB, "/")
 	var errs []error
 	for _, host := range strings.Split(hosts, ",") {
-		a, err := ask(f.ctx, host, request{Kind: askState})
+		a, err := exchange(f.ctx, host, request{Kind: kindState})
 		if err == nil && (a.Set != set || a.State != stateMember || !a.ConfigServer) {
 			err = fmt.Errorf("%s is not an initiated config server of %s", host, set)
 		}

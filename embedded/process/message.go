@@ -11,73 +11,63 @@ import (
 	"time"
 )
 
-// magic begins what processes say to each other. As the length of a message of
-// MongoDB's protocol it would be too large, and it does not begin a TLS handshake:
-// on a public port four bytes tell the three apart.
+// magic begins a request. It differs from the beginning of a TLS handshake, and is too large for the length of a
+// message of the MongoDB protocol.
 const magic = "utr "
 
-// maxMessage is how long a message between processes may be, in bytes.
-const maxMessage = 64 << 10
+const maxMessage = 64 << 10 // maximum length of a message between processes, in bytes
 
-// reader reads messages, or what a client sends.
 func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
-// request is what a process asks of another, on one line.
 type request struct {
-	Kind string `json:"kind"`
-	Set  string `json:"set,omitempty"`
-	// Host is who invites, or is joined.
-	Host whereabouts `json:"host,omitzero"`
-	// Member is the address of the member that clients see.
-	Member string `json:"member,omitempty"`
-	Seat   *seat  `json:"seat,omitempty"`
+	Kind   string         `json:"kind"`
+	Set    string         `json:"set,omitempty"`
+	Host   location       `json:"host,omitzero"`    // that invites, or that the process joins
+	Member string         `json:"member,omitempty"` // address of the member for clients
+	Server *serverOptions `json:"server,omitempty"`
 }
 
-// The kinds of requests: the first two to the public port of a process, from
-// this machine alone; the last one to a host.
+// The kinds of requests, described in the package comment.
 const (
-	askState  = "state"  // who are you?
-	askInvite = "invite" // join this host as that member
-	askJoin   = "join"   // here I am; the connection stays while I live
+	kindState  = "state"
+	kindInvite = "invite"
+	kindJoin   = "join"
 )
 
-// whereabouts are how a host is found.
-type whereabouts struct {
+type location struct {
 	Address string `json:"address,omitempty"`
 	Token   string `json:"token,omitempty"`
 }
 
-// seat is what a process brings along when it joins a host.
-type seat struct {
+// serverOptions describe the server of a front that joins a host.
+type serverOptions struct {
 	Router     bool     `json:"router,omitempty"`
 	Access     bool     `json:"access,omitempty"`
 	Parameters []string `json:"parameters,omitempty"`
 	Arguments  []string `json:"arguments,omitempty"`
 	PID        int      `json:"pid"`
-	// StateFile says, while it exists, that the process may come again.
-	StateFile string `json:"stateFile,omitempty"`
+	StateFile  string   `json:"stateFile,omitempty"` // while it exists, the process may restart
 }
 
-// reply answers a request, and later tells a process to stop.
+// reply is the reply to a request, or a later message to a front that has joined.
 type reply struct {
 	Error string `json:"error,omitempty"`
-	// Of a state.
-	ID           string      `json:"id,omitempty"` // random, of the process
-	State        string      `json:"state,omitempty"`
-	Set          string      `json:"set,omitempty"`
-	ConfigServer bool        `json:"configServer,omitempty"`
-	Host         whereabouts `json:"host,omitzero"`
-	// Clients and Balanced are where a member that has joined hands over its clients,
-	// those that came through a load balancer apart.
+	// Reply to state.
+	ID           string   `json:"id,omitempty"` // random id of the process
+	State        string   `json:"state,omitempty"`
+	Set          string   `json:"set,omitempty"`
+	ConfigServer bool     `json:"configServer,omitempty"`
+	Host         location `json:"host,omitzero"`
+	// Reply to join: the addresses for clients, and for clients of a load balancer.
 	Clients  string `json:"clients,omitempty"`
 	Balanced string `json:"balanced,omitempty"`
-	// Stop is said to a server that a client has shut down.
+	// Stop tells the front that a client has sent shutdown.
 	Stop bool `json:"stop,omitempty"`
 }
 
 // The states of a process.
 const (
-	stateWaiting = "uninitiated" // for replSetInitiate, or an invitation
+	stateWaiting = "uninitiated" // waits for replSetInitiate or an invitation
 	stateMember  = "member"      // of a replica set
 	stateOther   = "other"       // a standalone, or a mongos
 )
@@ -99,8 +89,8 @@ func read(r *bufio.Reader, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// breaks closes connections when a context ends, until stop is called.
-func breaks(ctx context.Context, list ...net.Conn) (stop func() bool) {
+// closeOnDone closes connections when a context ends, unless stop is called before.
+func closeOnDone(ctx context.Context, list ...net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		for _, nc := range list {
 			_ = nc.Close()
@@ -108,17 +98,16 @@ func breaks(ctx context.Context, list ...net.Conn) (stop func() bool) {
 	})
 }
 
-// dial connects and asks, which takes at most the time that answering allows. The
-// connection stays open for what follows, unless there is an error.
+// dial connects, sends a request and reads the reply, within requestTimeout. It leaves the connection open.
 func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Reader, reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, answering)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var a reply
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, a, err
 	}
-	stop := breaks(ctx, nc)
+	stop := closeOnDone(ctx, nc)
 	in := reader(nc)
 	if _, err = io.WriteString(nc, magic); err == nil {
 		err = write(nc, q)
@@ -139,8 +128,8 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 	return nc, in, a, nil
 }
 
-// ask asks and hangs up.
-func ask(ctx context.Context, address string, q request) (reply, error) {
+// exchange sends a request and reads the reply.
+func exchange(ctx context.Context, address string, q request) (reply, error) {
 	nc, _, a, err := dial(ctx, address, q)
 	if err == nil {
 		_ = nc.Close()
@@ -148,14 +137,13 @@ func ask(ctx context.Context, address string, q request) (reply, error) {
 	return a, err
 }
 
-// hear reads what a process asks for on a connection that it has just opened.
-func hear(nc net.Conn, in *bufio.Reader) (request, error) {
+func readRequest(nc net.Conn, in *bufio.Reader) (request, error) {
 	var q request
-	_ = nc.SetReadDeadline(time.Now().Add(answering))
-	begin := make([]byte, len(magic))
-	_, err := io.ReadFull(in, begin)
-	if err == nil && string(begin) != magic {
-		err = errors.New("a stranger")
+	_ = nc.SetReadDeadline(time.Now().Add(requestTimeout))
+	first := make([]byte, len(magic))
+	_, err := io.ReadFull(in, first)
+	if err == nil && string(first) != magic {
+		err = errors.New("not a utr process")
 	}
 	if err == nil {
 		err = read(in, &q)

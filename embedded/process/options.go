@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -17,60 +18,50 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// EnvVersion names the environment variable with the server version to imitate,
-// unless the option --utrServerVersion names one.
+// EnvVersion is the environment variable with the default of --utrServerVersion.
 const EnvVersion = "UTR_SERVER_VERSION"
 
-// Options are the command line and the configuration file of a mongod or mongos.
-// A field that the program does not have is zero.
+// Options are the options of a mongod or mongos, from the command line and the configuration file.
 type Options struct {
 	Mongos     bool
 	Profile    server.Profile
-	Help       string   // the text to print, if the command line asks for help
-	Version    bool     // print the version and end
-	Arguments  []string // the whole command line
-	Parameters []string // NAME=VALUE, as given by --setParameter
+	Help       string   // text of --help, "" without --help
+	Version    bool     // print the version and exit
+	Arguments  []string // the complete command line
+	Parameters []string // NAME=VALUE, from --setParameter
 
 	Port         int
 	Bind         []string // hosts to listen on
-	BalancedPort int      // parameter loadBalancerPort; 0 for none
+	BalancedPort int      // parameter loadBalancerPort; 0 if not set
 	DBPath       string
 	LogPath      string
 	ReplSet      string
 	ConfigServer bool
-	ConfigDB     string // set/host,host of a mongos
+	ConfigDB     string // set/host,host; only mongos
 
 	// AccessControl requires clients to authenticate.
 	AccessControl bool
 	TLS           TLSOptions
 }
 
-// TLSOptions are the TLS settings of a server, which speaks TLS if Mode is set.
+// TLSOptions are the TLS options of a server.
 type TLSOptions struct {
-	Mode            string // requireTLS, preferTLS, allowTLS or the same with SSL; "" or disabled for no TLS
+	Mode            string // requireTLS, preferTLS, allowTLS or the same with SSL; "" without TLS
 	CertificateFile string
 	CAFile          string
 	AllowNone       bool // accept clients without a certificate
 	AllowInvalid    bool // accept certificates that the CA has not signed
 }
 
-// Ignored options have no effect here, as they change nothing that a client sees.
-// mongo-orchestration and deployment/local pass them.
+// These options are accepted, because mongo-orchestration and deployment/local pass them, but do not affect clients.
 var (
 	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal", "directoryperdb",
 		"noprealloc", "smallfiles", "enableMajorityReadConcern"}
 	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize"}
 )
 
-// repeated collects the values of an option that may be given several times.
-type repeated []string
-
-func (r *repeated) String() string     { return strings.Join(*r, ",") }
-func (r *repeated) Set(v string) error { *r = append(*r, v); return nil }
-
-// Parse reads the command line of mongod or mongos, and the configuration file
-// that it names, in which each line is NAME = VALUE. version is the server version
-// to imitate if the command line names none; "" is the default.
+// Parse parses the command line of mongod or mongos, and its configuration file of lines NAME = VALUE. version is the
+// default of --utrServerVersion.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
 	name := map[bool]string{false: "mongod", true: "mongos"}[mongos]
 	o := &Options{Mongos: mongos, Arguments: append([]string{name}, words...)}
@@ -83,23 +74,23 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on")
 	flags.StringVar(&bind, "bind_ip", "localhost", "addresses to listen on, separated by commas")
-	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of the standard output")
-	flags.StringVar(&keyFile, "keyFile", "", "switches access control on")
-	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "switches access control on")
-	flags.Var((*repeated)(&o.Parameters), "setParameter", "server parameter, as NAME=VALUE")
+	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of standard output")
+	flags.StringVar(&keyFile, "keyFile", "", "enables access control")
+	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "enables access control")
+	flags.Func("setParameter", "server parameter, as NAME=VALUE", func(p string) error { o.Parameters = append(o.Parameters, p); return nil })
 	if mongos {
 		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
 	} else {
-		flags.BoolVar(&auth, "auth", false, "switches access control on")
-		flags.StringVar(&o.DBPath, "dbpath", "", "folder that exists as long as the data are to be kept")
-		flags.StringVar(&o.ReplSet, "replSet", "", "name of the replica set to wait for")
-		flags.BoolVar(&o.ConfigServer, "configsvr", false, "be a config server")
-		flags.BoolVar(&shard, "shardsvr", false, "be a shard")
+		flags.BoolVar(&auth, "auth", false, "enables access control")
+		flags.StringVar(&o.DBPath, "dbpath", "", "directory; deleting it discards the data")
+		flags.StringVar(&o.ReplSet, "replSet", "", "name of the replica set")
+		flags.BoolVar(&o.ConfigServer, "configsvr", false, "config server; changes the default port")
+		flags.BoolVar(&shard, "shardsvr", false, "shard server; changes the default port")
 	}
 	for _, prefix := range []string{"tls", "ssl"} {
 		flags.StringVar(&o.TLS.Mode, prefix+"Mode", "", "requireTLS, preferTLS, allowTLS or disabled")
 		flags.BoolVar(&tlsOn, prefix+"OnNormalPorts", false, "the same as --tlsMode requireTLS")
-		flags.StringVar(&o.TLS.CAFile, prefix+"CAFile", "", "certificates that sign those of clients")
+		flags.StringVar(&o.TLS.CAFile, prefix+"CAFile", "", "CA certificates for clients")
 		flags.BoolVar(&o.TLS.AllowInvalid, prefix+"AllowInvalidCertificates", false, "accept certificates that the CA has not signed")
 		flags.BoolVar(&o.TLS.AllowNone, prefix+"AllowConnectionsWithoutCertificates", false, "accept clients without a certificate")
 	}
@@ -123,7 +114,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	}
 	if err == nil && config != "" {
 		err = readFile(flags, config)
-		_ = flags.Parse(words) // as before: the command line takes precedence over the file
+		_ = flags.Parse(words) // again, because the command line takes precedence over the file
 	}
 	if err != nil {
 		return nil, err
@@ -134,20 +125,19 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	if o.TLS.Mode == "disabled" {
 		o.TLS.Mode = ""
 	}
+	defaultPort := server.DefaultPort
 	switch {
-	case o.Port != 0:
 	case shard:
-		o.Port = server.DefaultPort + 1
+		defaultPort++
 	case o.ConfigServer:
-		o.Port = server.DefaultPort + 2
-	default:
-		o.Port = server.DefaultPort
+		defaultPort += 2
 	}
+	o.Port = cmp.Or(o.Port, defaultPort)
 	o.Bind = strings.Split(bind, ",")
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
 	for _, p := range o.Parameters {
 		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && mongos {
-			o.BalancedPort, _ = strconv.Atoi(port) // check refuses 0
+			o.BalancedPort, _ = strconv.Atoi(port) // check rejects 0
 		}
 	}
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
@@ -156,7 +146,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	return o, o.check(flags.Args())
 }
 
-// readFile reads a configuration file. "setParameter = a=1" sets the parameter a.
+// readFile reads a configuration file. Values may contain "=", as in "setParameter = a=1".
 func readFile(flags *flag.FlagSet, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -196,10 +186,9 @@ func (o *Options) check(extra []string) error {
 	return nil
 }
 
-// requireTLS reports whether clients without TLS are rejected.
 func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
 
-// config reads the certificates of a server. It is nil without TLS.
+// config loads the certificates. It returns nil without TLS.
 func (o TLSOptions) config() (*tls.Config, error) {
 	if o.Mode == "" {
 		return nil, nil
@@ -218,7 +207,7 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	}
 	c.ClientCAs = x509.NewCertPool()
 	if !c.ClientCAs.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("there is no certificate in the CA file %s", o.CAFile)
+		return nil, fmt.Errorf("the CA file %s contains no certificate", o.CAFile)
 	}
 	switch {
 	case o.AllowInvalid && o.AllowNone:
@@ -233,9 +222,8 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// parameters gives the values of NAME=VALUE the types that they have as JSON:
-// true, 1 and {"a": 1} are a switch, a number and a document; other values are
-// strings.
+// parameters parses NAME=VALUE. Values that are JSON have their type: true, 1 and {"a": 1} are a boolean, a number and
+// a document. Other values are strings.
 func parameters(list []string) bson.D {
 	var out bson.D
 	for _, pair := range list {
@@ -250,7 +238,7 @@ func parameters(list []string) bson.D {
 	return out
 }
 
-// versionText is what --version prints. Other programs look for the number in it.
+// versionText returns the text of --version, from which other programs read the version.
 func (o *Options) versionText() string {
 	name := "db version"
 	if o.Mongos {

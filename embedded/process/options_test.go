@@ -16,21 +16,20 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// changes are the fields of options that differ from those of a mongod, or of a
-// mongos of c/h:1, without further options.
+// changes lists the fields of options that differ from the defaults of mongod or mongos.
 func changes(t *testing.T, o *Options) string {
 	t.Helper()
 	var words []string
 	if o.Mongos {
 		words = []string{"--configdb", "c/h:1"}
 	}
-	plain, err := Parse(o.Mongos, words, "")
+	defaults, err := Parse(o.Mongos, words, "")
 	testkit.Check(t, err)
 	var out []string
-	got, usual := reflect.ValueOf(*o), reflect.ValueOf(*plain)
+	got, want := reflect.ValueOf(*o), reflect.ValueOf(*defaults)
 	for i := range got.NumField() {
 		name := got.Type().Field(i).Name
-		if name == "Arguments" || name == "Profile" || reflect.DeepEqual(got.Field(i).Interface(), usual.Field(i).Interface()) {
+		if name == "Arguments" || name == "Profile" || reflect.DeepEqual(got.Field(i).Interface(), want.Field(i).Interface()) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s=%v", name, got.Field(i).Interface()))
@@ -38,8 +37,7 @@ func changes(t *testing.T, o *Options) string {
 	return strings.Join(out, " ")
 }
 
-// What a command line changes, or why it is refused. The lines after it, which begin with a bar, are
-// the file of --config.
+// The effect of command lines, or their errors. The lines after a command line are its configuration file.
 func TestCommandLines(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/options.txt", func(t *testing.T, in string) string {
 		lines := strings.Split(in, " | ")
@@ -57,7 +55,7 @@ func TestCommandLines(t *testing.T) {
 	})
 }
 
-// A parameter has the type that its text has as JSON.
+// A value that is JSON has the type of the JSON.
 func TestParameters(t *testing.T) {
 	got, err := bson.MarshalExtJSON(parameters([]string{"a=1", "b=true", "c=SCRAM-SHA-1", `d={"x": [1]}`, "e"}), false, false)
 	testkit.Check(t, err)
@@ -79,10 +77,10 @@ func TestVersionAndHelp(t *testing.T) {
 func TestProxyHeader(t *testing.T) {
 	for _, r := range []struct{ reason, in, want string }{
 		{"no header", "abcdef", "abcdef <nil>"},
-		{"a header", "PROXY TCP4 1.2.3.4 5.6.7.8 1000 2000\r\nabcdef", "abcdef <nil>"},
-		{"a header without its end", "PROXY TCP4 1.2.3.4", " EOF"},
-		{"a header without a carriage return", "PROXY UNKNOWN\nabc", "abc malformed header of the PROXY protocol"},
-		{"nothing", "", " EOF"},
+		{"header", "PROXY TCP4 1.2.3.4 5.6.7.8 1000 2000\r\nabcdef", "abcdef <nil>"},
+		{"truncated header", "PROXY TCP4 1.2.3.4", " EOF"},
+		{"header without a carriage return", "PROXY UNKNOWN\nabc", "abc malformed header of the PROXY protocol"},
+		{"empty input", "", " EOF"},
 	} {
 		in := bufio.NewReader(strings.NewReader(r.in))
 		err := skipProxyHeader(in)

@@ -29,7 +29,6 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }
 
-// proc is a mongod or a mongos.
 type proc struct {
 	*utrtest.Process
 	story *story
@@ -37,8 +36,8 @@ type proc struct {
 	args  []string
 }
 
-// again starts it again, with more options.
-func (p *proc) again(more ...string) {
+// start starts the process, or restarts it with more options.
+func (p *proc) start(more ...string) {
 	p.story.t.Helper()
 	before := p.serving()
 	p.args = append(p.args, more...)
@@ -50,39 +49,38 @@ func (p *proc) again(more ...string) {
 }
 
 func (p *proc) log() string {
-	text, _ := os.ReadFile(filepath.Join(p.dir, "log")) // there may be none yet
+	text, _ := os.ReadFile(filepath.Join(p.dir, "log")) // it may not exist yet
 	return string(text)
 }
 
-// serving counts how often it has begun to serve.
 func (p *proc) serving() int { return strings.Count(p.log(), `"msg":"Waiting for connections"`) }
 
-// end sends a signal and expects an exit code.
+// end sends a signal and checks the exit code.
 func (p *proc) end(signal os.Signal, code int) {
 	p.story.t.Helper()
 	p.Signal(signal)
 	p.End().Want(code)
 }
 
-// TestStories plays testdata/stories.txt: processes, and what clients of the Go driver get from them.
+// TestStories runs testdata/stories.txt: processes and clients of the Go driver.
 //
 //	start a mongod --auth           starts a process
-//	again a --auth                  starts it again, with more options
+//	again a --auth                  restarts it with more options
 //	kill a, terminate a, interrupt a
-//	connect c mongodb://HOST(a)     c is a client; a is a direct one of the process
-//	insert c                        a client inserts a document
-//	find c -> 13                    may not read one, or may
-//	count c 3                       counts them
-//	state c a,b PRIMARY             waits until c sees that a or b is PRIMARY
-//	c {"ping": 1} -> "ok": 1.0      runs a command, on admin unless $db names another: parts of the reply
-//	c {"ping": 1} -> not "x"        what the reply must not contain
-//	c {"ping": 1} -> 8              the code of an error
-//	until c {"ping": 1} -> "ok"     asks until the answer is right
-//	log a createUser & x            the log of a has this and then x, and no password
-//	ended a                         waits until the process ends with success
-//	run 2 mongod --foo -> text      mongod ends with this code and says this
+//	connect c mongodb://HOST(a)     creates client c; client a is connected directly to process a
+//	insert c                        inserts a document
+//	find c -> 13                    reads a document, or fails with a code
+//	count c 3                       counts the documents
+//	state c a,b PRIMARY             waits until c reports a or b as PRIMARY
+//	c {"ping": 1} -> "ok": 1.0      runs a command on $db (default admin); the reply must contain this
+//	c {"ping": 1} -> not "x"        the reply must not contain this
+//	c {"ping": 1} -> 8              the command must fail with this code
+//	until c {"ping": 1} -> "ok"     repeats the command until it has this result
+//	log a createUser & x            the log of a contains this and then x, and no password
+//	ended a                         waits until the process exits with code 0
+//	run 2 mongod --foo -> text      mongod exits with this code and prints this
 //
-// HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) its id; DIR(a) its folder.
+// HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) is its id, DIR(a) its directory.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, _, steps string) {
 		s := newStory(t)
@@ -94,7 +92,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// story is where the processes of a test run: each has a port of its own, on an address that nobody else uses.
+// story contains the processes of a test. Each has its own port on an IP address that no other test uses.
 type story struct {
 	*utrtest.Place
 	t       *testing.T
@@ -113,7 +111,7 @@ func newStory(t *testing.T) *story {
 
 var places = regexp.MustCompile(`(HOST|IP|PORT|PID|DIR)\((\w+)\)`)
 
-// fill puts addresses, ports and process ids in their places. A name without a process has a port, too.
+// fill replaces HOST(a) and the like. Names without a process also have a port.
 func (s *story) fill(line string) string {
 	return places.ReplaceAllStringFunc(line, func(place string) string {
 		m := places.FindStringSubmatch(place)
@@ -171,11 +169,11 @@ func (s *story) step(line string) {
 			p.args = append(p.args, "--dbpath", p.dir)
 		}
 		s.procs[name] = p
-		p.again()
+		p.start()
 	case "again":
-		s.procs[name].again(words[2:]...)
+		s.procs[name].start(words[2:]...)
 	case "kill":
-		delete(s.clients, name) // its connections are gone
+		delete(s.clients, name)
 		s.procs[name].end(syscall.SIGKILL, -1)
 	case "terminate":
 		delete(s.clients, name)
@@ -186,7 +184,8 @@ func (s *story) step(line string) {
 	case "connect":
 		s.clients[name] = client(t, words[2])
 	case "insert":
-		insert(t, s.client(name))
+		_, err := c().InsertOne(testkit.Context(t), bson.D{})
+		testkit.Check(t, err)
 	case "find":
 		if err := c().FindOne(testkit.Context(t), bson.D{}).Err(); !errors.Is(err, mongo.ErrNoDocuments) && codeOf(err) != code {
 			t.Errorf("%s: got %v", line, err)
@@ -206,21 +205,21 @@ func (s *story) step(line string) {
 			})
 		})
 	case "until":
-		testkit.Until(t, line, func() bool { return s.ask(strings.TrimPrefix(line, "until ")) == "" })
+		testkit.Until(t, line, func() bool { return s.run(strings.TrimPrefix(line, "until ")) == "" })
 	case "log":
 		rest, found := s.procs[name].log(), true
 		if testkit.Says(t, rest); strings.Contains(rest, "payload") {
-			t.Errorf("the log has the messages of an authentication: %s", rest)
+			t.Errorf("the log contains authentication messages: %s", rest)
 		}
 		for part := range strings.SplitSeq(strings.TrimPrefix(line, "log "+name+" "), " & ") {
 			if _, rest, found = strings.Cut(rest, part); !found {
-				t.Fatalf("%s is missing, or too early, in:\n%s", part, s.procs[name].log())
+				t.Fatalf("%s is missing or too early in:\n%s", part, s.procs[name].log())
 			}
 		}
 		for entry := range strings.Lines(s.procs[name].log()) {
 			var doc bson.D
 			if err := bson.UnmarshalExtJSON([]byte(entry), false, &doc); err != nil || len(doc) < 6 || doc[0].Key != "t" {
-				t.Errorf("this is not an entry: %v: %s", err, entry)
+				t.Errorf("invalid entry: %v: %s", err, entry)
 			}
 		}
 	case "ended":
@@ -230,14 +229,14 @@ func (s *story) step(line string) {
 		args, _, _ := strings.Cut(line, " -> ")
 		s.Run(strings.Fields(args)[2:]...).Want(code, want)
 	default:
-		if wrong := s.ask(line); wrong != "" {
+		if wrong := s.run(line); wrong != "" {
 			t.Errorf("%s: got %s", line, wrong)
 		}
 	}
 }
 
-// ask runs a command. It gives the answer if that is wrong.
-func (s *story) ask(line string) string {
+// run runs a command. It returns the reply if that is not the expected one.
+func (s *story) run(line string) string {
 	s.t.Helper()
 	name, rest, _ := strings.Cut(line, " ")
 	text, want, _ := strings.Cut(rest, " -> ")
@@ -250,7 +249,7 @@ func (s *story) ask(line string) string {
 	raw, err := s.client(name).Database(db).RunCommand(testkit.Context(s.t), command).Raw()
 	reply, _ := bson.MarshalExtJSON(raw, false, false)
 	if command[0].Key == "replSetInitiate" && err == nil {
-		delete(s.clients, name) // its connections end: the host serves the next ones
+		delete(s.clients, name) // its connections are closed: the host serves new ones
 	}
 	answer := strings.ReplaceAll(strings.ReplaceAll(string(reply), `":`, `": `), ",\"", ", \"")
 	code, noCode := strconv.Atoi(want)
@@ -265,7 +264,7 @@ func (s *story) ask(line string) string {
 	return fmt.Sprintf("%s, %v", answer, err)
 }
 
-// codeOf is the code of the error of a command, 0 if there is no error, -1 if it has no code.
+// codeOf returns the code of an error, 0 without an error, -1 without a code.
 func codeOf(err error) int {
 	var failure mongo.CommandError
 	switch {
@@ -277,35 +276,18 @@ func codeOf(err error) int {
 	return -1
 }
 
-// client is one of the Go driver.
 func client(t *testing.T, uri string) *mongo.Client {
 	t.Helper()
 	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(testkit.Patience).SetHeartbeatInterval(500 * time.Millisecond))
 	testkit.Check(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // it would say goodbye to servers that are gone
+		cancel() // do not send endSessions to servers that have exited
 		_ = c.Disconnect(ctx)
 	})
 	return c
 }
 
-// insert writes a document.
-func insert(t *testing.T, c *mongo.Client) {
-	t.Helper()
-	_, err := c.Database("db").Collection("c").InsertOne(testkit.Context(t), bson.D{})
-	testkit.Check(t, err)
-}
-
-// message is a command as bytes.
-func message(t *testing.T, command string) []byte {
-	t.Helper()
-	doc, err := bson.Marshal(bson.D{{Key: command, Value: 1}, {Key: "$db", Value: "admin"}})
-	testkit.Check(t, err)
-	return wire.AppendMsg(nil, 1, 0, 0, doc)
-}
-
-// dial connects, as a client that does what it likes.
 func dial(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -315,16 +297,16 @@ func dial(t *testing.T, address string) *net.TCPConn {
 	return nc.(*net.TCPConn)
 }
 
-// say sends bytes and gives what is answered until the connection ends.
+// say sends text and returns what it receives until the connection ends.
 func say(t *testing.T, address, text string) string {
 	t.Helper()
 	nc := dial(t, address)
-	_, _ = io.WriteString(nc, text) // the other end may have had enough
-	answer, _ := io.ReadAll(nc)     // an end of any kind
-	return strings.TrimSpace(string(answer))
+	_, _ = io.WriteString(nc, text) // the server may close the connection early
+	reply, _ := io.ReadAll(nc)
+	return strings.TrimSpace(string(reply))
 }
 
-// A client that sends no more is answered what it has sent.
+// A client that has closed its side of the connection still gets the reply.
 func TestHalfClosed(t *testing.T) {
 	s := newStory(t)
 	s.step(`start a mongod --replSet rs`)
@@ -332,18 +314,18 @@ func TestHalfClosed(t *testing.T) {
 	s.step(`a {"configureFailPoint": "failCommand", "mode": {"times": 1},
 		"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}} -> "ok": 1.0`)
 	nc := dial(t, s.address("a"))
-	_, err := nc.Write(message(t, "ping"))
+	_, err := nc.Write(wire.AppendMsg(nil, 1, 0, 0, testkit.Raw(t, testkit.D("ping", 1, "$db", "admin"))))
 	testkit.Check(t, err)
 	testkit.Check(t, nc.CloseWrite())
 	if _, _, err := wire.ReadMessage(nc); err != nil {
-		t.Errorf("the answer is lost: %v", err)
+		t.Errorf("no reply: %v", err)
 	}
 	if n, err := nc.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("then came %d bytes, %v", n, err)
+		t.Errorf("after the reply: %d bytes, %v", n, err)
 	}
 }
 
-// A host does not outlive the members whose folders are gone.
+// A host exits when all fronts have exited and their directories were deleted.
 func TestHostEnds(t *testing.T) {
 	s := newStory(t)
 	s.step(`start a mongod`)
@@ -357,7 +339,7 @@ func TestHostEnds(t *testing.T) {
 		t.Fatalf("%s: %v", text, err)
 	}
 	s.step(`kill a`)
-	dial(t, memory.Host.Address) // it waits for the process to come again
+	dial(t, memory.Host.Address) // the host waits for a restart of the process
 	testkit.Check(t, os.RemoveAll(s.dir("a")))
 	testkit.Until(t, "the host to end", func() bool {
 		nc, err := net.Dial("tcp", memory.Host.Address)

@@ -21,49 +21,47 @@ const (
 	exitStorage   = 100
 )
 
-// Environment is what a process has around it.
+// Environment is the environment of a process.
 type Environment struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	PID            int
-	// Self is the command that starts utr; hosts are started with it.
-	Self []string
+	Self           []string // the command for utr, which starts hosts
 }
 
-// Run is mongod or mongos: it serves until ctx ends or a client shuts it down,
-// and returns the exit code that mongod would have.
+// Run runs mongod or mongos until ctx ends or a client sends shutdown. It returns the exit code of mongod.
 func Run(ctx context.Context, mongos bool, words []string, env Environment) int {
 	o, err := Parse(mongos, words, env.Getenv(EnvVersion))
 	switch {
 	case err != nil:
-		say(env.Stderr, "%s", err)
+		printLine(env.Stderr, "%s", err)
 		return exitUsage
 	case o.Help != "":
-		say(env.Stdout, "%s", o.Help)
+		printLine(env.Stdout, "%s", o.Help)
 		return exitClean
 	case o.Version:
-		say(env.Stdout, "%s", o.versionText())
+		printLine(env.Stdout, "%s", o.versionText())
 		return exitClean
 	}
 	log, err := openLog(o.LogPath, env.Stdout)
 	if err != nil {
-		say(env.Stderr, "cannot open the log: %s", err)
+		printLine(env.Stderr, "cannot open the log: %s", err)
 		return exitFailure
 	}
 	defer log.close()
 	code, err := serve(ctx, o, env, log)
 	attr := attributes{"exitCode": code}
 	if err != nil {
-		say(env.Stderr, "%s", err)
+		printLine(env.Stderr, "%s", err)
 		attr["error"] = err.Error()
 	}
 	log.add("Shutting down", attr)
 	return code
 }
 
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+func printLine(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 
-// serve runs the process with its log open.
+// serve runs the process after its log was opened.
 func serve(ctx context.Context, o *Options, env Environment, log *logFile) (code int, err error) {
 	log.add("MongoDB starting", attributes{"pid": env.PID, "version": o.Profile.Text(), "arguments": o.Arguments})
 	config, err := o.TLS.config()
@@ -91,9 +89,7 @@ func serve(ctx context.Context, o *Options, env Environment, log *logFile) (code
 	return code, nil
 }
 
-// listen opens the public ports. The last one is that of load balancers, if there
-// is one. An IPv6 address that the machine does not have is left out if there are
-// others.
+// listen opens the public ports, last the port for load balancers. It skips unavailable IPv6 addresses unless all are.
 func listen(o *Options) ([]net.Listener, error) {
 	var out []net.Listener
 	var missing error
@@ -121,8 +117,7 @@ func listen(o *Options) ([]net.Listener, error) {
 	return append(out, l), nil
 }
 
-// network is the one to listen in: for a name that has addresses of both kinds,
-// mongod takes the one of IPv4.
+// network returns the network for a host. mongod uses IPv4 for names with addresses of both kinds.
 func network(host string) string {
 	if strings.Contains(host, ":") {
 		return "tcp6"

@@ -4,4 +4,4 @@ package process
 
 import "syscall"
 
-func apart() *syscall.SysProcAttr { return nil }
+func newSession() *syscall.SysProcAttr { return nil }

@@ -4,6 +4,5 @@ package process
 
 import "syscall"
 
-// apart gives a child a session of its own, so that signals to the group of its
-// parent do not reach it.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// newSession starts a child in a new session, so that signals to the parent's process group do not reach it.
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

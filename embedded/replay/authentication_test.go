@@ -11,9 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestAuthentication replays the recording of a server with access control.
-// The proofs are computed anew, since they depend on what the server adds to the
-// nonce; the client's part of it is the recorded one.
+// TestAuthentication replays the recording of a server with access control. The client's nonce is the recorded one, but
+// its proofs are computed again, because they depend on the server's nonce.
 func TestAuthentication(t *testing.T) {
 	report(t, "authentication", lines[step](t, "authentication.jsonl", 60), func(t *testing.T) *player {
 		users := new(server.Users)
@@ -25,14 +24,13 @@ func TestAuthentication(t *testing.T) {
 	})
 }
 
-// prover plays the client of SCRAM on each connection.
+// prover is the SCRAM client of each connection.
 type prover struct {
 	t             *testing.T
 	conversations map[int]*scram.ClientConversation
 	challenge     map[int]string
 }
 
-// rewrite puts the proof into a saslContinue.
 func (p *prover) rewrite(s step, doc bson.D) bson.D {
 	for i, e := range doc {
 		switch {
@@ -56,7 +54,7 @@ func (p *prover) rewrite(s step, doc bson.D) bson.D {
 	return doc
 }
 
-// begin makes the client that sends the recorded first message.
+// begin creates the client that sends the recorded first message.
 func (p *prover) begin(s step, doc bson.D) {
 	sent := testkit.Raw(p.t, doc)
 	_, payload, _ := sent.Lookup("payload").BinaryOK()
@@ -68,7 +66,7 @@ func (p *prover) begin(s step, doc bson.D) {
 	password := map[bool]string{true: "wrong", false: "p"}[s.Scenario == "wrong password"]
 	client, err := scram.SHA256.NewClient("u", password, "")
 	if sent.Lookup("mechanism").StringValue() == "SCRAM-SHA-1" {
-		// The MD5 of u:mongo:p, as MongoDB hashes passwords for SCRAM-SHA-1.
+		// The MD5 digest of u:mongo:p (specification "Authentication", SCRAM-SHA-1).
 		client, err = scram.SHA1.NewClientUnprepped("u", "d4198ee555320fa5c048da6d6da440d8", "")
 	}
 	testkit.Check(p.t, err)
@@ -79,8 +77,7 @@ func (p *prover) begin(s step, doc bson.D) {
 	p.conversations[s.Connection] = c
 }
 
-// payload compares what the server sent: the shape of the challenge and, once
-// it has one, the server's own proof.
+// payload compares the server's payload: the form of the challenge, or the server's signature.
 func (p *prover) payload(s step, got, want []byte) bool {
 	p.challenge[s.Connection] = string(got)
 	g, w := string(got), string(want)

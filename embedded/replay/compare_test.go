@@ -13,8 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// comparison walks through an answer of ours and the recorded one. Paths begin
-// with a dot.
+// comparison compares a reply with the recorded one. Paths begin with a dot.
 type comparison struct {
 	p    *player
 	step step
@@ -42,8 +41,7 @@ func (c *comparison) document(path string, got, want bson.D) {
 	}
 }
 
-// volatile are the fields whose values differ from run to run: their types
-// alone are compared.
+// volatile are fields whose values differ between runs. Only their types are compared.
 var volatile = map[string]bool{
 	"localTime": true, "connectionId": true, "processId": true, "counter": true, "you": true, "pid": true,
 	"uptime": true, "hash": true, "collectionUUID": true, "uuid": true, "_data": true, "totalSize": true,
@@ -65,7 +63,7 @@ func (c *comparison) value(path string, got, want any) {
 		if len(g) != len(w) {
 			c.differ(path, g, w)
 		}
-		if c.sent("listCollections") { // the real server lists them in the order of a hash table
+		if c.sent("listCollections") { // the real server's order is that of a hash table
 			byText := func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 			g, w = slices.SortedStableFunc(slices.Values(g), byText), slices.SortedStableFunc(slices.Values(w), byText)
 		}
@@ -78,7 +76,7 @@ func (c *comparison) value(path string, got, want any) {
 		return
 	case int32:
 		if path == ".count" && c.sent("configureFailPoint") {
-			// The real server had a past: counts grow alike, but do not start alike.
+			// Counts of the real server include earlier tests: only their increase is compared.
 			point := fmt.Sprint(c.step.Server, testkit.Extended[bson.D](c.p.t, c.step.Send)[0].Value)
 			delta := w - got.(int32)
 			if before, known := c.p.behind[point]; known && before != delta {
@@ -97,7 +95,7 @@ func (c *comparison) value(path string, got, want any) {
 		case name == "counter":
 			same[counter(w)] = got
 			return
-		case same[want] == got: // a cursor, by the id that it has here
+		case same[want] == got: // a cursor id
 			return
 		}
 	case string:
@@ -114,7 +112,7 @@ func (c *comparison) value(path string, got, want any) {
 		if volatile[name] {
 			same[want] = got
 		}
-	case bson.Binary: // some are random ids
+	case bson.Binary: // may be a random id
 		if path == ".id.id" && c.sent("startSession") || path == ".cursor.firstBatch.0._id.id" && c.sent("listLocalSessions") ||
 			name == "payload" && c.p.payload != nil && c.p.payload(c.step, got.(bson.Binary).Data, w.Data) {
 			return
@@ -125,10 +123,8 @@ func (c *comparison) value(path string, got, want any) {
 	}
 }
 
-// sent says whether the step sends such a command.
 func (c *comparison) sent(name string) bool { return strings.Contains(string(c.step.Send), name) }
 
-// TestComparison sees that the comparison finds differences, and only those.
 func TestComparison(t *testing.T) {
 	p := &player{t: t, same: map[any]any{}, behind: map[string]int32{}}
 	testkit.PlayCases(t, "testdata/compare.txt", func(t *testing.T, in string) string {

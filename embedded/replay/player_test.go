@@ -25,7 +25,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// step is one line of a recording.
 type step struct {
 	Scenario                 string
 	Step, Connection, Server int
@@ -43,7 +42,7 @@ type reply struct {
 	Doc    json.RawMessage
 }
 
-// UnmarshalJSON reads a reply, or the document of one that is an OP_MSG.
+// UnmarshalJSON reads a reply, or only its document if it is an OP_MSG.
 func (r *reply) UnmarshalJSON(data []byte) error {
 	type plain reply
 	err := json.Unmarshal(data, (*plain)(r))
@@ -55,12 +54,12 @@ func (r *reply) UnmarshalJSON(data []byte) error {
 
 func (s step) String() string { return fmt.Sprintf("%s, step %d", s.Scenario, s.Step) }
 
-// lines reads a recording of so many JSON objects, one a line.
+// lines reads a recording of n lines, each a JSON object.
 func lines[T any](t testing.TB, name string, n int) []T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), name))
 	testkit.Check(t, err)
-	// The shard's replica set has another name here.
+	// The embedded shard's replica set has another name.
 	text = bytes.ReplaceAll(text, []byte("3575efa2-03a6-46c7-bdb1-40bc9a374c0a/"), []byte("rs0/"))
 	var out []T
 	in := bufio.NewScanner(bytes.NewReader(text))
@@ -76,35 +75,32 @@ func lines[T any](t testing.TB, name string, n int) []T {
 	return out
 }
 
-// player sends the steps of a recording, each on its connection. It runs in a
-// synctest bubble.
+// player sends the steps of a recording, each on its connection, in a synctest bubble.
 type player struct {
 	t       testing.TB
 	servers []*server.Server // by number
 	conns   map[int]*client
-	// same maps what the real server named to what ours did: cursors, resume
-	// tokens, processes. It is filled by comparing and used for sending.
+	// same maps values of the real server to ours: cursor ids, resume tokens, process ids. Comparing replies fills it;
+	// requests are translated with it.
 	same map[any]any
-	// behind is how far the count of a fail point is behind the real one.
+	// behind is the difference between the recorded count of a fail point and ours.
 	behind map[string]int32
-	// scenario, if not nil, is called before the first step of each.
-	scenario func(p *player, first step)
-	// rewrite, if not nil, changes what a step sends.
-	rewrite func(step, bson.D) bson.D
-	// payload, if not nil, compares the payloads of an authentication.
-	payload func(s step, got, want []byte) bool
+	// These may be nil.
+	scenario func(p *player, first step)         // called before the first step of each scenario
+	rewrite  func(step, bson.D) bson.D           // changes a request
+	payload  func(s step, got, want []byte) bool // compares payloads of an authentication
 }
 
-// newPlayer starts servers of the recorded version, at the recorded addresses.
+// newPlayer starts servers of the recorded version with the recorded addresses.
 func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
 	profile, err := server.ProfileNamed("4.9")
 	testkit.Check(t, err)
-	time.Sleep(time.Until(time.Unix(1795360000, 0))) // when the recording began, for the times in it
+	time.Sleep(time.Until(time.Unix(1795360000, 0))) // the time of the recording
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
-		NoScripting: true, // as the recorded servers were started
+		NoScripting: true, // like the recorded servers
 	})})
 	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	config := server.SetConfig{Name: set, Version: 1}
@@ -121,7 +117,6 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
 }
 
-// client is one connection to a server.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -131,16 +126,14 @@ func connect(t testing.TB, s *server.Server) *client {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _ = near.Close() })
 	s.Serve(far, false)
-	_ = near.SetReadDeadline(time.Now().Add(24 * time.Hour)) // which is after all recordings
+	_ = near.SetReadDeadline(time.Now().Add(24 * time.Hour)) // after the end of all recordings
 	return &client{near, bufio.NewReader(near)}
 }
 
-// send sends a message. A server need not read to the end of what it closes
-// the connection for.
+// send sends a message. It ignores errors, because the server may close the connection before it has read everything.
 func (c *client) send(message []byte) { _, _ = c.Write(message) }
 
-// answer is what came back: one document, or the end of the connection. Of a
-// compressed document it has the opcode inside in place of the flags.
+// answer is a reply or the end of the connection. For a compressed reply, flags is the original opcode.
 type answer struct {
 	opcode wire.OpCode
 	to     int32
@@ -149,10 +142,9 @@ type answer struct {
 	closed bool
 }
 
-// opcodes are their names in the recordings.
 var opcodes = map[wire.OpCode]string{wire.OpMsg: "OP_MSG", wire.OpReply: "OP_REPLY"}
 
-// receive gives the next answer, when the server has done what it does.
+// receive returns the next answer, after the server has become idle.
 func (c *client) receive() (answer, error) {
 	h, body, err := wire.ReadMessage(c.in)
 	synctest.Wait()
@@ -163,7 +155,7 @@ func (c *client) receive() (answer, error) {
 	switch {
 	case err != nil:
 	case h.OpCode == wire.OpReply:
-		a.flags, a.doc = binary.LittleEndian.Uint32(body), body[20:] // behind cursor, first and number of documents
+		a.flags, a.doc = binary.LittleEndian.Uint32(body), body[20:] // after flags, cursor, start and number of documents
 	case h.OpCode == wire.OpCompressed:
 		h, body, _, err = wire.Decompress(h, body)
 		if a.flags = uint32(h.OpCode); err == nil {
@@ -177,8 +169,7 @@ func (c *client) receive() (answer, error) {
 	return a, err
 }
 
-// play sends one step and says how the answer differs from the recorded one,
-// line by line.
+// play executes a step and returns the differences from the recorded answer.
 func (p *player) play(s step) []string {
 	c := p.conns[s.Connection]
 	if c == nil {
@@ -213,7 +204,6 @@ func (p *player) play(s step) []string {
 	return append(diff, p.compare(s, doc, testkit.Extended[bson.D](p.t, s.Reply.Doc))...)
 }
 
-// message is the bytes that a step sends.
 func (p *player) message(s step) []byte {
 	doc := p.ours(testkit.Extended[bson.D](p.t, s.Send)).(bson.D)
 	if p.rewrite != nil {
@@ -236,7 +226,7 @@ func (p *player) message(s step) []byte {
 	return message
 }
 
-// ours puts our names into what is sent, in place of the real server's.
+// ours replaces values of the real server with ours.
 func (p *player) ours(v any) any {
 	switch v := v.(type) {
 	case bson.D:
@@ -252,20 +242,20 @@ func (p *player) ours(v any) any {
 		}
 	case int64, string, bson.ObjectID, bson.Timestamp:
 		return cmp.Or(p.same[v], any(v))
-	case counter: // those that no server has ever had stay as they are
+	case counter: // unknown ones are not changed
 		return cmp.Or(p.same[v], any(int64(v)))
 	}
 	return v
 }
 
-// counter keeps counters of topologyVersion apart from other numbers.
+// counter is a counter of a topologyVersion. The type distinguishes it from other numbers in player.same.
 type counter int64
 
-// own is the connection of what no recording sends.
+// own is the number of the connection for commands outside of recordings.
 const own = -1
 
-// live has a server answer commands with ok, on a connection of their own.
-func (p *player) live(commands ...string) {
+// run sends commands that must succeed, on a separate connection.
+func (p *player) run(commands ...string) {
 	for _, c := range commands {
 		p.play(step{Connection: own, Send: json.RawMessage(c)})
 		if got, err := p.conns[own].receive(); err != nil || got.doc.Lookup("ok").Double() != 1 {

@@ -1,11 +1,10 @@
-// Package replay does not hold code: its tests send what was once sent to a real
-// server to embedded ones, and compare the answers with the real ones.
+// Package replay contains only tests. They replay recorded requests to a real server on embedded servers, and compare
+// the replies.
 //
 //	go test ./embedded/replay -run 'TestReplay/replica-set/reads_and_cursors'
 //
-// A recording is always replayed whole, since each scenario builds on what the ones
-// before it left; -run chooses what is reported. The differences that are meant
-// to be stand in a table, each with its reason; one that is gone fails the test.
+// A recording is always replayed completely, because scenarios depend on earlier ones; -run selects which scenarios are
+// reported. Expected differences are in a table with their reasons. A missing difference fails the test.
 package replay
 
 import (
@@ -27,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// difference is an answer that differs from the recorded one, and may.
+// difference is an expected difference from a recording.
 type difference struct {
 	recordings, scenario string
 	steps                []int
@@ -36,37 +35,35 @@ type difference struct {
 
 var differences = []difference{
 	// The protocol.
-	{"replica-set sharded", "diagnostics", []int{12, 13}, "the real servers held the databases of earlier tests"},
+	{"replica-set sharded", "diagnostics", []int{12, 13}, "the real servers contained databases of earlier tests"},
 	{"replica-set sharded standalone", "diagnostics", []int{17},
-		"serverStatus: fewer sections, for want of a storage engine; the recording is shortened, too"},
+		"serverStatus: fewer sections without a storage engine; the recording is also shortened"},
 	{"replica-set sharded standalone", "handshake over OP_QUERY", []int{3}, "a ping in OP_QUERY, which no driver sends"},
-	{"replica-set", "diagnostics", []int{15}, "replSetGetStatus: no progress of replication, for want of any"},
-	{"sharded", "diagnostics", []int{16}, "listShards: no topologyTime, which nobody compares with anything"},
+	{"replica-set", "diagnostics", []int{15}, "replSetGetStatus: no replication progress, because there is no replication"},
+	{"sharded", "diagnostics", []int{16}, "listShards: no topologyTime, which drivers do not use"},
 	{"replica-set", "message sections and flags", []int{1}, "the real server had the collection from an earlier recording"},
 	// Data.
 	{"replica-set sharded", "retryable writes: records", []int{24},
-		"the message quotes an entry of the oplog in the form of its storage, which we do not keep"},
+		"the message quotes an oplog entry in its storage format, which does not exist here"},
 	{"replica-set", "change streams", []int{6, 7, 8},
-		"the real members needed a moment to replicate each write: three getMores saw one event each, where the first of ours sees all"},
+		"replication of the real server took time: three getMores returned one event each; here the first one returns all"},
 	{"sharded", "change streams", []int{6, 7, 8, 9},
-		"the real shards needed a moment to agree on the time: the second getMore saw the events that our first one sees; steps 8 and 9 use its tokens"},
+		"the real shards needed time to advance the cluster time: the second getMore returned what here the first one returns; steps 8 and 9 use its tokens"},
 	{"writes", insertOfThree + "code 1, keeps the connection", []int{6, 8}, forgets},
 	{"writes", insertOfThree + "code 1, closes the connection", []int{6, 8}, forgets},
 	{"writes", insertOfThree + "code 189, keeps the connection", []int{6, 8}, forgets},
 	{"writes", insertOfThree + "code 189, closes the connection", []int{6, 8}, forgets},
-	{"writes", wrong + "bad argument of a stage", []int{3}, "the errors of stages are worded as later versions word them"},
-	{"writes", wrong + "unknown expression", []int{3}, "the errors of stages are worded as later versions word them"},
+	{"writes", wrong + "bad argument of a stage", []int{3}, "error messages of stages are those of later versions"},
+	{"writes", wrong + "unknown expression", []int{3}, "error messages of stages are those of later versions"},
 }
 
 const (
 	insertOfThree = `onPrimaryTransactionalWrite: insert of three, unordered, mode {"times": 2}, `
 	wrong         = "a command that is wrong, with failCommand on for it: "
-	forgets       = "a fault of the real server: of a retried insert it forgets the documents before the last one, if that one was stored before"
+	forgets       = "a bug of the real server: a retried insert loses the documents before the last one, if that one was already stored"
 )
 
-// pasts are what the real servers had seen before their recordings began, as
-// far as the answers show it: a collection of an earlier recording, and the
-// sessions of earlier clients.
+// pasts are commands before the recordings that affect replies: they create a collection and a session.
 var pasts = map[string][]string{
 	"replica-set": {`{"create": "w", "$db": "utr_recording"}`, pastSession},
 	"standalone":  {pastSession},
@@ -89,15 +86,14 @@ func TestReplay(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			report(t, r.name, lines[step](t, r.name+".jsonl", r.steps), func(t *testing.T) *player {
 				p := newPlayer(t, r.kind, nil, r.hosts...)
-				p.live(pasts[r.name]...)
+				p.run(pasts[r.name]...)
 				return p
 			})
 		})
 	}
 }
 
-// report plays all steps in virtual time, and then makes a subtest of each
-// scenario.
+// report plays all steps in virtual time, and then runs a subtest for each scenario.
 func report(t *testing.T, recording string, steps []step, start func(*testing.T) *player) {
 	var order []string
 	found, allowed := map[string][]string{}, map[string]string{}
@@ -118,7 +114,7 @@ func report(t *testing.T, recording string, steps []step, start func(*testing.T)
 			if s := (step{Scenario: d.scenario, Step: n}); slices.Contains(strings.Fields(d.recordings), recording) {
 				allowed[s.String()] = d.reason
 				if _, ok := found[s.String()]; !ok {
-					t.Errorf("%s is in the table of differences, and not in the recording", s)
+					t.Errorf("%s is in the table of differences, but not in the recording", s)
 				}
 			}
 		}
@@ -135,7 +131,6 @@ func report(t *testing.T, recording string, steps []step, start func(*testing.T)
 	}
 }
 
-// malformed is one line of the recording of broken messages.
 type malformed struct {
 	Case    string
 	Bytes   string
@@ -149,15 +144,15 @@ type malformed struct {
 	Closed bool
 }
 
-// TestMalformed sends broken and unusual messages, each on a connection of its
-// own, one after the other: some find what others have left.
+// TestMalformed sends malformed and unusual messages, each on its own connection, in order, because some depend on
+// earlier ones.
 func TestMalformed(t *testing.T) {
 	cases := lines[malformed](t, "malformed.jsonl", 55)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlayer(t, server.Single, nil, "localhost:27400")
 		for _, m := range cases {
 			if m.Case == "OP_QUERY of a collection" || m.Case == "OP_INSERT" {
-				continue // no driver sends these to the servers that we imitate
+				continue // no driver sends these to supported versions
 			}
 			c := connect(t, p.servers[0])
 			message, err := hex.DecodeString(m.Bytes)
@@ -169,7 +164,7 @@ func TestMalformed(t *testing.T) {
 				if got.opcode != want.Opcode || got.to != want.ResponseTo || got.flags != want.Flags {
 					t.Errorf("%s: got %+v, want %+v", m.Case, got, want)
 				}
-				doc := bson.D{{Key: "note", Value: "compressed reply"}} // as the recording shows it
+				doc := bson.D{{Key: "note", Value: "compressed reply"}} // as in the recording
 				if got.doc != nil {
 					err = bson.Unmarshal(got.doc, &doc)
 				}
@@ -177,41 +172,41 @@ func TestMalformed(t *testing.T) {
 					t.Errorf("%s: %s, %v", m.Case, diff, err)
 				}
 			}
-			synctest.Wait() // the server has done what it does
+			synctest.Wait()
 			_ = c.SetReadDeadline(time.Now().Add(time.Second))
 			rest, err := io.ReadAll(c.in)
 			if got := hex.EncodeToString(rest); got != m.Rest || (err == nil) != m.Closed {
-				t.Errorf("%s: then got %q, %v, want %q, closed %v", m.Case, got, err, m.Rest, m.Closed)
+				t.Errorf("%s: rest: got %q, %v, want %q, closed %v", m.Case, got, err, m.Rest, m.Closed)
 			}
-			p.live(`{"ping": 1, "$db": "admin"}`) // on another connection, which must not be harmed
+			p.run(`{"ping": 1, "$db": "admin"}`) // other connections are not affected
 		}
 	})
 }
 
-// TestWrites replays what a replica set of three did with writes, fail points and wrong commands.
-// A server has one connection.
+// TestWrites replays writes, fail points and invalid commands on a replica set of three, with one connection per
+// server.
 func TestWrites(t *testing.T) {
 	steps := lines[step](t, "writes.jsonl", 1355)
 	for i := range steps {
 		steps[i].Connection = steps[i].Server
 	}
 	report(t, "writes", steps, func(t *testing.T) *player {
-		// Server 0 was the primary in the second term, and server 2 the one after it.
+		// Server 0 was the primary of the second term, server 2 that of the third.
 		p := newPlayer(t, server.ReplicaSet, nil, "localhost:27118", "localhost:27117", "localhost:27119")
-		p.live(`{"replSetStepDown": 1, "force": true, "$db": "admin"}`)
-		delete(p.conns, own) // the next one is to the new primary
+		p.run(`{"replSetStepDown": 1, "force": true, "$db": "admin"}`)
+		delete(p.conns, own) // connect to the new primary
 		p.servers[0], p.servers[1] = p.servers[1], p.servers[0]
 		p.scenario = prepare
 		return p
 	})
 }
 
-// prepare does what the recording leaves out: a scenario begins with three documents, and where
-// one more step of it is missing these were deleted.
+// prepare executes steps that are missing in the recording: each scenario begins with three documents. If its first
+// step is 4, they were deleted.
 func prepare(p *player, first step) {
 	const none = `{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "ptw"}`
-	p.live(none, `{"insert": "c", "documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}, {"_id": 3, "x": 3}], "$db": "ptw"}`)
+	p.run(none, `{"insert": "c", "documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}, {"_id": 3, "x": 3}], "$db": "ptw"}`)
 	if first.Step == 4 {
-		p.live(none)
+		p.run(none)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
-// before 4.9 know none of them.
+// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors, which servers before 4.9 ignore.
 func (x *exchange) apiVersion() error {
 	if !x.has(stableAPI) {
 		return nil
@@ -33,7 +32,7 @@ func (x *exchange) apiVersion() error {
 		return command.Errorf(command.CodeAPIDeprecationError,
 			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
 			x.row.Name, version)
-	case strict && !strings.Contains(x.row.API, version): // count joined API version 1 late, but 4.9 did not refuse it either
+	case strict && !strings.Contains(x.row.API, version): // 4.9 accepts count, too, although it joined the API later
 		return command.Errorf(command.CodeAPIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
@@ -43,11 +42,10 @@ func (x *exchange) apiVersion() error {
 	return nil
 }
 
-// strictPipeline refuses stages that are not in the API.
 func (x *exchange) strictPipeline(version string) error {
 	for _, s := range command.Items(x.request.Body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
-		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the ones that we have
+		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the only such stages that exist here
 			return command.Errorf(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
 		}
 	}

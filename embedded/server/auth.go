@@ -1,7 +1,7 @@
 package server
 
 import (
-	"crypto/md5" //nolint:gosec // SCRAM-SHA-1 of MongoDB hashes the password so
+	"crypto/md5" //nolint:gosec // required by SCRAM-SHA-1
 	"crypto/rand"
 	"encoding/hex"
 	"strings"
@@ -14,27 +14,25 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
+// User is a user that can authenticate with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
-	credentials    map[string]scram.StoredCredentials
+	credentials    map[string]scram.StoredCredentials // by mechanism
 }
 
-// Users are those who may authenticate. The methods may be called
-// concurrently.
+// Users are the users of a deployment. The methods may be called concurrently.
 type Users struct {
-	users sync.Map    // *User by database.name
-	some  atomic.Bool // there is one
+	users    sync.Map    // *User by database.name
+	nonEmpty atomic.Bool // a user exists
 }
 
-// find gives the user of a database, nil if there is none.
 func (u *Users) find(database, name string) *User {
 	user, _ := u.users.Load(database + "." + name)
 	found, _ := user.(*User)
 	return found
 }
 
-// mechanisms are the ones served.
+// mechanisms are the supported authentication mechanisms.
 var mechanisms = map[string]struct {
 	hash   scram.HashGeneratorFcn
 	rounds int
@@ -45,8 +43,7 @@ var mechanisms = map[string]struct {
 	"SCRAM-SHA-256": {hash: scram.SHA256, rounds: 15000, salt: 28},
 }
 
-// Add makes a user of a database, or gives one another password. Users may do
-// everything. The password is kept only as SCRAM keeps it.
+// Add adds a user with all privileges to a database, or changes the password. Only the SCRAM credentials are stored.
 func (u *Users) Add(database, name, password string) error {
 	user := &User{Name: name, Database: database, credentials: map[string]scram.StoredCredentials{}}
 	for mechanism, m := range mechanisms {
@@ -58,7 +55,7 @@ func (u *Users) Add(database, name, password string) error {
 			return err
 		}
 		salt := make([]byte, m.salt)
-		rand.Read(salt) // never fails
+		rand.Read(salt)
 		stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: m.rounds})
 		if err != nil {
 			return err
@@ -66,46 +63,41 @@ func (u *Users) Add(database, name, password string) error {
 		user.credentials[mechanism] = stored
 	}
 	u.users.Store(database+"."+name, user)
-	u.some.Store(true)
+	u.nonEmpty.Store(true)
 	return nil
 }
 
-// passwordDigest is what SCRAM-SHA-1 of MongoDB takes for the password
-// (specification "Authentication", SCRAM-SHA-1).
+// passwordDigest returns the password for SCRAM-SHA-1 (specification "Authentication", SCRAM-SHA-1).
 func passwordDigest(name, password string) string {
-	sum := md5.Sum([]byte(name + ":mongo:" + password)) //nolint:gosec // as the protocol has it
+	sum := md5.Sum([]byte(name + ":mongo:" + password)) //nolint:gosec // required by the protocol
 	return hex.EncodeToString(sum[:])
 }
 
-// conversation is an authentication that has begun.
 type conversation struct {
 	scram     *scram.ServerConversation
 	user      *User
 	skipEmpty bool
-	proved    bool // only the empty exchange is left
+	proved    bool // only the empty exchange remains
 }
 
-// conversationID of every conversation: a connection has one at a time.
-const conversationID = 1
+const conversationID = 1 // a connection has at most one conversation
 
-// leastNonce is how long a client's nonce must be, in bytes.
-const leastNonce = 4
+const minNonce = 4 // minimum length of a client nonce, in bytes
 
-// errAuthentication is all that a client learns of its failure.
-var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.")
+var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.") // for every failure
 
-// supportedMechanisms answers saslSupportedMechs of a hello.
+// supportedMechanisms returns the reply to saslSupportedMechs in a hello.
 func (x *exchange) supportedMechanisms() []string {
-	asked, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
-	database, name, _ := strings.Cut(asked, ".")
+	requested, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
+	database, name, _ := strings.Cut(requested, ".")
 	if !ok || x.conn.server.cluster.Users.find(database, name) == nil {
 		return nil
 	}
 	return []string{"SCRAM-SHA-1", "SCRAM-SHA-256"}
 }
 
-// speculative carries out the first step of an authentication that a hello
-// brings along. A failure is not reported: the client starts again.
+// speculative executes speculativeAuthenticate of a hello. Failures are not reported: the client then authenticates
+// with saslStart.
 func (x *exchange) speculative() (bson.D, error) {
 	value, err := x.request.Body.LookupErr("speculativeAuthenticate")
 	if err != nil {
@@ -123,10 +115,6 @@ func (x *exchange) speculative() (bson.D, error) {
 	return reply, nil
 }
 
-func (x *exchange) saslStart() (bson.D, error) {
-	return x.conn.saslStart(x.request.Body, x.request.DB)
-}
-
 func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	k.sasl = nil
 	name, _ := body.Lookup("mechanism").StringValueOK()
@@ -135,8 +123,8 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		return nil, k.server.cluster.noMechanism(name)
 	}
 	c := &conversation{}
-	server, err := m.hash.NewServer(func(who string) (scram.StoredCredentials, error) {
-		if c.user = k.server.cluster.Users.find(db, who); c.user == nil {
+	server, err := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
+		if c.user = k.server.cluster.Users.find(db, user); c.user == nil {
 			return scram.StoredCredentials{}, errAuthentication
 		}
 		return c.user.credentials[name], nil
@@ -148,15 +136,14 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 	c.skipEmpty, _ = body.Lookup("options", "skipEmptyExchange").BooleanOK()
 	first := payload(body)
 	_, nonce, _ := strings.Cut(first, ",r=")
-	answer, err := c.scram.Step(first)
-	if err != nil || strings.HasPrefix(answer, "e=") || len(nonce) < leastNonce {
+	challenge, err := c.scram.Step(first)
+	if err != nil || strings.HasPrefix(challenge, "e=") || len(nonce) < minNonce {
 		return nil, errAuthentication
 	}
 	k.sasl = c
-	return saslReply(answer, false), nil
+	return saslReply(challenge, false), nil
 }
 
-// noMechanism refuses a mechanism; 5.0 gave it a code of its own.
 func (c *Cluster) noMechanism(name string) error {
 	code := command.CodeBadValue
 	if c.Profile.has(codeMechanism) {
@@ -172,23 +159,23 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	if c == nil {
 		return nil, command.Errorf(command.CodeProtocolError, "No SASL session state found")
 	}
-	k.sasl = nil // unless it goes on
+	k.sasl = nil // unless the conversation continues
 	if id != conversationID {
 		return nil, command.Errorf(command.CodeProtocolError, "sasl: Mismatched conversation id")
 	}
-	answer := ""
+	proof := ""
 	if !c.proved {
 		var err error
-		if answer, err = c.scram.Step(payload(x.request.Body)); err != nil || !c.scram.Valid() {
+		if proof, err = c.scram.Step(payload(x.request.Body)); err != nil || !c.scram.Valid() {
 			return nil, errAuthentication
 		}
 		if c.proved = true; !c.skipEmpty {
 			k.sasl = c
-			return saslReply(answer, false), nil
+			return saslReply(proof, false), nil
 		}
 	}
 	k.user = c.user
-	return saslReply(answer, true), nil
+	return saslReply(proof, true), nil
 }
 
 func payload(body bson.Raw) string {
@@ -208,10 +195,10 @@ func saslReply(payload string, done bool) bson.D {
 	}
 }
 
-// getnonce is left from an authentication that is gone; 6.2 dropped it.
+// getnonce is left from a removed mechanism. 6.2 removed the command.
 func (x *exchange) getnonce() (bson.D, error) {
 	nonce := make([]byte, 8)
-	rand.Read(nonce) // never fails
+	rand.Read(nonce)
 	return bson.D{{Key: "nonce", Value: hex.EncodeToString(nonce)}}, nil
 }
 
@@ -220,7 +207,7 @@ func (x *exchange) logout() (bson.D, error) {
 	return nil, nil
 }
 
-// authenticate is the command of mechanisms that we do not have.
+// authenticate is a command of mechanisms that are not supported here.
 func (x *exchange) authenticate() (bson.D, error) {
 	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
 	return nil, x.conn.server.cluster.noMechanism(mechanism)
@@ -235,16 +222,14 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	return bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
 }
 
-// setUser makes a user, who can authenticate even without access control, or gives one another
-// password. Suites let fail points strike it.
+// setUser creates a user, who can authenticate even without access control, or changes the password. Suites use
+// createUser with fail points.
 func (x *exchange) setUser() (bson.D, error) {
 	users := x.conn.server.cluster.Users
 	name, _ := x.request.Body.Index(0).Value().StringValueOK()
 	password, _ := x.request.Body.Lookup("pwd").StringValueOK()
 	creates, exists := x.row.Name == "createUser", users.find(x.request.DB, name) != nil
 	switch {
-	case creates && name == "":
-		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
 	case creates && exists:
 		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	case !creates && !exists:

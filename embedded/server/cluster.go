@@ -1,8 +1,6 @@
-// Package server is the protocol side of the embedded deployment: sockets and
-// connections, the handshake, authentication, fail points, sessions, what a
-// replica set reports about itself, and the checks that every command passes
-// before it runs. The commands themselves come as a table: this package has
-// the rows for what concerns the protocol, a Backend those for data.
+// Package server implements the protocol of the embedded deployment: connections, handshake, authentication, fail
+// points, sessions, the state of a replica set, and the checks before each command. This package contains the commands
+// of the protocol; a Backend provides those that work on data.
 package server
 
 import (
@@ -19,55 +17,49 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// Backend is the data of a deployment, shared by its servers. Its methods are
-// called concurrently.
+// Backend contains the data of a deployment, which its servers share. Its methods are called concurrently.
 type Backend interface {
-	// Rows are the commands that it serves.
+	// Rows returns the commands of the backend.
 	Rows() []command.Row
-	// OperationTime is the cluster's latest time.
+	// OperationTime returns the time of the latest operation.
 	OperationTime() bson.Timestamp
-	// ClusterTime is the latest time that it has heard of, be it by this one.
-	ClusterTime(heard bson.Timestamp) bson.Timestamp
-	// EndSessions forgets sessions: their transactions and cursors. The ids
-	// are lsid documents.
+	// ClusterTime advances the cluster time to seen, if that is later, and returns it.
+	ClusterTime(seen bson.Timestamp) bson.Timestamp
+	// EndSessions removes sessions with their transactions and cursors. The ids are lsid documents.
 	EndSessions(lsids []bson.Raw)
-	// KillSessions aborts what runs in sessions, nil meaning in all.
+	// KillSessions aborts the operations of sessions; nil means all sessions.
 	KillSessions(lsids []bson.Raw)
 	// Scripting reports whether it executes JavaScript.
 	Scripting() bool
-	// EndTerm ends what the primary of a term has begun: open transactions, and writes
-	// that still run.
+	// EndTerm aborts the open transactions and running writes of the primary of a term.
 	EndTerm(term int64)
 }
 
-// Kind is the shape of a deployment.
+// Kind is the kind of a deployment.
 type Kind uint8
 
-// The kinds. A load balanced deployment is a sharded one with balancers in
-// front.
+// The kinds. A load balanced deployment is a sharded one with load balancers.
 const (
 	Single Kind = iota
 	ReplicaSet
 	Sharded
-	// Uninitiated is one mongod that was started with the name of a replica set
-	// and waits for its configuration.
-	Uninitiated
+	Uninitiated // a mongod with --replSet before replSetInitiate
 )
 
 // Config describes a deployment's servers.
 type Config struct {
 	Kind    Kind
 	Profile Profile
-	SetName string  // of the replica set, or of the one shard
-	Users   *Users  // who may authenticate; nil: nobody yet
+	SetName string  // of the replica set, or of the only shard
+	Users   *Users  // nil: no users yet
 	Backend Backend // required
 
-	// Initiate serves replSetInitiate on an uninitiated server, which requires it.
+	// Initiate executes replSetInitiate on an uninitiated server, which requires it.
 	Initiate func(ctx context.Context, config bson.Raw) error
 }
 
-// Cluster is the servers of one deployment, and what they agree upon: who is
-// primary. Its methods may be called concurrently.
+// Cluster contains the servers of a deployment, and the state of its replica set. Its methods may be called
+// concurrently.
 type Cluster struct {
 	Config
 	commands map[string]*entry
@@ -79,14 +71,14 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	closed  bool
-	members []*Server // in the order of their addition
-	primary *Server   // nil if there is none
+	members []*Server // in the order in which they were added
+	primary *Server   // may be nil
 	term    int64
 	set     SetConfig // of a replica set
 	layout  *layout   // of set
 }
 
-// NewCluster makes a deployment without servers. Close it.
+// NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: &layout{}, sequence: failpoint.NewSequence()}
@@ -95,22 +87,19 @@ func NewCluster(config Config) *Cluster {
 	}
 	rows := protocolRows()
 	for _, row := range config.Backend.Rows() {
-		rows = append(rows, entry{Row: row, own: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
+		rows = append(rows, entry{Row: row, execute: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
 	}
-	for i := range rows {
-		row := &rows[i]
+	for _, row := range rows {
 		for _, name := range append([]string{row.Name}, row.Aliases...) {
-			c.commands[name] = row
+			c.commands[name] = &row
 		}
 	}
 	return c
 }
 
-// closePatience is how long commands may take to notice that they are to end.
-const closePatience = 30 * time.Second
+const closeTimeout = 30 * time.Second // for connections and commands to end
 
-// Close ends every server, connection and command, and waits for them. An
-// error reports that some did not end.
+// Close stops all servers, connections and commands, and waits for them. It returns an error if some did not end.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -120,31 +109,29 @@ func (c *Cluster) Close() error {
 	var errs []error
 	for _, s := range members {
 		errs = append(errs, s.stop())
-		s.letGo()
+		s.releasePort()
 	}
 	ended := make(chan struct{})
 	go func() {
 		c.work.Wait()
 		close(ended)
 	}()
-	patience := time.NewTimer(closePatience)
-	defer patience.Stop()
 	select {
 	case <-ended:
-	case <-patience.C:
-		errs = append(errs, fmt.Errorf("waited %v for the connections of the embedded deployment to end", closePatience))
+	case <-time.After(closeTimeout):
+		errs = append(errs, fmt.Errorf("connections of the embedded deployment did not end within %v", closeTimeout))
 	}
 	return errors.Join(errs...)
 }
 
-// find gives the row of a command on a server in a role, nil if it has none.
+// find returns the row of a command for a role, nil if the command does not exist there.
 func (c *Cluster) find(name string, role command.Role) *entry {
 	row := c.commands[name]
 	if row == nil || c.Profile.Wire < row.MinWire || row.MaxWire > 0 && c.Profile.Wire > row.MaxWire {
 		return nil
 	}
 	if role == command.Uninitiated {
-		role = command.Secondary // which it will be
+		role = command.Secondary // it has the commands of a member
 	}
 	if len(row.Topologies) > 0 && !slices.Contains(row.Topologies, role) {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// failConcern makes the write concern fail, which here asks for what can never be: every write is on
-// all members at once. mongod reports the details in a document, and mongos in words, since it takes
-// them from its shard's error.
+// failConcern adds a write concern error. Only write concerns that no member could ever satisfy fail here, because all
+// members share their data. mongod reports the details in a document; mongos adds them to the message, because it
+// copies the message of its shard.
 func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
 	var details bson.D
 	if x.view.Role == command.Mongos {
@@ -29,9 +29,9 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	}, details...)
 }
 
-// unknownField returns the first field of a concern that is not known, "" if all are.
+// unknownField returns the first unknown field of a concern, "" if all are known.
 func unknownField(concern bson.Raw, known []string) string {
-	elements, _ := concern.Elements() // nothing in a validated document is out of place
+	elements, _ := concern.Elements() // a validated document cannot cause an error
 	for _, e := range elements {
 		if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, e.Key()) }) {
 			return e.Key()
@@ -40,10 +40,9 @@ func unknownField(concern bson.Raw, known []string) string {
 	return ""
 }
 
-// maxW is the greatest number of members in a replica set.
-const maxW = 50
+const maxW = 50 // maximum number of members of a replica set
 
-// readWriteConcern checks readConcern and writeConcern, and finds out whether it can be satisfied.
+// readWriteConcern checks readConcern and writeConcern, and whether the write concern can be satisfied.
 func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (x *exchange) readWriteConcern() error {
 		return command.Errorf(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
 		return command.Errorf(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
+	case x.view.isMember() && int(n) > x.view.layout.dataBearing, x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
 	x.unacknowledged = n == 0
@@ -90,7 +89,7 @@ var (
 		"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
 )
 
-// readConcern checks the level; the rest is the data side's.
+// readConcern checks the level and afterClusterTime. The backend applies them.
 func (x *exchange) readConcern() error {
 	concern, ok := x.request.Body.Lookup("readConcern").DocumentOK()
 	if !ok {
@@ -101,8 +100,7 @@ func (x *exchange) readConcern() error {
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
-		// A mongos fails so early that it does not know the time.
-		x.extras.noTimes = x.view.Role == command.Mongos
+		x.extras.noTimes = x.view.Role == command.Mongos // it fails before it knows the time
 		return command.Errorf(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}
@@ -116,16 +114,15 @@ func (x *exchange) readConcern() error {
 	}
 	t, i, ok := after.TimestampOK()
 	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
-	if ok && x.view.Role != command.Standalone && wanted.After(now) { // nobody waits for a time that the server has not heard of
+	if ok && x.view.Role != command.Standalone && wanted.After(now) {
 		return command.Errorf(command.CodeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
 	}
 	return nil
 }
 
-// readLevels are the levels of readConcern that the command takes: in a
-// transaction those of the transaction, but for what makes something, elsewhere its
-// own.
+// readLevels returns the levels of readConcern that the command accepts: in a transaction all, except for create and
+// createIndexes.
 func (x *exchange) readLevels() []string {
 	auto, ok := x.request.Body.Lookup("autocommit").BooleanOK()
 	switch {
@@ -137,8 +134,8 @@ func (x *exchange) readLevels() []string {
 	return command.ReadConcernLevels[:1]
 }
 
-// namedConcern takes a mode: majority, or one that the replica set's
-// configuration would have to define, which ours does not.
+// namedConcern checks a write concern mode: majority, or a mode that the replica set's configuration would have to
+// define. Configurations here never define modes.
 func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	switch {
 	case name == "majority":
@@ -151,7 +148,6 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	return nil
 }
 
-// concernInError is a write concern as errors show it.
 func concernInError(concern bson.Raw) bson.D {
 	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
 	if j, err := concern.LookupErr("j"); err == nil {

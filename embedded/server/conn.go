@@ -19,67 +19,65 @@ import (
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// conn is one client connection: what the handshake said, who has
-// authenticated, and the loop that answers messages one after the other.
+// conn is a client connection. It answers messages one at a time.
 type conn struct {
-	server   *Server
-	raw      net.Conn // what close closes: it never waits for the client
-	socket   net.Conn // raw, or TLS upon it
-	id       int64
-	appName  string
-	balanced bool // it came through a load balancer
-	ctx      context.Context
-	cancel   context.CancelFunc
-	client   context.Context // ends with ctx, or when the client has left
-	leaves   context.CancelFunc
-	hung     atomic.Bool // a fail point has closed the connection: the client has not left
-	once     sync.Once
-	lastID   int32          // of the messages sent
-	lastOp   bson.Timestamp // the cluster's time after the last write; zero before the first
-	current  atomic.Pointer[operation]
-	waiting  atomic.Int32 // messages that were read and are not answered yet
+	server     *Server
+	raw        net.Conn // closing it never waits for the client
+	socket     net.Conn // raw, or TLS over it
+	id         int64
+	appName    string
+	balanced   bool // the client connected through a load balancer
+	ctx        context.Context
+	cancel     context.CancelFunc
+	client     context.Context // ends with ctx, or when the client disconnects
+	clientLeft context.CancelFunc
+	hungUp     atomic.Bool // a fail point has closed the connection: the client has not left
+	once       sync.Once
+	lastID     int32          // request id of the last sent message
+	lastOp     bson.Timestamp // operation time after the last write; zero before the first
+	current    atomic.Pointer[operation]
+	waiting    atomic.Int32 // number of received messages without a reply
 
-	helloDone   bool // a balanced connection has said loadBalanced
-	helloOk     bool // the client knows hello, and the words that came with it
+	helloDone   bool // a hello has succeeded
+	helloOk     bool // the client has sent helloOk: true
 	metadata    bool // the client has sent its metadata
 	compression []string
 	sasl        *conversation
-	user        *User // who has authenticated; nil before that
+	user        *User // nil before authentication
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
 	k := &conn{server: s, raw: socket, socket: socket, balanced: balanced, id: s.lastConn.Add(1)}
 	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
-	k.client, k.leaves = context.WithCancel(k.ctx)
+	k.client, k.clientLeft = context.WithCancel(k.ctx)
 	if s.process.TLS != nil {
 		k.socket = tls.Server(socket, s.process.TLS)
 	}
 	return k
 }
 
-// close breaks the connection, whatever it is doing.
+// close closes the connection and cancels its command.
 func (k *conn) close() {
 	k.once.Do(func() {
 		k.cancel()
-		_ = k.raw.Close() // nothing can be done about it
+		_ = k.raw.Close()
 	})
 }
 
-// hangUp closes the connection and lets its command go on.
+// hangUp closes the connection, but its command continues.
 func (k *conn) hangUp() {
-	k.hung.Store(true)
-	_ = k.raw.Close() // nothing can be done about it
+	k.hungUp.Store(true)
+	_ = k.raw.Close()
 }
 
-// message is what a client has sent.
 type message struct {
 	wire.Header
 	body []byte
 }
 
-// run answers messages until the client leaves or has to.
+// run answers messages until the connection ends.
 func (k *conn) run() {
-	defer k.survive()
+	defer k.recoverPanic()
 	defer k.server.forget(k)
 	defer k.close()
 	if !k.establish() {
@@ -91,19 +89,18 @@ func (k *conn) run() {
 	messages := make(chan message)
 	k.server.cluster.work.Go(func() { k.read(messages) })
 	for m := range messages {
-		if err := k.message(m.Header, m.body); err != nil || k.server.retired.Load() || k.ctx.Err() != nil {
+		if err := k.message(m.Header, m.body); err != nil || k.server.draining.Load() || k.ctx.Err() != nil {
 			return
 		}
 		k.waiting.Add(-1)
 	}
 }
 
-// grace is how long a command may still take whose client has said that it sends no more:
-// that one may wait for the answer, or be gone.
-const grace = time.Second
+// halfClosedTimeout is how long a command continues after the end of the client's stream. The client may still be
+// waiting for the reply, or may have disconnected.
+const halfClosedTimeout = time.Second
 
-// read reads what the client sends, also while a command runs: only so is it noticed that
-// the client has left.
+// read reads messages even while a command runs, to notice when the client disconnects.
 func (k *conn) read(messages chan<- message) {
 	defer close(messages)
 	in := bufio.NewReader(k.socket)
@@ -118,25 +115,25 @@ func (k *conn) read(messages chan<- message) {
 			case <-k.ctx.Done():
 			}
 		case errors.Is(err, wire.ErrHTTP):
-			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
-		case k.hung.Load():
+			_, _ = io.WriteString(k.socket, wire.HTTPReply)
+		case k.hungUp.Load():
 		case errors.Is(err, io.EOF):
-			time.AfterFunc(grace, k.leaves)
+			time.AfterFunc(halfClosedTimeout, k.clientLeft)
 		default:
-			k.leaves()
+			k.clientLeft()
 		}
 		return
 	}
 }
 
-// survive keeps what fails inside, outside of a command's handler, to this connection.
-func (k *conn) survive() {
+// recoverPanic limits a panic outside of a command's handler to its connection.
+func (k *conn) recoverPanic() {
 	if p := recover(); p != nil {
-		k.logEvent(fmt.Sprintf("failed inside: %v", p))
+		k.logEvent(fmt.Sprintf("panicked: %v", p))
 	}
 }
 
-// message answers one message.
+// message answers a message. An error closes the connection.
 func (k *conn) message(h wire.Header, body []byte) error {
 	if late := k.server.process.Latency; late > 0 {
 		sleep(k.ctx, late, nil)
@@ -155,19 +152,17 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	case wire.OpQuery:
 		return k.query(h, body, reply)
 	case 0:
-		return nil // ignored, as the server does
+		return nil // ignored, as by the server
 	}
 	return command.ErrClose
 }
 
-// msg answers an OP_MSG.
 func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
 	var refused *command.Error
 	if errors.As(err, &refused) {
-		doc := k.compose(k.server.view(), nil, nil, refused)
-		return reply.msg(h.RequestID, flags, doc)
+		return reply.msg(h.RequestID, flags, k.compose(k.server.view(), nil, &extras{}, refused))
 	}
 	if err != nil {
 		return err
@@ -177,36 +172,30 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 		return err
 	}
 	if m.Flags&wire.MoreToCome != 0 {
-		x.request.Context = k.ctx // a client that expects no answer may leave
+		x.request.Context = k.ctx // a client that expects no reply may disconnect
 	}
 	doc, err := x.answer()
-	if err != nil {
+	if err != nil || m.Flags&wire.MoreToCome != 0 {
 		return err
 	}
-	if m.Flags&wire.MoreToCome != 0 {
-		return nil
-	}
-	// An exhaust reply answers the one before it.
+	// Each exhaust reply responds to the previous one.
 	for to := h.RequestID; ; to = k.lastID {
-		if x.streams() {
+		flags &^= wire.MoreToCome
+		if x.request.Stream != nil {
 			flags |= wire.MoreToCome
-		} else {
-			flags &^= wire.MoreToCome
 		}
-		if err := reply.msg(to, flags, doc); err != nil || !x.streams() {
+		if err := reply.msg(to, flags, doc); err != nil || x.request.Stream == nil {
 			return err
 		}
-		if doc, err = x.again(); err != nil {
+		if doc, err = x.nextReply(); err != nil {
 			return err
 		}
 	}
 }
 
-// helloNames are the commands that an OP_QUERY may hold.
-var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
+var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
 
-// query answers an OP_QUERY, with which clients begin that do not know yet whether the
-// server knows OP_MSG.
+// query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
 func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	namespace, sent, err := wire.ParseQuery(body)
 	if err != nil {
@@ -217,7 +206,7 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 		return command.ErrClose
 	}
 	if name := firstKey(sent); !helloNames[name] {
-		return reply.reply(h.RequestID, k.compose(k.server.view(), nil, nil, command.Errorf(command.CodeUnsupportedOpQueryCommand,
+		return reply.reply(h.RequestID, k.compose(k.server.view(), nil, &extras{}, command.Errorf(command.CodeUnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
 	}
@@ -236,7 +225,6 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	return reply.reply(h.RequestID, answer)
 }
 
-// writer writes replies in the form that the request had.
 type writer struct {
 	conn       *conn
 	compressed bool
@@ -250,13 +238,12 @@ func (w writer) write(message []byte) (err error) {
 		}
 	}
 	if w.conn.ctx.Err() != nil {
-		return command.ErrClose // the dead do not answer
+		return command.ErrClose // a killed server must not reply
 	}
 	_, err = w.conn.socket.Write(message)
 	return err
 }
 
-// msg and reply write an OP_MSG and an OP_REPLY.
 func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
 	w.conn.lastID++
 	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))

@@ -42,7 +42,7 @@ func (x *exchange) buildInfo() (bson.D, error) {
 	return reply, nil
 }
 
-// process is what the server would be called in a list of processes.
+// process returns the name of the server's program.
 func (v view) process() string {
 	if v.Role == command.Mongos {
 		return "mongos"
@@ -65,7 +65,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
 	if x.view.Role != command.Mongos {
-		// For the sake of the tests that need an engine with transactions.
+		// Some tests require a storage engine with transactions.
 		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
 	}
 	connections := bson.D{
@@ -87,7 +87,6 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: bson.D{}}}, nil
 }
 
-// registry has the named fail point: the server's, or that of the deployment.
 func (s *Server) registry(name string) *failpoint.Registry {
 	if name == failpoint.FailCommandSequence {
 		return s.cluster.sequence

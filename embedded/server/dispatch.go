@@ -15,25 +15,22 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// exchange is one command on its way: the request, where it came in, and what
-// will stand in its reply beside its own fields.
+// exchange is a command and its reply.
 type exchange struct {
-	conn    *conn
-	view    view
-	request command.Request
-	row     *entry
-	extras  extras
-	start   time.Time
-	// unacknowledged: the write concern has w: 0.
-	unacknowledged bool
-	parsed         func() (bson.D, error) // what answers, of a row with Parse
-	// readsSecondary: by its read preference a secondary may serve it.
-	readsSecondary bool
-	step           failpoint.Failure // of failCommandSequence
-	lastOp         bson.Timestamp    // the connection's before the command ran
+	conn           *conn
+	view           view
+	request        command.Request
+	row            *entry
+	extras         extras
+	start          time.Time
+	unacknowledged bool                   // the write concern is w: 0
+	parsed         func() (bson.D, error) // result of Row.Parse
+	readsSecondary bool                   // the read preference allows a secondary
+	element        failpoint.Failure      // of failCommandSequence
+	lastOp         bson.Timestamp         // lastOp of the connection before the command
 }
 
-// begin takes a command up. An error ends the connection.
+// begin reads a command. An error closes the connection.
 func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	first, err := body.IndexErr(0)
 	if err != nil {
@@ -41,54 +38,47 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	}
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server,
-		ExhaustAllowed: exhaust,
-		HangUp:         k.hangUp,
+		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
+		HangUp: k.hangUp, Operations: x.operations,
+		Strikes: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
-	x.request.Strikes = func(name string) (failpoint.Failure, bool) { return k.server.failPoints.Within(name, x.forFailPoint()) }
-	// Without a database that is a string, mongod gives up on the connection.
+	// mongod closes the connection if $db is not a string.
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
 		return nil, command.ErrClose
 	}
-	x.request.Operations = x.operations
 	x.inProgress()
 	return x, nil
 }
 
-// answer runs the command. An error ends the connection.
+// answer runs the command. An error closes the connection.
 func (x *exchange) answer() (bson.Raw, error) {
 	fields, err := x.run()
 	return x.reply(fields, err)
 }
 
-// again runs the next turn of a command that streams.
-func (x *exchange) again() (bson.Raw, error) {
-	x.view, x.extras, x.step, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
+func (x *exchange) nextReply() (bson.Raw, error) {
+	x.view, x.extras, x.element, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
 	x.inProgress()
 	stream := x.request.Stream
-	if err := x.strike(); err != nil {
+	if err := x.applyFailPoint(); err != nil {
 		return x.reply(nil, err)
 	}
 	fields, err := x.guard(stream)
 	return x.reply(fields, err)
 }
 
-// streams reports whether another reply follows.
-func (x *exchange) streams() bool { return x.request.Stream != nil }
-
-// reply composes the reply from what a command gave.
+// reply composes the reply from the result of a command.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.hung.Load() || x.conn.ctx.Err() != nil {
+	if errors.Is(err, command.ErrClose) || x.element.LoseReply || x.conn.hungUp.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, command.ErrClose
 	}
 	x.extras.last = x.request.AfterOK
 	x.extras.fromShard = x.endsTransaction()
-	// Who is primary may have changed meanwhile.
-	x.view.version = x.conn.server.view().version
+	x.view.version = x.conn.server.view().version // the primary may have changed
 	if err == nil {
-		fields = x.afterwards(fields)
+		fields = x.afterCommand(fields)
 		x.logEnd(nil, false)
 		return x.conn.compose(x.view, fields, &x.extras, nil), nil
 	}
@@ -97,13 +87,12 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	if !errors.As(err, &failure) {
 		failure = command.Errorf(command.CodeInternalError, "%s", err.Error())
 	}
-	x.settleLabels(failure.Code, false, failure.Labels)
+	x.setLabels(failure.Code, false, failure.Labels)
 	x.logEnd(failure, false)
 	return x.conn.compose(x.view, fields, &x.extras, failure), nil
 }
 
-// steps are the checks that a command passes before it runs, in the server's
-// order.
+// steps are the checks before a command runs, in the server's order.
 var steps = []func(*exchange) error{
 	(*exchange).admit,
 	(*exchange).database,
@@ -113,7 +102,7 @@ var steps = []func(*exchange) error{
 	(*exchange).gossip,
 	(*exchange).readPreference,
 	(*exchange).parse,
-	(*exchange).strike,
+	(*exchange).applyFailPoint,
 	(*exchange).databaseName,
 	(*exchange).authorize,
 	(*exchange).role,
@@ -130,7 +119,7 @@ func (x *exchange) run() (bson.D, error) {
 		}
 	}
 	if x.row.Write {
-		x.request.Context = x.conn.ctx // a write that has begun goes on without its client
+		x.request.Context = x.conn.ctx // a write that has started continues even if its client disconnects
 	}
 	if x.row.Write && x.view.isMember() {
 		defer func() { x.conn.lastOp = x.conn.server.now() }()
@@ -139,11 +128,11 @@ func (x *exchange) run() (bson.D, error) {
 		if x.parsed != nil {
 			return x.parsed()
 		}
-		return x.row.own(x)
+		return x.row.execute(x)
 	})
 }
 
-// parse finds what is wrong before fail points strike.
+// parse does the checks that precede fail points.
 func (x *exchange) parse() error {
 	if x.row.Parse == nil {
 		return nil
@@ -155,18 +144,17 @@ func (x *exchange) parse() error {
 	return err
 }
 
-// guard turns a panic of a handler into an error of its command, so that no
-// request can bring the deployment down.
+// guard converts a panic of a handler to an error of its command.
 func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			fields, err = nil, fmt.Errorf("%s failed inside: %v", x.request.Name, p)
+			fields, err = nil, fmt.Errorf("%s panicked: %v", x.request.Name, p)
 		}
 	}()
 	return run()
 }
 
-// database takes $db, which mongos asks for politely.
+// database reads $db. Only a mongos gets here without a string in $db.
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
 	if err != nil {
@@ -180,7 +168,6 @@ func (x *exchange) database() error {
 	return nil
 }
 
-// lookUp finds the row of the command.
 func (x *exchange) lookUp() error {
 	name := x.request.Name
 	x.row = x.conn.server.cluster.find(name, x.view.Role)
@@ -191,14 +178,13 @@ func (x *exchange) lookUp() error {
 	case x.row != nil:
 		x.request.Row = &x.row.Row
 		return nil
-	case x.view.Role == command.Mongos && !x.has(mongosWords):
+	case x.view.Role == command.Mongos && !x.has(mongosMessages):
 		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
 	}
 	return command.Errorf(command.CodeCommandNotFound, "no such command: '%s'", name)
 }
 
-// gossip takes note of the time that a client has heard of, unless that is more
-// than a year ahead.
+// gossip advances the cluster time to the client's, unless that is more than a year ahead.
 func (x *exchange) gossip() error {
 	t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK()
 	if !ok || x.view.Role == command.Standalone {
@@ -213,15 +199,15 @@ func (x *exchange) gossip() error {
 	return nil
 }
 
-// strike lets failCommand do what it is set to, before the command runs.
-func (x *exchange) strike() error {
-	about := x.forFailPoint()
-	f, hit, err := x.conn.server.failPoints.Before(about)
+// applyFailPoint applies failCommand or failCommandSequence before the command runs.
+func (x *exchange) applyFailPoint() error {
+	c := x.forFailPoint()
+	f, hit, err := x.conn.server.failPoints.Before(c)
 	if !hit {
-		if x.step, hit = x.conn.server.cluster.sequence.Next(about); !hit {
+		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
 			return nil
 		}
-		f = x.step
+		f = x.element
 	}
 	if x.has(errorLabels) {
 		x.extras.labels = f.Labels
@@ -229,15 +215,15 @@ func (x *exchange) strike() error {
 	if err != nil {
 		return err
 	}
-	x.logHit(f, x.step.LoseReply)
+	x.logHit(f, x.element.LoseReply)
 	if f.Block > 0 {
-		if x.step.LoseReply {
-			x.request.HangUp() // the client hears of it now, and the command goes on
+		if x.element.LoseReply {
+			x.request.HangUp() // the client notices it before the command runs
 		}
 		if !sleep(x.request.Context, f.Block, nil) {
 			return command.ErrClose
 		}
-		x.view = x.conn.server.view() // the server may have stepped down meanwhile
+		x.view = x.conn.server.view() // the server may have stepped down
 	}
 	if f.CloseConnection {
 		return command.ErrClose
@@ -246,14 +232,14 @@ func (x *exchange) strike() error {
 		return nil
 	}
 	if _, ok := f.ExtraInfo.Lookup("ns").StringValueOK(); !ok && f.ExtraInfo != nil && f.Code == command.CodeStaleConfig {
-		return command.Errorf(command.CodeExtraInfoMissing, // which the server could not read back
+		return command.Errorf(command.CodeExtraInfoMissing,
 			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
 	}
 	failure := command.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if x.has(failsVia) {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
-	_ = bson.Unmarshal(f.ExtraInfo, &failure.Extra) // it has been validated
+	_ = bson.Unmarshal(f.ExtraInfo, &failure.Extra) // a validated document cannot cause an error
 	return failure
 }
 
@@ -265,8 +251,7 @@ func (x *exchange) forFailPoint() failpoint.Command {
 	}
 }
 
-// appName is the client's, which the fail point already knows while the first
-// hello is still being processed.
+// appName returns the client's application name. Fail points match it even in the hello that sets it.
 func (x *exchange) appName() string {
 	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
 		return x.conn.appName
@@ -275,57 +260,46 @@ func (x *exchange) appName() string {
 	return name
 }
 
-// sleep waits for so long, or until something wakes it, and reports whether it has not been broken off.
+// sleep waits for a duration or until wake is closed. It returns false if the context ended.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-wake:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// databaseName refuses names that no database has.
 func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
-	case db == "":
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	case strings.Contains(db, "."):
 		return command.Errorf(command.CodeInvalidNamespace, "'.' is an invalid character in a database name")
-	case len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
+	case db == "", len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil
 }
 
-// authorize refuses what needs authentication, and what only the admin
-// database has.
+// authorize rejects commands that require authentication or the database admin.
 func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return command.Errorf(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
+	localhostException := x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
+	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !localhostException {
 		return command.Errorf(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil
 }
 
-// firstUser reports whether the localhost exception applies, without which nobody
-// could set up a server with access control.
-func (x *exchange) firstUser() bool {
-	return x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.some.Load()
-}
-
-// modes are the read preferences, and whether a secondary may serve them.
+// modes are the read preference modes, and whether they allow a secondary.
 var modes = map[string]bool{
 	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
 }
 
-// document returns a field of the command, nil without it, and refuses anything but a document.
+// document returns an optional field of the command, which must be a document.
 func (x *exchange) document(name string) (bson.Raw, error) {
 	value, err := x.request.Body.LookupErr(name)
 	if err != nil {
@@ -339,7 +313,6 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	return document, nil
 }
 
-// readPreference refuses invalid read preferences.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if preference == nil || err != nil {
@@ -355,8 +328,8 @@ func (x *exchange) readPreference() error {
 	return x.tags(preference, mode == "primary")
 }
 
-// tags refuses tag sets that are not an array, and what chooses among servers where there is one to be chosen.
-// A mongos reads the sets when it selects a member of a shard.
+// tags rejects tag sets that are not an array, and tags and staleness with mode primary. Only a mongos reads the tag
+// sets, when it selects a member of a shard.
 func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	tags := preference.Lookup("tags")
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
@@ -378,11 +351,9 @@ func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	return nil
 }
 
-// codeNotAnObject is that of values that should have been documents.
 const codeNotAnObject = 10065
 
-// role refuses on a secondary what only the primary does, and reads that have
-// not said that a secondary will do.
+// role rejects writes on a secondary, and reads whose read preference requires the primary.
 func (x *exchange) role() error {
 	if x.view.Role != command.Secondary && x.view.Role != command.Uninitiated {
 		return nil
@@ -398,67 +369,63 @@ func (x *exchange) role() error {
 	return nil
 }
 
-// emptyDocument is how long a document without fields is, in bytes.
-const emptyDocument = 5
+const emptyDocument = 5 // bytes
 
-// master turns the words of newer servers into those of older ones.
-var master = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk")
+var oldTerms = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk") // the terms of older servers
 
-// notPrimary words an error in the way that the client understands.
 func (x *exchange) notPrimary(code int32, message string) error {
-	if !x.has(saysPrimary) || !x.conn.helloOk {
-		message = master.Replace(message)
+	if !x.has(primaryMessages) || !x.conn.helloOk {
+		message = oldTerms.Replace(message)
 	}
 	return command.Errorf(code, "%s", message)
 }
 
-// deadline refuses a maxTimeMS that is not a whole number of 31 bits, and fails commands
-// whose time has gone by while they were blocked.
+// deadline rejects a maxTimeMS that is not an integer of 31 bits, and commands that exceeded it while a fail point
+// blocked them.
 func (x *exchange) deadline() error {
 	value, err := x.request.Body.LookupErr("maxTimeMS")
 	if err != nil || value.Type == bson.TypeDecimal128 {
 		return nil
 	}
-	most, isNumber := value.AsFloat64OK()
+	limit, isNumber := value.AsFloat64OK()
 	switch {
 	case !isNumber:
 		return command.Errorf(command.CodeBadValue, "maxTimeMS must be a number")
-	case most < 0 && x.has(codeNegative):
-		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
-	case most < 0 || most > math.MaxInt32:
-		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
-	case most != math.Trunc(most):
+	case limit < 0 && x.has(codeNegative):
+		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", limit)
+	case limit < 0 || limit > math.MaxInt32:
+		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", limit)
+	case limit != math.Trunc(limit):
 		return command.Errorf(command.CodeBadValue, "maxTimeMS has non-integral value")
-	case most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond:
+	case limit > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(limit)*time.Millisecond:
 		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
 }
 
-// afterwards adds to the reply of a command that went well: a write concern
-// error, from failCommand or from a write concern that cannot be satisfied.
-func (x *exchange) afterwards(fields bson.D) bson.D {
+// afterCommand adds a write concern error to the reply of a successful command.
+func (x *exchange) afterCommand(fields bson.D) bson.D {
 	x.extras.labels = nil
 	if x.unacknowledged && x.row.OnlyOK {
 		return nil
 	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
-	if x.step.WriteConcernError != nil {
-		e, labels, hit = x.step.WriteConcernError, x.step.Labels, true
+	if x.element.WriteConcernError != nil {
+		e, labels, hit = x.element.WriteConcernError, x.element.Labels, true
 	}
 	if hit {
 		code, _ := e.Lookup("code").AsInt64OK()
 		x.extras.writeConcernError, x.extras.concern, x.extras.labels = e, int32(code), labels
 	}
 	if x.extras.writeConcernError != nil {
-		x.settleLabels(x.extras.concern, true, nil)
+		x.setLabels(x.extras.concern, true, nil)
 	}
 	return fields
 }
 
-// settleLabels gives the reply the labels that follow from a code, and those that the
-// command's own error has, unless a fail point has said which it has.
-func (x *exchange) settleLabels(code int32, concern bool, own []string) {
+// setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
+// set labels.
+func (x *exchange) setLabels(code int32, concern bool, own []string) {
 	if x.extras.labels != nil {
 		return
 	}
@@ -470,12 +437,10 @@ func (x *exchange) settleLabels(code int32, concern bool, own []string) {
 	}
 }
 
-// labels are the error labels that follow from a code; concern says that it is
-// that of a write concern error.
+// labels returns the error labels for a code. concern is set if it is the code of a write concern error.
 //
-// From the specifications "Retryable Writes" (Determining Retryable Errors),
-// "Transactions" (Error Labels), "Change Streams" (Resumable Error), "Client
-// Backpressure".
+// Specifications: "Retryable Writes" (Determining Retryable Errors), "Transactions" (Error Labels), "Change Streams"
+// (Resumable Error), "Client Backpressure".
 func (x *exchange) labels(code int32, concern bool) []string {
 	var labels []string
 	p := x.conn.server.cluster.Profile
@@ -484,10 +449,10 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	if r.InTransaction && !concern && (command.Transient.In(code, p.Wire) || !finish && command.Retriable.In(code, p.Wire)) {
 		labels = append(labels, "TransientTransactionError")
 	}
-	// A mongos leaves the label to the shard that failed.
+	// A mongos does not add the label: the shard does.
 	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && command.Retriable.In(code, p.Wire) {
 		labels = append(labels, "RetryableWriteError")
-		// On a connection that has not written yet this is unknown.
+		// The server cannot know this on a connection without previous writes.
 		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
 			labels = append(labels, "NoWritesPerformed")
 		}

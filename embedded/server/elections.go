@@ -9,15 +9,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Primary is the member that takes writes, nil if the deployment has none.
+// Primary returns the primary, nil if the deployment has none.
 func (c *Cluster) Primary() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.primary
 }
 
-// StepDown makes the primary a secondary and another member primary. It fails
-// if no member can follow, and changes nothing then.
+// StepDown steps the primary down and elects another member. It fails without an effect if no other member is eligible.
 func (c *Cluster) StepDown() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +25,7 @@ func (c *Cluster) StepDown() error {
 	}
 	next := c.successor(c.primary)
 	if next == nil {
-		return errors.New("no other member could become primary")
+		return errors.New("no other member can become primary")
 	}
 	c.stepDown()
 	c.elect(next)
@@ -35,7 +34,7 @@ func (c *Cluster) StepDown() error {
 
 // The functions below are called with mu held.
 
-// elect makes a member primary, with a new term, and wakes those who wait for a change.
+// elect makes a member primary in a new term, and wakes waiters for a topology change.
 func (c *Cluster) elect(next *Server) {
 	c.term++
 	c.primary = next
@@ -45,8 +44,8 @@ func (c *Cluster) elect(next *Server) {
 	}
 }
 
-// stepDown leaves the replica set without a primary. As on the server, the old
-// primary reports first that it is neither, then that it is a secondary.
+// stepDown leaves the replica set without a primary. The topologyVersion increases twice, as on the server, whose old
+// primary is first neither primary nor secondary.
 func (c *Cluster) stepDown() {
 	old := c.primary
 	if old == nil {
@@ -54,12 +53,11 @@ func (c *Cluster) stepDown() {
 	}
 	c.depose()
 	old.logf("steps down")
-	old.version++ // the step in between, which is over before anyone can see it
+	old.version++ // the intermediate state, which no client sees
 	old.changed()
 }
 
-// depose leaves the deployment without a primary. In a replica set, what the primary has
-// begun is undone.
+// depose removes the primary, and in a replica set aborts its operations.
 func (c *Cluster) depose() {
 	c.primary = nil
 	if c.Kind == ReplicaSet {
@@ -67,9 +65,8 @@ func (c *Cluster) depose() {
 	}
 }
 
-// successor is the member that should become primary: of the electable members that
-// are up, other than old, the one of the highest priority, and of several the next
-// after old. It is nil if no member is eligible.
+// successor returns the eligible member, other than old, with the highest priority; among equals the next one after
+// old. It returns nil if no member is eligible.
 func (c *Cluster) successor(old *Server) *Server {
 	at := slices.Index(c.members, old)
 	var best *Server
@@ -85,9 +82,9 @@ func (c *Cluster) successor(old *Server) *Server {
 	return best
 }
 
-// settle elects and deposes the primary of a replica set by votes and priorities. The
-// only mongod of a standalone is always primary.
-func (c *Cluster) settle() {
+// updatePrimary elects or deposes the primary of a replica set by votes and priorities. The mongod of a standalone is
+// always primary.
+func (c *Cluster) updatePrimary() {
 	if c.Kind != ReplicaSet {
 		return
 	}
@@ -112,19 +109,17 @@ func (c *Cluster) settle() {
 	}
 }
 
-// freeze prevents the election of a server for a time.
 func (c *Cluster) freeze(s *Server, d time.Duration) {
 	s.frozen = time.Now().Add(d)
 	c.work.Go(func() {
 		if sleep(c.ctx, d, nil) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.settle()
+			c.updatePrimary()
 		}
 	})
 }
 
-// electionID is that of a term, as replica sets of protocol version 1 make it.
 func electionID(term int64) bson.ObjectID {
 	id := bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
 	binary.BigEndian.PutUint64(id[4:], uint64(term))

@@ -10,17 +10,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// maxAppName is how long the name of an application may be, in bytes
-// (specification "MongoDB Handshake", Limitations).
+// maxAppName is the maximum length of an application name, in bytes (specification "MongoDB Handshake", Limitations).
 const maxAppName = 128
 
-// logicalSessionTimeout of the server, in minutes.
-const logicalSessionTimeout = 30
+const logicalSessionTimeout = 30 // minutes
 
-// hello answers hello and isMaster: the handshake of a connection, and what
-// monitors ask for. With a topologyVersion it waits for a change of the
-// topology, and streams if the client allows (specification "Server Discovery
-// and Monitoring", Streaming Protocol).
+// hello executes hello and isMaster. With a topologyVersion it waits for a change of the topology, and streams if the
+// client allows it (specification "Server Discovery and Monitoring", Streaming Protocol).
 func (x *exchange) hello() (bson.D, error) {
 	k, body := x.conn, x.request.Body
 	if err := k.handshake(body); err != nil {
@@ -34,12 +30,12 @@ func (x *exchange) hello() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if await.asked {
-		await.until(x)
-		if x.request.ExhaustAllowed { // each further reply waits for a change, from the state that the one before it had
+	if await.requested {
+		await.wait(x)
+		if x.request.ExhaustAllowed { // each following reply waits for a change since the previous one
 			x.request.Stream = func() (bson.D, error) {
-				await.until(x)
-				if k.server.retired.Load() {
+				await.wait(x)
+				if k.server.draining.Load() {
 					x.request.Stream = nil
 				}
 				return x.description(nil)
@@ -49,57 +45,51 @@ func (x *exchange) hello() (bson.D, error) {
 	return x.description(speculative)
 }
 
-// await is a client's wish to hear of a change.
+// await contains the topologyVersion and the maxAwaitTimeMS of an awaitable hello.
 type await struct {
-	asked     bool
+	requested bool
 	processID bson.ObjectID
 	counter   int64
-	most      time.Duration
+	timeout   time.Duration
 }
 
-// awaitErrors are the codes of refused wishes: those of mongod, alone or
-// in a set, and of mongos differ.
+// awaitErrors are the codes for invalid awaitable hellos, which depend on the role.
 type awaitErrors struct {
 	together, negative, ahead, exhaust int32
 	who                                string
 }
 
-func (x *exchange) awaitErrors() awaitErrors {
-	switch x.view.Role {
-	case command.Standalone:
-		return awaitErrors{together: 31368, negative: 31373, ahead: 51764, exhaust: 51756, who: "server"}
-	case command.Mongos:
-		return awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
-	}
-	return awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}
-}
-
-// await reads the wish of a hello.
 func (x *exchange) await() (await, error) {
 	if !x.has(topologyVersion) {
 		return await{}, nil
 	}
-	codes := x.awaitErrors()
+	codes := awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}
+	switch x.view.Role {
+	case command.Standalone:
+		codes.ahead = 51764
+	case command.Mongos:
+		codes = awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
+	}
 	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
-	most, hasMost := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
+	timeout, hasTimeout := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	switch {
-	case hasVersion && !hasMost:
+	case hasVersion && !hasTimeout:
 		return await{}, command.Errorf(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
-	case hasMost && !hasVersion:
+	case hasTimeout && !hasVersion:
 		return await{}, command.Errorf(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
 	case !hasVersion && x.request.ExhaustAllowed:
 		return await{}, command.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
 	case !hasVersion:
 		return await{}, nil
-	case most < 0:
+	case timeout < 0:
 		return await{}, command.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	}
-	a := await{asked: true, most: time.Duration(min(most, int64(time.Hour/time.Millisecond))) * time.Millisecond}
+	a := await{requested: true, timeout: time.Duration(min(timeout, int64(time.Hour/time.Millisecond))) * time.Millisecond}
 	var okID, okCounter bool
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
 	if !okID || !okCounter || a.counter < 0 {
-		return a, command.Errorf(command.CodeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
+		return a, command.Errorf(command.CodeBadValue, "'topologyVersion' must contain a processId and a non-negative counter")
 	}
 	if a.processID == x.view.processID && a.counter > x.view.version {
 		return a, command.Errorf(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
@@ -108,17 +98,15 @@ func (x *exchange) await() (await, error) {
 	return a, nil
 }
 
-// until waits until the topology has changed, or the time is up, and notes the
-// state that the client will know.
-func (a *await) until(x *exchange) {
+// wait waits for a topology change or until the time is over, and keeps the version that the client will get.
+func (a *await) wait(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
-		sleep(x.request.Context, a.most, x.view.change)
+		sleep(x.request.Context, a.timeout, x.view.change)
 		x.view = x.conn.server.view()
 	}
 	a.processID, a.counter = x.view.processID, x.view.version
 }
 
-// handshake takes what a hello says about the connection.
 func (k *conn) handshake(body bson.Raw) error {
 	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
 	if k.balanced && !k.helloDone && !balanced {
@@ -142,12 +130,12 @@ func (k *conn) handshake(body bson.Raw) error {
 		k.logClient(client)
 	}
 	if offered := command.Texts(body.Lookup("compression")); offered != nil {
-		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Compresses(name) })
+		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })
 	}
 	return nil
 }
 
-// description is the reply to a hello.
+// description returns the reply to a hello.
 func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	v := &x.view
 	reply := bson.D{}
@@ -192,21 +180,18 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	when(len(x.conn.compression) > 0, "compression", x.conn.compression)
 	when(x.conn.balanced && !x.conn.helloDone, "serviceId", x.conn.server.serviceID)
 	x.conn.helloDone = true
-	if mechanisms := x.supportedMechanisms(); len(mechanisms) > 0 {
-		add("saslSupportedMechs", mechanisms)
-	}
+	mechanisms := x.supportedMechanisms()
+	when(len(mechanisms) > 0, "saslSupportedMechs", mechanisms)
 	when(speculative != nil, "speculativeAuthenticate", speculative)
 	return reply, nil
 }
 
-// addIf appends a field on a condition.
 func addIf(doc *bson.D, condition bool, key string, value any) {
 	if condition {
 		*doc = append(*doc, bson.E{Key: key, Value: value})
 	}
 }
 
-// inSet is what a member says of its set and itself.
 func (x *exchange) inSet(writable string) bson.D {
 	v := &x.view
 	out := bson.D{{Key: "hosts", Value: v.layout.hosts}}
@@ -228,7 +213,7 @@ func (x *exchange) inSet(writable string) bson.D {
 	return out
 }
 
-// lastWrite is what staleness is reckoned from.
+// lastWrite returns the field from which clients compute staleness.
 func (x *exchange) lastWrite() bson.D {
 	now := x.conn.server.now()
 	now.T -= uint32(x.view.member.SecondaryDelaySecs)

@@ -25,11 +25,11 @@ var d = testkit.D // a document of keys and values in turn
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stub is data enough for the protocol's tests.
+// stub is a backend for tests of the protocol.
 type stub struct {
-	ended   atomic.Int32  // how many waiting commands have ended
-	stopped atomic.Bool   // the next one who asks for the time fails
-	heard   atomic.Uint32 // the seconds of the time that a client told
+	ended   atomic.Int32  // number of ended waits commands
+	stopped atomic.Bool   // the next call of OperationTime panics
+	seen    atomic.Uint32 // seconds of the cluster time of a client
 }
 
 func (s *stub) Rows() []command.Row {
@@ -39,10 +39,10 @@ func (s *stub) Rows() []command.Row {
 	}
 	return []command.Row{
 		{Name: "find", Run: fine, ReadConcern: command.ReadConcernLevels, API: "1"},
-		{Name: "getMore", OnSecondary: true, ReadConcern: command.ReadConcernLevels, Untimed: true, Run: func(r *command.Request) (bson.D, error) { // of a change stream, if it has to fail
+		{Name: "getMore", OnSecondary: true, ReadConcern: command.ReadConcernLevels, Untimed: true, Run: func(r *command.Request) (bson.D, error) { // of a change stream, if it fails
 			if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
 				r.Watches = true
-				return nil, command.Errorf(int32(code), "as asked for")
+				return nil, command.Errorf(int32(code), "as requested")
 			}
 			return fine(r)
 		}},
@@ -74,7 +74,7 @@ func (s *stub) Rows() []command.Row {
 	}
 }
 
-// counting streams 1, 2 and 3 to clients that allow it.
+// counting streams 1, 2 and 3 if the client allows exhaust.
 func counting(r *command.Request) (bson.D, error) {
 	n := int32(0)
 	var next func() (bson.D, error)
@@ -101,13 +101,12 @@ func (*stub) KillSessions([]bson.Raw) {}
 func (*stub) Scripting() bool         { return true }
 func (*stub) EndTerm(int64)           {}
 
-func (s *stub) ClusterTime(told bson.Timestamp) bson.Timestamp {
-	s.heard.CompareAndSwap(0, told.T)
-	return bson.Timestamp{T: max(100, s.heard.Load()), I: 1}
+func (s *stub) ClusterTime(seen bson.Timestamp) bson.Timestamp {
+	s.seen.CompareAndSwap(0, seen.T)
+	return bson.Timestamp{T: max(100, s.seen.Load()), I: 1}
 }
 
-// empty makes a cluster without servers, with the data of stub unless the
-// configuration brings others.
+// empty returns a cluster without servers. The default backend is a stub.
 func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 	t.Helper()
 	var err error
@@ -121,7 +120,6 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 	return c
 }
 
-// cluster starts servers that listen.
 func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
@@ -129,7 +127,7 @@ func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Clus
 	return c
 }
 
-// joined makes servers that do not listen, so that they can run in a bubble.
+// joined returns a cluster of servers that do not listen, so that they can run in a synctest bubble.
 func joined(t testing.TB, version string, n int, config server.Config, p server.Process) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, config)
@@ -147,7 +145,6 @@ func joined(t testing.TB, version string, n int, config server.Config, p server.
 	return c
 }
 
-// configuration has members of a set, by their numbers.
 func configuration(t testing.TB, revision int, members ...int) server.SetConfig {
 	list := bson.A{}
 	for _, i := range members {
@@ -158,17 +155,15 @@ func configuration(t testing.TB, revision int, members ...int) server.SetConfig 
 	return set
 }
 
-// client is a connection to a server.
 type client struct {
 	t testing.TB
 	net.Conn
 	in       *bufio.Reader
-	last     wire.Header // of the reply that was read last
-	more     bool        // after which others come
-	topology string      // the latest topologyVersion of a story
+	last     wire.Header // of the last reply
+	more     bool        // the last reply had moreToCome
+	topology string      // latest topologyVersion, as Extended JSON
 }
 
-// request is the id of all requests.
 const request = 5
 
 func newClient(t testing.TB, nc net.Conn) *client {
@@ -183,7 +178,6 @@ func pipe(t testing.TB, s *server.Server) *client {
 	return newClient(t, near)
 }
 
-// dial connects to an address.
 func dial(t testing.TB, address string) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -191,8 +185,7 @@ func dial(t testing.TB, address string) *client {
 	return newClient(t, nc)
 }
 
-// send sends a command, by default to admin, in the background: a server may
-// let it wait, or have closed the connection, which receive reports.
+// send sends a command, by default to the database admin, without waiting. receive reports a closed connection.
 func (c *client) send(flags wire.Flags, doc bson.D) {
 	c.t.Helper()
 	if !slices.ContainsFunc(doc, func(e bson.E) bool { return e.Key == "$db" }) {
@@ -202,7 +195,7 @@ func (c *client) send(flags wire.Flags, doc bson.D) {
 	go func() { _, _ = c.Write(message) }()
 }
 
-// receive reads a reply, nil if the connection is closed instead.
+// receive reads a reply, nil if the connection is closed.
 func (c *client) receive() (bson.Raw, wire.Flags) {
 	c.t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil && !errors.Is(err, io.ErrClosedPipe) {

@@ -13,13 +13,12 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// ingress are the rate limiters at a server's front door.
 type ingress struct {
 	params                *parameters
 	connections, requests limiter
 }
 
-// newIngress makes both limiters, with full buckets.
+// newIngress returns limiters with full buckets.
 func newIngress(p *parameters) *ingress {
 	i := &ingress{params: p}
 	i.reload()
@@ -27,25 +26,22 @@ func newIngress(p *parameters) *ingress {
 	return i
 }
 
-// reload takes over what setParameter has changed.
 func (i *ingress) reload() {
 	p := i.params
 	i.connections.configure(p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
 	i.requests.configure(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
 }
 
-// establish waits until a new connection is admitted. False: it is rejected,
-// and is to be closed without a word, before TLS and before hello.
+// establish waits until a new connection is admitted. It returns false if the connection is rejected, which closes it
+// before TLS and hello.
 func (k *conn) establish() bool {
 	i := k.server.ingress
 	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == nil
 }
 
-// admit lets the request rate limiter judge a request before anything of it is
-// read. Requests of connections that have not authenticated are exempt, unless
-// there is no access control: then no request is exempt, not even hello. Beyond that the
-// content of a request does not matter: setParameter and endSessions are
-// rejected like any other. The further replies of a stream are not requests.
+// admit applies the request rate limiter, before the request is parsed. With access control, requests before
+// authentication are exempt. Otherwise the content does not matter: hello, setParameter and endSessions are limited
+// like other commands. Further replies of a stream are not limited.
 func (x *exchange) admit() error {
 	k := x.conn
 	i := k.server.ingress
@@ -73,26 +69,24 @@ func (x *exchange) admit() error {
 	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
 }
 
-// exempts reports whether an application's name begins with one that is exempt.
 func (i *ingress) exempts(app string) bool {
 	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
 	return slices.ContainsFunc(command.Texts(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
 }
 
-// limiter is a token bucket with a queue, as the server's rate limiters are.
-// A request takes a token. Without one it is rejected; or it takes one on
-// credit and waits until the bucket would have had it, if the queue has room.
+// limiter is a token bucket with a queue, like the server's rate limiters. A request takes a token. If no token is
+// available, the request is rejected, or, if the queue has room, takes one on credit and waits until it is available.
 type limiter struct {
 	mu      sync.Mutex
 	rate    float64 // tokens per second
 	burst   float64 // tokens at most
-	balance float64 // tokens at the moment at; below zero: taken on credit
+	balance float64 // tokens at time at; negative: taken on credit
 	at      time.Time
 	depth   int64 // of the queue
 	counts  limiterCounts
 }
 
-// limiterCounts are what serverStatus reports of a limiter.
+// limiterCounts is the section of a limiter in serverStatus.
 type limiterCounts struct {
 	Added       int64   `bson:"addedToQueue"`
 	Removed     int64   `bson:"removedFromQueue"`
@@ -104,8 +98,7 @@ type limiterCounts struct {
 	Tokens      float64 `bson:"totalAvailableTokens"`
 }
 
-// configure changes rate, burst and queue. Tokens that are there stay, as far
-// as the new burst has room; what was taken on credit is forgotten.
+// configure changes rate, burst and queue. It keeps available tokens up to the new burst, and forgets credit.
 func (l *limiter) configure(rate, burstSeconds float64, depth int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,19 +116,16 @@ func (l *limiter) refill() {
 	l.at = now
 }
 
-// exempt counts a request that needs no token.
 func (l *limiter) exempt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.Exempted++
 }
 
-// errRejected reports that a limiter has neither a token nor room in its queue.
 var errRejected = errors.New("rejected by a rate limiter")
 
-// acquire takes a token, and waits for it if the queue has room: the server counts
-// waits in whole milliseconds, and does not wait for less. It fails with errRejected, or
-// with ErrClose if the wait was interrupted.
+// acquire takes a token, and waits for it if the queue has room. Like the server, it rounds waits down to milliseconds.
+// It fails with errRejected, or with ErrClose if the wait was interrupted.
 func (l *limiter) acquire(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +149,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 		l.counts.Removed++
 		if !waited {
 			l.counts.Interrupted++
-			l.balance++ // what was not used is given back
+			l.balance++ // returns the unused token
 			return command.ErrClose
 		}
 	}
@@ -167,17 +157,17 @@ func (l *limiter) acquire(ctx context.Context) error {
 	return nil
 }
 
-// status is a copy of the counts, with the tokens that are there.
+// status returns the counts and the available tokens.
 func (l *limiter) status() limiterCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refill()
-	const most = float64(1 << 63) // what reads the status may not know infinity
-	l.counts.Tokens = min(most, max(0, l.balance))
+	const limit = float64(1 << 63) // not infinity, which clients may not support
+	l.counts.Tokens = min(limit, max(0, l.balance))
 	return l.counts
 }
 
-// add adds to serverStatus what the limiters have counted: sections of their own, and fields of connections.
+// add adds the counts of the limiters to serverStatus and its section connections.
 func (i *ingress) add(status, connections bson.D) (bson.D, bson.D) {
 	c := i.connections.status()
 	return append(status,

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// full is a limiter with a full bucket.
 func full(rate, burst float64, depth int64) *limiter {
 	l := new(limiter)
 	l.configure(rate, burst, depth)
@@ -21,10 +20,10 @@ func full(rate, burst float64, depth int64) *limiter {
 func TestLimiterQueue(t *testing.T) { synctest.Test(t, limiterQueue) }
 
 func limiterQueue(t *testing.T) {
-	l := full(10, 0.2, 2) // two at once, one every 100 ms, two wait
+	l := full(10, 0.2, 2) // a burst of two, one token every 100 ms, a queue of two
 	for range 2 {
 		if got := l.acquire(t.Context()); got != nil {
-			t.Fatalf("of the burst: %v", got)
+			t.Fatalf("within the burst: %v", got)
 		}
 	}
 	ended := make(chan error, 3)
@@ -41,18 +40,18 @@ func limiterQueue(t *testing.T) {
 	}
 	cancel()
 	if got := <-ended; got != command.ErrClose {
-		t.Errorf("the one that left: %v", got)
+		t.Errorf("canceled request: %v", got)
 	}
 	time.Sleep(99 * time.Millisecond)
 	synctest.Wait()
 	if len(ended) != 0 {
-		t.Error("a wait of 100 ms ended after 99 ms")
+		t.Error("the wait of 100 ms ended after 99 ms")
 	}
 	time.Sleep(time.Millisecond)
 	if got := <-ended; got != nil {
-		t.Errorf("the one that waited: %v", got)
+		t.Errorf("queued request: %v", got)
 	}
-	time.Sleep(100 * time.Millisecond) // the token that was given back does not count twice
+	time.Sleep(100 * time.Millisecond) // the returned token must not count twice
 	if c := l.status(); c.Added != c.Removed || c.Interrupted != 1 || c.Successful != 3 || c.Tokens < 0.99 || c.Tokens > 1.01 {
 		t.Errorf("at the end: %+v", c)
 	}
@@ -67,14 +66,14 @@ func limiterConfigure(t *testing.T) {
 		rate, burst float64
 		want        float64
 	}{
-		{"a full bucket stays full up to the new burst", -1, 20, 1, 20},
-		{"the tokens that are there stay", 6, 20, 1, 4},
-		{"and grow no further than they were", 0, 100, 1, 10},
-		{"an empty bucket stays empty", 10, 100, 1, 0},
+		{"infinite bucket", -1, 20, 1, 20},
+		{"partly used bucket", 6, 20, 1, 4},
+		{"full bucket", 0, 100, 1, 10},
+		{"empty bucket", 10, 100, 1, 0},
 	} {
 		l := full(10, 1, 0)
 		if row.take < 0 {
-			l = full(1e9, 1e300, 0) // as servers begin
+			l = full(1e9, 1e300, 0) // like the default
 		}
 		for range row.take {
 			l.acquire(t.Context())
@@ -82,10 +81,10 @@ func limiterConfigure(t *testing.T) {
 		l.configure(row.rate, row.burst, 5)
 		testkit.Equal(t, row.reason+": tokens", l.status().Tokens, row.want)
 		time.Sleep(time.Hour)
-		testkit.Equal(t, row.reason+": tokens in the end", l.status().Tokens, row.rate*row.burst)
+		testkit.Equal(t, row.reason+": tokens after an hour", l.status().Tokens, row.rate*row.burst)
 	}
-	l := full(1, 0.001, 0) // a bucket that never holds a token
+	l := full(1, 0.001, 0) // capacity below one token
 	if l.acquire(t.Context()) != errRejected {
-		t.Error("a request was admitted by a bucket without room for a token")
+		t.Error("a limiter with a capacity below one token admitted a request")
 	}
 }

@@ -13,22 +13,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// LogLine is one line of what a server logs. It holds no secret: of commands
-// that carry credentials it has the name and the code of an error alone.
+// LogLine is a line of a server's log. It contains no secrets: of commands with credentials only the name and the error
+// code are logged.
 type LogLine struct {
 	Time   time.Time
 	Server string // host:port
 	Text   string
 }
 
-// logLines is how many lines a deployment remembers.
-const logLines = 2048
+const logLines = 2048 // lines that a deployment keeps
 
 // A serverLog keeps the last lines of all servers of a deployment.
 type serverLog struct {
 	mu     sync.Mutex
 	ring   []LogLine
-	logged int // lines so far
+	logged int // total number of lines
 }
 
 func (l *serverLog) add(server, text string) {
@@ -43,7 +42,6 @@ func (l *serverLog) add(server, text string) {
 	l.logged++
 }
 
-// between gives the lines of a window of time, oldest first.
 func (l *serverLog) between(from, to time.Time) (lines []LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +53,8 @@ func (l *serverLog) between(from, to time.Time) (lines []LogLine) {
 	return lines
 }
 
-// Log gives what the servers logged in a window of time, oldest first, as far
-// as it is remembered, and the commands of that time that have not ended yet.
+// Log returns the log lines from one time to another, oldest first, and after them a line for each command of that time
+// that is still running.
 func (c *Cluster) Log(from, to time.Time) []LogLine {
 	lines := c.log.between(from, to)
 	for _, s := range c.Members() {
@@ -69,34 +67,31 @@ func (c *Cluster) Log(from, to time.Time) []LogLine {
 	return lines
 }
 
-// longestText of a message or a document in the log, in characters.
-const longestText = 300
+const maxText = 300 // maximum length of a message or a document, in characters
 
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > longestText {
-		return string(r[:longestText-1]) + "…"
+	if r := []rune(s); len(r) > maxText {
+		return string(r[:maxText-1]) + "…"
 	}
 	return s
 }
 
-// logf logs an event of the server.
 func (s *Server) logf(format string, args ...any) {
 	s.cluster.log.add(s.address, fmt.Sprintf(format, args...))
 }
 
-// logEvent logs an event of the connection.
 func (k *conn) logEvent(text string) { k.server.logf("conn %d: %s", k.id, text) }
 
-// credentials are commands of whose requests and errors nothing is logged but
-// their names and codes (Command Logging and Monitoring, "Security").
+// credentials are the commands with credentials. Only their names and error codes are logged (Command Logging and
+// Monitoring, "Security").
 var credentials = map[string]bool{
 	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
-// logEnd logs how the command ended. closed is set if it gets no reply. Hello is logged
-// only if it fails: monitors say it all the time.
+// logEnd logs the result of the command. closed is set if the command gets no reply. Successful hellos are not logged,
+// because monitors send them continuously.
 func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	if helloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
@@ -122,48 +117,43 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
 }
 
-// logHit logs what a fail point does to a command.
 func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
-	var does []string
-	if f.Block > 0 {
-		does = append(does, fmt.Sprintf("blocks for %v", f.Block))
-	}
-	if f.CloseConnection {
-		does = append(does, "closes the connection")
-	}
-	if f.HasCode {
-		does = append(does, fmt.Sprintf("error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire)))
-	}
-	if loseReply {
-		does = append(does, "loses the reply")
-	}
-	if len(does) == 0 {
-		return
-	}
-	x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", ")))
-}
-
-// logFailPointSet logs that a fail point was set.
-func (x *exchange) logFailPointSet() {
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	about := bson.D{}
-	for _, field := range []string{"mode", "data"} {
-		if v, err := x.request.Body.LookupErr(field); err == nil {
-			about = append(about, bson.E{Key: field, Value: v})
+	var effects []string
+	for _, effect := range []struct {
+		present bool
+		text    string
+	}{
+		{f.Block > 0, fmt.Sprintf("blocks for %v", f.Block)},
+		{f.CloseConnection, "closes the connection"},
+		{f.HasCode, fmt.Sprintf("error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire))},
+		{loseReply, "loses the reply"},
+	} {
+		if effect.present {
+			effects = append(effects, effect.text)
 		}
 	}
-	text, err := bson.MarshalExtJSON(about, false, false)
-	if err != nil {
-		return
+	if len(effects) > 0 {
+		x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(effects, ", ")))
 	}
-	x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
 }
 
-// logClient logs what the first hello of a connection says about the client.
+func (x *exchange) logFailPointSet() {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	settings := bson.D{}
+	for _, field := range []string{"mode", "data"} {
+		if v, err := x.request.Body.LookupErr(field); err == nil {
+			settings = append(settings, bson.E{Key: field, Value: v})
+		}
+	}
+	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
+		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
+	}
+}
+
 func (k *conn) logClient(client bson.Raw) {
 	driver, _ := client.Lookup("driver").DocumentOK()
 	name, _ := driver.Lookup("name").StringValueOK()
-	text := "is of driver " + oneLine(name)
+	text := "driver " + oneLine(name)
 	if k.appName != "" {
 		text += ", application " + oneLine(k.appName)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// The ring remembers the last lines in order.
 func TestServerLog(t *testing.T) {
 	var l serverLog
 	for i := range 2*logLines + 7 {

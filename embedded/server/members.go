@@ -15,47 +15,42 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Process is how one server was started: the command line of a mongod or mongos, as
-// far as it matters here. The zero value has no access control and no TLS.
+// Process contains the startup options of a server. The zero value has no access control and no TLS.
 type Process struct {
-	// Parameters are server parameters to begin with, as setParameter takes them.
-	// AnyParameter accepts those that the version does not have: getParameter
-	// reports them.
+	// Parameters are the startup parameters, in the form that setParameter accepts. AnyParameter also accepts unknown
+	// ones, which only getParameter reports.
 	Parameters   bson.D
 	AnyParameter bool
-	// AccessControl requires clients to authenticate as one of Config.Users.
-	// Without a user yet, createUser is allowed.
+	// AccessControl requires clients to authenticate as one of Config.Users. The localhost exception applies.
 	AccessControl bool
-	// TLS is what connections use, nil for none.
+	// TLS of connections; nil means no TLS.
 	TLS *tls.Config
-	// Latency is how much later than others the server answers.
+	// Latency delays each reply.
 	Latency time.Duration
-	// Arguments are the command line, for getCmdLineOpts.
+	// Arguments are the command line for getCmdLineOpts.
 	Arguments []string
-	// PID is the number of the process; 0 means that of this one.
+	// PID is the process id for serverStatus; 0 means the id of this process.
 	PID int
-	// Shutdown is called when a client has sent shutdown; nil refuses the
-	// command.
+	// Shutdown is called for the command shutdown; nil rejects the command.
 	Shutdown func()
-	// Listener is where clients come from, on the server's address; the end of the server closes it. Nil if
-	// somebody else hands their connections over with Server.Serve.
+	// Listener accepts clients on the server's address. The server closes it when it stops. Nil if the caller passes
+	// connections to Server.Serve.
 	Listener net.Listener
 }
 
-// Members are the servers, in the order of their addition.
+// Members returns the servers, in the order in which they were added.
 func (c *Cluster) Members() []*Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.members)
 }
 
-// Listen starts servers of a kind on addresses ("127.0.0.1:0"): all of a deployment.
-// Those of a replica set are configured as its members; shape, unless it is nil, changes the
-// configuration of a member, and how it is started.
+// Listen starts all servers of a deployment on addresses ("127.0.0.1:0"), and configures a replica set. shape, unless
+// nil, may change the configuration and the startup options of each member.
 func (c *Cluster) Listen(p Process, shape func(*Member, *Process), addresses ...string) (err error) {
 	var listeners []net.Listener
 	defer func() {
-		for _, l := range listeners { // that no server has taken over
+		for _, l := range listeners { // those without a server
 			err = errors.Join(err, l.Close())
 		}
 	}()
@@ -87,8 +82,7 @@ func (c *Cluster) Listen(p Process, shape func(*Member, *Process), addresses ...
 	return nil
 }
 
-// Balance starts a load balancer in front of the first servers, which hands each new
-// connection to the next of them.
+// Balance starts a round-robin load balancer in front of the first servers. The caller must close the listener.
 func (c *Cluster) Balance(address string, servers int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -104,7 +98,6 @@ func (c *Cluster) Balance(address string, servers int) (net.Listener, error) {
 	return listener, nil
 }
 
-// newServer makes a server that is not yet part of anything.
 func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 	params, err := newParameters(c.Profile, p)
 	if err != nil {
@@ -126,8 +119,7 @@ func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 	}, nil
 }
 
-// Configure gives a replica set its members, once. They are down until they Join. A
-// majority of votes is needed for a primary, and the priorities decide who becomes it.
+// Configure sets the configuration of a replica set, once. The members are down until they Join.
 func (c *Cluster) Configure(set SetConfig) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,79 +135,68 @@ func (c *Cluster) Configure(set SetConfig) error {
 	return nil
 }
 
-// settled is how many changes a member has counted when its set is ready.
-const settled = 5
+// initialVersion is the counter of topologyVersion when a replica set is ready.
+const initialVersion = 5
 
-// Join brings a server up, at the address that clients see: that of a server that is
-// down, or a new one; of a replica set, only that of a configured member. A server that comes again is another process: it knows no fail
-// points and no parameters of before.
+// Join starts a server at the address that clients see. It replaces a server that is down, or adds a new one, except to
+// a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a
+// new process.
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, errors.New("the deployment is closed")
 	}
-	old, m := c.at(address), NewMember(len(c.members), address)
+	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members), address)
 	switch {
-	case old != nil && !old.isDown:
-		return nil, fmt.Errorf("%s is there already", address)
-	case old != nil:
-		m = old.member
-	case c.Kind == ReplicaSet:
+	case i < 0 && c.Kind == ReplicaSet:
 		return nil, fmt.Errorf("%s is not a member of %s", address, c.SetName)
+	case i >= 0 && !c.members[i].isDown:
+		return nil, fmt.Errorf("%s is already running", address)
+	case i >= 0:
+		m = c.members[i].member
 	}
 	s, err := c.newServer(m, p)
 	if err != nil {
 		return nil, err
 	}
-	if old == nil {
+	if i < 0 {
 		c.members = append(c.members, s)
 	} else {
-		c.members[slices.Index(c.members, old)] = s
+		c.members[i] = s
 	}
 	switch c.Kind {
 	case Single:
 		c.primary, c.term = s, 1
 	case ReplicaSet:
-		s.version = settled
+		s.version = initialVersion
 	}
-	c.settle()
+	c.updatePrimary()
 	if p.Listener != nil {
 		c.work.Go(func() { relay.Accept(p.Listener, func(nc net.Conn) { s.Serve(nc, false) }) })
 	}
 	return s, nil
 }
 
-// at is the server with an address, or nil. Called with mu held.
-func (c *Cluster) at(address string) *Server {
-	for _, s := range c.members {
-		if s.address == address {
-			return s
-		}
-	}
-	return nil
-}
-
-// Kill ends a server as a crash would: its connections break, its port refuses new
-// ones, and if it was the primary of a replica set, another one is elected. A port of
-// ours goes to no other process before the server is restarted or the cluster closed.
+// Kill stops a server like a crash: its connections break, its port refuses new ones, and a replica set elects another
+// primary. The port of the server's Listener stays reserved until Restart or Close.
 func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.process.Listener != nil && s.release == nil && !c.closed {
-		s.release = hold(s.address)
+		s.release = reservePort(s.address)
 	}
 	if c.primary == s {
 		c.depose()
 	}
-	c.settle()
+	c.updatePrimary()
 	return err
 }
 
-// Restart brings a killed server back, on the same port, as another process.
+// Restart starts a killed server again, on the same port.
 func (c *Cluster) Restart(s *Server) error {
-	s.letGo()
+	s.releasePort()
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -228,8 +209,7 @@ func (c *Cluster) Restart(s *Server) error {
 	return nil
 }
 
-// letGo frees the port of a server that was killed.
-func (s *Server) letGo() {
+func (s *Server) releasePort() {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	if s.release != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// operation is a command in progress, as other connections see it. It does not
-// change.
+// operation is a command in progress. It is immutable, because other connections read it.
 type operation struct {
 	conn    int64
 	appName string
@@ -18,12 +17,11 @@ type operation struct {
 	start   time.Time
 }
 
-// inProgress shows the command to other connections, until its reply.
+// inProgress makes the command visible to other connections, until its reply.
 func (x *exchange) inProgress() {
 	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
-// operations are the commands in progress on a server.
 func (s *Server) operations() (out []*operation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,9 +33,8 @@ func (s *Server) operations() (out []*operation) {
 	return out
 }
 
-// operations are the commands in progress, for $currentOp: those of the server
-// itself, or, of a mongos that is not asked for its own alone, those of the
-// shards, which execute what all mongoses pass on.
+// operations returns the commands in progress for $currentOp. A mongos without local reports the operations of its
+// shards, which execute the commands of all mongoses.
 func (x *exchange) operations(local bool) (out []bson.Raw) {
 	servers := []*Server{x.conn.server}
 	if x.view.Role == command.Mongos && !local {
@@ -51,11 +48,8 @@ func (x *exchange) operations(local bool) (out []bson.Raw) {
 	return out
 }
 
-// titleOf is a command in a line of the log.
 func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
 
-// document is the operation as $currentOp shows it. The session's uid is the
-// digest of the user's name, or of nothing.
 func (o *operation) document(host string) bson.Raw {
 	lasts := time.Since(o.start)
 	doc := bson.D{
@@ -77,8 +71,7 @@ func (o *operation) document(host string) bson.Raw {
 	return marshal(doc)
 }
 
-// namespaceOf is what a command is about: the collection that its first value
-// names, or the database.
+// namespaceOf returns the namespace of a command, or its database if it names no collection.
 func namespaceOf(body bson.Raw) string {
 	db, _ := body.Lookup("$db").StringValueOK()
 	first := body.Index(0)

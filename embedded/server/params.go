@@ -13,16 +13,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// parameter is a row of the table of server parameters. Values keep the type of the
-// first one, and numbers are bounded.
+// parameter is a server parameter. The type of its value never changes.
 type parameter struct {
-	name  string
-	value any
-	least float64 // of numbers
-	since int     // the wire version that brought it
+	name    string
+	value   any
+	minimum float64 // of a number
+	since   int     // first wire version
 }
 
-// The names of the parameters that code asks for.
+// Names of parameters.
 const (
 	testCommands         = "enableTestCommands"
 	requireAPI           = "requireApiVersion"
@@ -41,8 +40,8 @@ const (
 	baseBackoff          = "externalClientBaseBackoffMS"
 )
 
-// parameterTable are the parameters that servers have. Those of the rate limiters, and
-// of the errors that overloaded servers give, are those of Client Backpressure, "Terms".
+// parameterTable returns the parameters of all versions. For rate limiters and overload errors see Client Backpressure,
+// "Terms".
 func parameterTable(p Profile) []parameter {
 	return []parameter{
 		{name: "authenticationMechanisms", value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
@@ -52,27 +51,26 @@ func parameterTable(p Profile) []parameter {
 		{name: acceptAPI2, value: false, since: stableAPI.since},
 		{name: requireAPI, value: false, since: stableAPI.since},
 		{name: failpoint.FailCommandSequence, value: true}, // suites that need the fail point require it
-		{name: connectionBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: connectionBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
 		{name: connectionLimit, value: false, since: overload.since},
 		{name: connectionQueue, value: int32(0), since: overload.since},
-		{name: connectionRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: connectionRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
 		{name: requestAppExemptions, value: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
-		{name: requestBurst, value: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: requestBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
 		{name: requestLimit, value: p.has(limiterLabels), since: overload.since},
 		{name: requestQueue, value: int64(0), since: limiterLabels.since},
-		{name: requestRate, value: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
 		{name: requestRetries, value: true, since: limiterLabels.since},
-		{name: transactionLifetime, value: int32(60), least: 1},
+		{name: transactionLifetime, value: int32(60), minimum: 1},
 	}
 }
 
-// parameters are what getParameter returns and setParameter changes.
 type parameters struct {
 	mu    sync.Mutex
 	table []parameter // the values are guarded by mu
 }
 
-// newParameters are those of a version, changed as a server was started.
+// newParameters returns the parameters of a version, changed by startup options.
 func newParameters(profile Profile, start Process) (*parameters, error) {
 	p := &parameters{table: parameterTable(profile)}
 	p.table = slices.DeleteFunc(p.table, func(row parameter) bool { return row.since > profile.Wire })
@@ -92,7 +90,6 @@ func newParameters(profile Profile, start Process) (*parameters, error) {
 	return p, nil
 }
 
-// set changes a parameter and gives its old value.
 func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,12 +106,12 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	return old, nil
 }
 
-// typed gives the value the type that the parameter has: a switch that is set to 1 is true.
+// typed converts a value to the type of the parameter. A number for a boolean is true unless 0.
 func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.least {
+	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.minimum {
 		return nil, command.Errorf(command.CodeBadValue,
-			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.least)
+			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.minimum)
 	}
 	switch row.value.(type) {
 	case bool:
@@ -141,7 +138,7 @@ func (row parameter) typed(v bson.RawValue) (any, error) {
 	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
 }
 
-// value is that of a parameter, nil if the version lacks it.
+// value returns the value of a parameter, nil if the version does not have it.
 func (p *parameters) value(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +150,7 @@ func (p *parameters) value(name string) any {
 	return nil
 }
 
-// number is the value of a parameter that is one, 0 if the version lacks it.
+// number returns the value of a numeric parameter, 0 if the version does not have it.
 func (p *parameters) number(name string) float64 {
 	switch v := p.value(name).(type) {
 	case int32:
@@ -174,18 +171,18 @@ func (p *parameters) isTrue(name string) bool {
 func (x *exchange) getParameter() (bson.D, error) {
 	p := x.conn.server.params
 	first, _ := x.request.Body.Index(0).Value().StringValueOK()
-	asked := func(name string) bool {
+	requested := func(name string) bool {
 		_, err := x.request.Body.LookupErr(name)
 		return first == "*" || err == nil
 	}
 	reply := bson.D{}
 	for i := range p.table {
-		if name := p.table[i].name; asked(name) {
+		if name := p.table[i].name; requested(name) {
 			reply = append(reply, bson.E{Key: name, Value: p.value(name)})
 		}
 	}
 	for _, name := range failpoint.Names() {
-		if shown := "failpoint." + name; asked(shown) {
+		if shown := "failpoint." + name; requested(shown) {
 			state := x.conn.server.registry(name).State(name)
 			if !x.has(timesEntered) {
 				state = state[:2]
@@ -196,7 +193,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	if len(reply) > 0 {
 		return reply, nil
 	}
-	// Older servers forgot the code.
+	// Older servers return no code.
 	failure := command.Errorf(0, "no option found to get")
 	if x.has(codeNoOption) {
 		failure.Code = command.CodeInvalidOptions
@@ -204,7 +201,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	return nil, failure
 }
 
-// notParameters are arguments that every command takes.
+// notParameters are fields that every command accepts.
 var notParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
 	"apiVersion", "apiStrict", "apiDeprecationErrors"}
 

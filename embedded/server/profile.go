@@ -1,19 +1,19 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 )
 
-// Profile is a server version. How it differs from others follows from the wire
-// version.
+// Profile is a server version. Its features follow from the wire version.
 type Profile struct {
 	Name    string // "8.0"
 	Version [3]int
 	Wire    int // maxWireVersion
 }
 
-// profiles are the versions that there are, in order. 4.9 is the development
-// version that the recordings come from.
+// profiles are the supported versions, oldest first. 4.9 is the development version of the recordings.
 var profiles = []Profile{
 	{Name: "4.2", Version: [3]int{4, 2, 25}, Wire: 8},
 	{Name: "4.4", Version: [3]int{4, 4, 29}, Wire: 9},
@@ -26,41 +26,39 @@ var profiles = []Profile{
 	{Name: "9.0", Version: [3]int{9, 0, 0}, Wire: 29},
 }
 
-// feature is something that versions have since a wire version, and until before
-// another, or for good if that is 0.
+// feature is a feature of the wire versions from since to before until; until 0 means no limit.
 type feature struct{ since, until int }
 
-// The features. Names of error codes are in embedded/command/errorcodes.txt, parameters in params.go,
-// fields of commands in embedded/data/versions.go.
+// The features. See also embedded/command/errorcodes.txt for names of error codes, params.go for parameters, and
+// embedded/data/versions.go for fields of commands.
 var (
-	helloCommand    = feature{since: 9}            // hello beside isMaster
-	offersHello     = feature{since: 13}           // isMaster says that hello exists
-	offersHello44   = feature{since: 9, until: 12} // the same; 4.9 does not, as recordings show
-	topologyVersion = feature{since: 9}            // in hello and errors; hello waits for changes, and streams
-	errorLabels     = feature{since: 9}            // from the server, and of fail points
-	timesEntered    = feature{since: 9}            // getParameter counts how often a fail point struck
+	helloCommand    = feature{since: 9}            // hello in addition to isMaster
+	offersHello     = feature{since: 13}           // isMaster replies helloOk
+	offersHello44   = feature{since: 9, until: 12} // the same; 4.9 does not, according to recordings
+	topologyVersion = feature{since: 9}            // in hello and errors; awaitable and streaming hello
+	errorLabels     = feature{since: 9}            // from the server and from fail points
+	timesEntered    = feature{since: 9}            // getParameter reports the number of hits of a fail point
 	stableAPI       = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
-	saysPrimary     = feature{since: 12}           // messages say primary, no longer master, to clients that said helloOk
+	primaryMessages = feature{since: 12}           // messages for clients with helloOk contain "primary", not "master"
 	failsVia        = feature{since: 13}           // failCommand's message begins "Failing command via"
-	loadBalancing   = feature{since: 13}           // of mongoses
-	mongosWords     = feature{since: 13}           // of mongoses about unknown commands are those of mongod
-	codeMechanism   = feature{since: 13}           // an unknown mechanism has an error code of its own
-	codeNoOption    = feature{since: 13}           // so has getParameter of an unknown parameter
+	loadBalancing   = feature{since: 13}           // mongos
+	mongosMessages  = feature{since: 13}           // mongos reports unknown commands like mongod
+	codeMechanism   = feature{since: 13}           // MechanismUnavailable instead of BadValue
+	codeNoOption    = feature{since: 13}           // an error code for getParameter of an unknown parameter
 	noWrites        = feature{since: 17}           // the label NoWritesPerformed
-	codeNegative    = feature{since: 17}           // a negative maxTimeMS has an error code of its own
+	codeNegative    = feature{since: 17}           // a specific error code for a negative maxTimeMS
 	overload        = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters
-	limiterLabels   = feature{since: 29}           // of rejected requests: NoWritesPerformed, and RetryableError only if a parameter says so
+	limiterLabels   = feature{since: 29}           // rejected requests: NoWritesPerformed; a parameter controls RetryableError
 )
 
 func (p Profile) has(f feature) bool { return p.Wire >= f.since && (f.until == 0 || p.Wire < f.until) }
 
-// HasLoadBalancing reports whether mongoses serve behind load balancers.
+// HasLoadBalancing reports whether a mongos of the version supports load balancers.
 func (p Profile) HasLoadBalancing() bool { return p.has(loadBalancing) }
 
-// has reports whether the server's version has a feature.
 func (x *exchange) has(f feature) bool { return x.conn.server.cluster.Profile.has(f) }
 
-// DefaultProfile is the version that a deployment has if none is named.
+// DefaultProfile is the default version.
 const DefaultProfile = "8.0"
 
 // Profiles lists the names of the versions, oldest first.
@@ -72,20 +70,16 @@ func Profiles() []string {
 	return names
 }
 
-// ProfileNamed finds a version. "" is the default.
+// ProfileNamed returns a version by its name; "" means the default.
 func ProfileNamed(name string) (Profile, error) {
-	if name == "" {
-		name = DefaultProfile
+	i := slices.Index(Profiles(), cmp.Or(name, DefaultProfile))
+	if i < 0 {
+		return Profile{}, fmt.Errorf("unknown server version %q: supported versions are %v", name, Profiles())
 	}
-	for _, p := range profiles {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return Profile{}, fmt.Errorf("server version %q: there are %v", name, Profiles())
+	return profiles[i], nil
 }
 
-// Text is "4.9.0".
+// Text returns the full version, such as "4.9.0".
 func (p Profile) Text() string {
 	return fmt.Sprintf("%d.%d.%d", p.Version[0], p.Version[1], p.Version[2])
 }

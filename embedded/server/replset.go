@@ -8,37 +8,34 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// ShardName is the one shard of a sharded cluster.
+// ShardName is the name of the only shard of a sharded cluster.
 const ShardName = "s0"
 
-// ShardHost is where the one shard would be, if clients could reach it.
+// ShardHost returns the host of the shard in config.shards. Clients cannot reach it.
 func ShardHost(setName string) string { return setName + "/localhost:27310" }
 
-// shardMembers is how many members write concerns find in the shard: as many as
-// a replica set of ours has if nothing else is asked for.
-const shardMembers = 3
+const shardMembers = 3 // for write concerns
 
-// replicated refuses what only members of a replica set do.
-func (x *exchange) replicated() (bson.D, error) {
-	switch x.view.Role {
-	case command.Standalone:
-		return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
-	case command.Mongos:
-		return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
-	case command.Uninitiated:
-		return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
+// onMember returns a command that runs on a member of a replica set, with cluster.mu held.
+func onMember(run func(*exchange, *Cluster, *Server) (bson.D, error)) func(*exchange) (bson.D, error) {
+	return func(x *exchange) (bson.D, error) {
+		switch x.view.Role {
+		case command.Standalone:
+			return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
+		case command.Mongos:
+			return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
+		case command.Uninitiated:
+			return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
+		}
+		s := x.conn.server
+		s.cluster.mu.Lock()
+		defer s.cluster.mu.Unlock()
+		return run(x, s.cluster, s)
 	}
-	return nil, nil
 }
 
-func (x *exchange) replSetGetStatus() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c := x.conn.server.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	mine, _ := x.conn.server.state()
+func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
+	mine, _ := self.state()
 	members := bson.A{}
 	for _, s := range c.members {
 		state, name := s.state()
@@ -54,9 +51,7 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 			{Key: "stateStr", Value: name},
 			{Key: "configVersion", Value: c.layout.version},
 		}
-		if s == x.conn.server {
-			m = append(m, bson.E{Key: "self", Value: true})
-		}
+		addIf(&m, s == self, "self", true)
 		members = append(members, m)
 	}
 	return bson.D{
@@ -68,7 +63,7 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 	}, nil
 }
 
-// state is a member's state by number and name. Called with cluster.mu held.
+// state returns a member's state as number and name. Called with cluster.mu held.
 func (s *Server) state() (int32, string) {
 	switch {
 	case s.isDown:
@@ -81,28 +76,15 @@ func (s *Server) state() (int32, string) {
 	return 2, "SECONDARY"
 }
 
-func (x *exchange) replSetGetConfig() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c := x.conn.server.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (x *exchange) replSetGetConfig(c *Cluster, _ *Server) (bson.D, error) {
 	return bson.D{{Key: "config", Value: c.set}}, nil
 }
 
-// replSetStepDown makes way for another member, which is elected at once. For the seconds
-// that it names, the old primary is not elected. Without another member it steps down only
-// by force.
-func (x *exchange) replSetStepDown() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
-	c, s := x.conn.server.cluster, x.conn.server
+// replSetStepDown steps the primary down and elects another member immediately. The old primary is not eligible for the
+// given seconds. Without another eligible member force is required.
+func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	force, _ := x.request.Body.Lookup("force").BooleanOK()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.primary != s {
 		return nil, x.notPrimary(command.CodeNotWritablePrimary, "not primary so can't step down")
 	}
@@ -120,27 +102,20 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 	return nil, nil
 }
 
-// replSetFreeze keeps a member from being elected.
-func (x *exchange) replSetFreeze() (bson.D, error) {
-	if fields, err := x.replicated(); err != nil {
-		return fields, err
-	}
+// replSetFreeze makes a member ineligible for a number of seconds.
+func (x *exchange) replSetFreeze(c *Cluster, s *Server) (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == command.Primary && seconds != 0 {
 		return nil, command.Errorf(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
-	c, s := x.conn.server.cluster, x.conn.server
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if s.frozen = (time.Time{}); seconds > 0 {
 		c.freeze(s, time.Duration(seconds)*time.Second)
 	}
-	c.settle()
+	c.updatePrimary()
 	return nil, nil
 }
 
-// replSetInitiate gives a server that waits for it the configuration of its
-// set. What follows is up to who started the server.
+// replSetInitiate passes the configuration of the replica set to Config.Initiate.
 func (x *exchange) replSetInitiate() (bson.D, error) {
 	c := x.conn.server.cluster
 	switch {
@@ -150,7 +125,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 		return nil, command.Errorf(command.CodeAlreadyInitialized, "already initialized")
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
-	if !ok || len(config) <= 5 {
+	if !ok || len(config) <= emptyDocument {
 		config = marshal(bson.D{
 			{Key: "_id", Value: c.SetName},
 			{Key: "version", Value: int32(1)},
@@ -160,11 +135,11 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	return nil, c.Initiate(x.conn.ctx, config)
 }
 
-// shutdown ends the process that the server stands for. It sends no answer.
+// shutdown ends the server's process, without a reply.
 func (x *exchange) shutdown() (bson.D, error) {
 	stop := x.conn.server.process.Shutdown
 	if stop == nil {
-		return nil, command.Errorf(command.CodeIllegalOperation, "this server lives as long as its deployment")
+		return nil, command.Errorf(command.CodeIllegalOperation, "the server cannot be shut down: it is part of an embedded deployment")
 	}
 	stop()
 	return nil, command.ErrClose

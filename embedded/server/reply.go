@@ -9,13 +9,12 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// wrongType refuses a field of the wrong type.
 func wrongType(field string, value bson.RawValue, expected string) error {
 	return command.Errorf(command.CodeTypeMismatch,
 		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, command.TypeName(value), expected)
 }
 
-// marshal is for documents of our own making, which always marshal: a panic would end the connection.
+// marshal marshals a document that this package created, which cannot fail.
 func marshal(doc bson.D) bson.Raw {
 	raw, err := bson.Marshal(doc)
 	if err != nil {
@@ -24,7 +23,7 @@ func marshal(doc bson.D) bson.Raw {
 	return raw
 }
 
-// firstKey is the name of a command, "" if the document is empty.
+// firstKey returns the name of a command, "" if the document is empty.
 func firstKey(doc bson.Raw) string {
 	e, err := doc.IndexErr(0)
 	if err != nil {
@@ -33,30 +32,20 @@ func firstKey(doc bson.Raw) string {
 	return e.Key()
 }
 
-// extras are what a server adds to a reply beside ok.
+// extras are what the server adds to the fields of a reply.
 type extras struct {
-	// labels are those of an error. Nil while nobody has said which.
-	labels []string
-	// writeConcernError is added to a reply that is ok.
+	labels            []string // error labels; nil if not determined yet
 	writeConcernError any
-	// last are fields behind all others.
-	last bson.D
-	// noTimes: the reply has neither operationTime nor $clusterTime.
-	noTimes bool
-	// fromShard is set if a mongos hands on a shard's reply as it is; other
-	// replies it makes itself, and adds labels when all else is written.
+	concern           int32  // code of writeConcernError
+	last              bson.D // fields after all others
+	noTimes           bool   // omit operationTime and $clusterTime
+	// fromShard is set if a mongos forwards the reply of a shard. To its own replies it adds the labels last.
 	fromShard bool
-	// concern is the code of the write concern error.
-	concern int32
 }
 
-// compose makes the whole reply to a command: ok, the failure, labels,
-// topologyVersion and times, in the order in which mongod and mongos write
-// them.
+// compose returns the complete reply to a command: fields, ok, the error, labels, topologyVersion and times, in the
+// order of mongod or mongos.
 func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error) bson.Raw {
-	if x == nil {
-		x = &extras{}
-	}
 	var reply bson.D
 	if failure == nil {
 		reply = k.succeeded(v, fields, x)
@@ -81,8 +70,8 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 	return marshal(append(reply, x.last...))
 }
 
-// labelFields are the labels of an error, and the base backoff of an overload
-// error if the server gives one (Client Backpressure, "Overload retry policy").
+// labelFields returns the labels of an error, and the base backoff of an overload error (Client Backpressure, "Overload
+// retry policy").
 func (k *conn) labelFields(labels []string) bson.D {
 	if len(labels) == 0 {
 		return nil
@@ -97,25 +86,16 @@ func (k *conn) labelFields(labels []string) bson.D {
 func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
 
 func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
-	reply := append(make(bson.D, 0, len(fields)+5), fields...)
-	ok := bson.E{Key: "ok", Value: 1.0}
-	// mongod adds the write concern error after it has closed the reply
-	// of the command with ok, mongos before.
-	first := v.Role != command.Mongos || x.fromShard
-	if first {
-		reply = append(reply, ok)
-	}
+	ok, concern := bson.D{{Key: "ok", Value: 1.0}}, bson.D{}
 	if x.writeConcernError != nil {
-		reply = append(reply, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
-		if len(x.labels) > 0 {
-			reply = append(reply, bson.E{Key: "errorLabels", Value: x.labels})
-		}
-		reply = append(reply, k.whoIsPrimary(v, x.concern)...)
+		concern = append(concern, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
+		addIf(&concern, len(x.labels) > 0, "errorLabels", x.labels)
+		concern = append(concern, k.notPrimaryFields(v, x.concern)...)
 	}
-	if !first {
-		reply = append(reply, ok)
+	if labelsLast(v, x) { // mongos adds the write concern error before ok, mongod after
+		return slices.Concat(fields, concern, ok)
 	}
-	return reply
+	return slices.Concat(fields, ok, concern)
 }
 
 func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) bson.D {
@@ -124,7 +104,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) 
 	if !labelsLast(v, x) {
 		reply = append(reply, k.labelFields(x.labels)...)
 	}
-	reply = append(reply, k.whoIsPrimary(v, failure.Code)...)
+	reply = append(reply, k.notPrimaryFields(v, failure.Code)...)
 	reply = append(reply, fields...)
 	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
 	if failure.Code != 0 {
@@ -132,31 +112,28 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) 
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
 	}
 	if x.fromShard && v.Role == command.Mongos {
-		// What a mongos adds to a shard's reply stands behind all else.
+		// A mongos appends these fields to the shard's reply.
 		x.last = append(x.last, failure.Extra...)
 		return reply
 	}
 	return append(reply, failure.Extra...)
 }
 
-// whoIsPrimary is the topologyVersion that a member sends with an error by which it says
-// that it is not the primary.
-func (k *conn) whoIsPrimary(v view, code int32) bson.D {
+// notPrimaryFields returns the topologyVersion, if the error tells the client that the member is not primary.
+func (k *conn) notPrimaryFields(v view, code int32) bson.D {
 	if p := k.server.cluster.Profile; !v.isMember() || !p.has(topologyVersion) || !command.NotPrimary.In(code, p.Wire) {
 		return nil
 	}
 	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}
 }
 
-// now is the cluster's time.
 func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }
 
-// clusterTime is the newest time that the cluster has heard of, be it by this one.
-func (s *Server) clusterTime(heard bson.Timestamp) bson.Timestamp {
-	return s.cluster.Backend.ClusterTime(heard)
+// clusterTime advances the cluster time to seen, if that is later, and returns it.
+func (s *Server) clusterTime(seen bson.Timestamp) bson.Timestamp {
+	return s.cluster.Backend.ClusterTime(seen)
 }
 
-// topologyVersion of the server.
 func (v view) topologyVersion() bson.D {
 	return bson.D{{Key: "processId", Value: v.processID}, {Key: "counter", Value: v.version}}
 }

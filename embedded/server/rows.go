@@ -6,26 +6,24 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Where a command exists.
+// Values of Row.Topologies.
 var (
 	onMongod = []command.Role{command.Standalone, command.Primary, command.Secondary}
 	onMongos = []command.Role{command.Mongos}
 )
 
-// entry is a command as a server has it: a row of the data side, or one of our
-// own, which needs to know more than a request has.
+// entry is a command of a server: a row and the function that executes it.
 type entry struct {
 	command.Row
-	own func(*exchange) (bson.D, error)
+	execute func(*exchange) (bson.D, error)
 }
 
-// protocolRows are the commands that need no data.
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.
 		{command.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
 		{command.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
-		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, (*exchange).saslStart},
+		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, func(x *exchange) (bson.D, error) { return x.conn.saslStart(x.request.Body, x.request.DB) }},
 		{command.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
 		{command.Row{Name: "authenticate", BeforeAuth: true, API: "1"}, (*exchange).authenticate},
 		{command.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
@@ -56,10 +54,10 @@ func protocolRows() []entry {
 		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
 
 		// The replica set.
-		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, (*exchange).replSetGetStatus},
-		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetGetConfig},
-		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetStepDown},
-		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetFreeze},
+		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, onMember((*exchange).replSetGetStatus)},
+		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetGetConfig)},
+		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
+		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
 		{command.Row{Name: "replSetInitiate", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetInitiate},
 		{command.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 

@@ -24,8 +24,7 @@ type Server struct {
 	process    Process
 
 	lastConn atomic.Int64
-	// retired: each connection ends with the message that it is answering.
-	retired atomic.Bool
+	draining atomic.Bool // each connection ends after its current message
 
 	// Guarded by cluster.mu.
 	address   string
@@ -33,37 +32,34 @@ type Server struct {
 	version   int64         // the counter of topologyVersion
 	change    chan struct{} // closed when version grows
 	isDown    bool
-	release   func() // lets go of the port that a killed server held; nil for others
+	release   func() // frees the port of a killed server; nil if it is not reserved
 	member    Member
-	frozen    time.Time // it is not elected before
+	frozen    time.Time // not eligible before
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 }
 
-// ErrParameter is wrapped by the errors of parameters that a server does not
-// take.
+// ErrParameter is wrapped by errors about unknown or invalid parameters.
 var ErrParameter = errors.New("server parameter")
 
-// Address is where the server listens, as "127.0.0.1:port".
+// Address returns the address of the server, such as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }
 
-// Serve serves a connection in the background, and closes it in the end. It is
-// balanced if it came through a load balancer, and refused if the server is down.
+// Serve serves a connection in the background and finally closes it. balanced is set if the client connected through a
+// load balancer. If the server is down, Serve only closes the connection.
 func (s *Server) Serve(nc net.Conn, balanced bool) {
 	k := newConn(s, nc, balanced)
 	s.cluster.mu.Lock()
-	refused := s.isDown || s.cluster.closed
-	if !refused {
-		s.mu.Lock()
-		s.conns[k] = struct{}{}
-		s.mu.Unlock()
-		s.cluster.work.Go(k.run)
-	}
-	s.cluster.mu.Unlock()
-	if refused {
+	defer s.cluster.mu.Unlock()
+	if s.isDown || s.cluster.closed {
 		k.close()
+		return
 	}
+	s.mu.Lock()
+	s.conns[k] = struct{}{}
+	s.mu.Unlock()
+	s.cluster.work.Go(k.run)
 }
 
 func (s *Server) forget(k *conn) {
@@ -72,7 +68,6 @@ func (s *Server) forget(k *conn) {
 	delete(s.conns, k)
 }
 
-// stop closes the port and breaks the connections.
 func (s *Server) stop() error {
 	s.cluster.mu.Lock()
 	was := s.isDown
@@ -82,15 +77,14 @@ func (s *Server) stop() error {
 	if was {
 		return nil
 	}
-	s.logf("ends")
+	s.logf("stopped")
 	if s.process.Listener == nil {
 		return nil
 	}
 	return s.process.Listener.Close()
 }
 
-// hangUp breaks all connections at once: when the first client hears of it, no
-// other is answered any more.
+// hangUp closes all connections. It cancels all of them first: after one client notices, no other one gets a reply.
 func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,11 +96,9 @@ func (s *Server) hangUp() {
 	}
 }
 
-// Retire breaks the connections whose client waits for no answer, and the others
-// as soon as it has been sent. Those who wait for a change of the topology hear of
-// it.
-func (s *Server) Retire() {
-	s.retired.Store(true)
+// Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
+func (s *Server) Drain() {
+	s.draining.Store(true)
 	s.mu.Lock()
 	for k := range s.conns {
 		if k.waiting.Load() == 0 {
@@ -119,19 +111,18 @@ func (s *Server) Retire() {
 	s.changed()
 }
 
-// changed makes topologyVersion grow and wakes who waits for that. Called with
-// cluster.mu held.
+// changed increments topologyVersion and wakes all waiters. Called with cluster.mu held.
 func (s *Server) changed() {
 	s.version++
 	close(s.change)
 	s.change = make(chan struct{})
 }
 
-// view is what a server knows of the deployment at one moment.
+// view is a snapshot of a server's state.
 type view struct {
 	command.Server
-	setName   string // "" of a standalone
-	primary   string // address, "" if there is none
+	setName   string // "" for a standalone
+	primary   string // address; "" without a primary
 	layout    *layout
 	member    Member
 	processID bson.ObjectID
@@ -139,17 +130,12 @@ type view struct {
 	change    <-chan struct{}
 }
 
-// view takes it.
 func (s *Server) view() view {
 	c := s.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := view{
-		Server: command.Server{
-			Address: s.address,
-			Wire:    c.Profile.Wire,
-			Version: c.Profile.Version,
-		},
+		Server:    command.Server{Address: s.address, Wire: c.Profile.Wire, Version: c.Profile.Version},
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
@@ -179,13 +165,12 @@ func (s *Server) view() view {
 	return v
 }
 
-// hasClock reports whether replies have times: those of a standalone do not.
+// hasClock reports whether replies contain operationTime and $clusterTime.
 func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role != command.Uninitiated }
 
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
 
-// connections is how many there are.
 func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

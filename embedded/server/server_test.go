@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestLoadBalancer connects with loadBalanced and without.
+// Connections through a load balancer require loadBalanced: true.
 func TestLoadBalancer(t *testing.T) {
 	c := cluster(t, server.Sharded, "8.0", 2)
 	balancer, err := c.Balance("127.0.0.1:0", 2)
@@ -38,17 +38,17 @@ func TestLoadBalancer(t *testing.T) {
 		services[id]++
 	}
 	if len(services) != 2 {
-		t.Errorf("connections went to %v", services)
+		t.Errorf("connections by service: %v", services)
 	}
 	direct := dial(t, c.Members()[0].Address()).call(d("hello", 1, "loadBalanced", true))
 	if _, err := direct.LookupErr("serviceId"); err == nil {
-		t.Errorf("not through the balancer: %v", direct)
+		t.Errorf("without a load balancer: %v", direct)
 	}
 }
 
-// TestOtherMessages are commands in messages other than a plain OP_MSG.
+// Commands in OP_QUERY and OP_COMPRESSED.
 func TestOtherMessages(t *testing.T) {
-	ask := func(version string, message []byte) (wire.Header, []byte) {
+	exchange := func(version string, message []byte) (wire.Header, []byte) {
 		c := pipe(t, joined(t, version, 1, server.Config{}, server.Process{}).Members()[0])
 		_, err := c.Write(message)
 		testkit.Check(t, err)
@@ -58,8 +58,8 @@ func TestOtherMessages(t *testing.T) {
 	}
 	query := func(version string, doc bson.D) bson.Raw {
 		body := slices.Concat(make([]byte, 4), []byte("admin.$cmd\x00"), make([]byte, 8), testkit.Raw(t, doc))
-		_, reply := ask(version, wire.AppendMessage(nil, wire.Header{OpCode: wire.OpQuery}, body))
-		return reply[20:] // behind what an OP_REPLY has before its document
+		_, reply := exchange(version, wire.AppendMessage(nil, wire.Header{OpCode: wire.OpQuery}, body))
+		return reply[20:] // the document of an OP_REPLY
 	}
 	for _, version := range []string{"4.2", "9.0"} {
 		if got := code(query(version, d("ping", 1))); got != 352 {
@@ -69,10 +69,10 @@ func TestOtherMessages(t *testing.T) {
 			t.Errorf("%s: isMaster got %v", version, reply)
 		}
 	}
-	for _, compressor := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} { // the reply is compressed like the command
+	for _, compressor := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} { // the reply is compressed like the request
 		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, testkit.Raw(t, d("buildInfo", 1, "$db", "admin"))), compressor)
 		testkit.Check(t, err)
-		h, body, used, err := wire.Decompress(ask("8.0", packed))
+		h, body, used, err := wire.Decompress(exchange("8.0", packed))
 		if err != nil || used != compressor {
 			t.Fatalf("%d: %v with %d", compressor, err, used)
 		}
@@ -82,8 +82,7 @@ func TestOtherMessages(t *testing.T) {
 	}
 }
 
-// TestCloseWhileBusy closes while commands wait, block and stream, and while a
-// client does not read.
+// Close interrupts commands that wait, block or stream, and writes to clients that do not read.
 func TestCloseWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := joined(t, "8.0", 1, server.Config{Kind: server.ReplicaSet}, server.Process{})
@@ -91,7 +90,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		pipe(t, s).call(d("configureFailPoint", "failCommand", "mode", "alwaysOn", "data",
 			d("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 3600000)))
 		for _, doc := range []bson.D{d("waits", 1), d("find", "c"), d("serverStatus", 1)} {
-			pipe(t, s).send(0, doc) // nobody reads the reply to serverStatus
+			pipe(t, s).send(0, doc) // the reply to serverStatus is not read
 		}
 		stream := pipe(t, s)
 		version := stream.call(d("hello", 1)).Lookup("topologyVersion")
@@ -100,7 +99,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		began := time.Now()
 		testkit.Check(t, c.Close())
 		if took := time.Since(began); took != 0 {
-			t.Errorf("something waited %v before it ended", took)
+			t.Errorf("Close took %v", took)
 		}
 		if c.Listen(server.Process{}, nil, "127.0.0.1:0") == nil {
 			t.Error("a server was added to a closed cluster")
@@ -108,7 +107,7 @@ func TestCloseWhileBusy(t *testing.T) {
 	})
 }
 
-// TestRestart kills servers that listen, starts them again, and writes: a standalone has no terms.
+// Killed servers accept writes after a restart.
 func TestRestart(t *testing.T) {
 	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
 		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
@@ -119,50 +118,47 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%v: got %v", kind, reply)
 		}
 		if c.StepDown() == nil {
-			t.Error("a step down of the only member is accepted")
+			t.Error("the only member stepped down")
 		}
 	}
 }
 
-// lastWord is the server's end of a connection that runs a function before the
-// first of its kind is closed.
-type lastWord struct {
+// closeHook runs a function before the first of several connections is closed.
+type closeHook struct {
 	net.Conn
-	said *atomic.Bool
-	say  func()
+	called *atomic.Bool
+	hook   func()
 }
 
-func (w *lastWord) Close() error {
-	if !w.said.Swap(true) {
-		w.say()
+func (w *closeHook) Close() error {
+	if !w.called.Swap(true) {
+		w.hook()
 	}
 	return w.Conn.Close()
 }
 
-// TestKillIsAtOnce asks over one connection when the server has begun to
-// break another: a process that was killed answers on none.
-func TestKillIsAtOnce(t *testing.T) {
+// Once a killed server has closed one connection, it does not reply on any other.
+func TestKillIsAtomic(t *testing.T) {
 	c := joined(t, "8.0", 1, server.Config{}, server.Process{})
 	s := c.Members()[0]
-	var said atomic.Bool
+	var called atomic.Bool
 	var clients [2]*client
-	var answer bson.Raw
+	var reply bson.Raw
 	for i := range clients {
 		near, far := net.Pipe()
 		clients[i] = newClient(t, near)
-		s.Serve(&lastWord{far, &said, func() { answer = clients[1-i].call(d("hello", 1)) }}, false)
+		s.Serve(&closeHook{far, &called, func() { reply = clients[1-i].call(d("hello", 1)) }}, false)
 		if reply := clients[i].call(d("hello", 1)); code(reply) != 0 {
 			t.Fatalf("before: %v", reply)
 		}
 	}
 	testkit.Check(t, c.Kill(s))
-	if !said.Load() || answer != nil {
-		t.Errorf("asked: %v, answered %v", said.Load(), answer)
+	if !called.Load() || reply != nil {
+		t.Errorf("hook called: %v, reply %v", called.Load(), reply)
 	}
 }
 
-// TestRefusedParameters starts servers with parameters that they do not take.
-func TestRefusedParameters(t *testing.T) {
+func TestInvalidParameters(t *testing.T) {
 	for _, params := range []bson.D{d("noSuchParameter", 1), d("ingressRequestAdmissionRatePerSec", 0), d("acceptApiVersion2", func() {})} {
 		err := empty(t, "8.2", server.Config{}).Listen(server.Process{Parameters: params}, nil, "127.0.0.1:0")
 		refused := new(command.Error)

@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// session reads lsid and what hangs on it.
+// session reads lsid and the fields of retryable writes and transactions.
 func (x *exchange) session() error {
 	body, r := x.request.Body, &x.request
 	if value, err := body.LookupErr("lsid"); err == nil {
@@ -62,10 +62,10 @@ func (x *exchange) session() error {
 	return nil
 }
 
-// transaction refuses what does not go together with a transaction.
+// transaction rejects what a transaction does not allow.
 func (x *exchange) transaction() error {
 	r := &x.request
-	if !r.InTransaction && !r.StartTransaction {
+	if !r.InTransaction {
 		return nil
 	}
 	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != command.Mongos {
@@ -80,11 +80,8 @@ func (x *exchange) transaction() error {
 	return nil
 }
 
-// endsTransaction reports whether the command is commitTransaction or
-// abortTransaction.
 func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
 
-// startSession makes a session id.
 func (x *exchange) startSession() (bson.D, error) {
 	return bson.D{
 		{Key: "id", Value: bson.D{{Key: "id", Value: command.NewUUID()}}},
@@ -92,7 +89,7 @@ func (x *exchange) startSession() (bson.D, error) {
 	}, nil
 }
 
-// lsids are the session ids that are the value of the command.
+// lsids returns the session ids of a command.
 func (x *exchange) lsids() ([]bson.Raw, error) {
 	value := x.request.Body.Index(0).Value()
 	if value.Type != bson.TypeArray {
@@ -109,7 +106,7 @@ func (x *exchange) lsids() ([]bson.Raw, error) {
 	return out, nil
 }
 
-// sessionList only checks its argument: our sessions have no time-out.
+// sessionList executes refreshSessions. It only checks the argument, because sessions do not expire here.
 func (x *exchange) sessionList() (bson.D, error) {
 	_, err := x.lsids()
 	return nil, err
@@ -123,8 +120,8 @@ func (x *exchange) endSessions() (bson.D, error) {
 	return nil, err
 }
 
-// killSessions serves killSessions too, whose empty list means all sessions of
-// the user, and the others, whose users and patterns are ignored.
+// killSessions executes killSessions, for which an empty list means all sessions, and killAllSessions, whose users are
+// ignored.
 func (x *exchange) killSessions() (bson.D, error) {
 	ids, err := x.lsids()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Member is what the configuration of a replica set says of one member. Names
-// and meaning are those of the documents that replSetInitiate takes.
+// Member is the configuration of a member, with the fields of replSetInitiate.
 type Member struct {
 	ID           int32    `bson:"_id"`
 	Host         string   `bson:"host"` // host:port, as clients see it
@@ -20,20 +19,19 @@ type Member struct {
 	BuildIndexes bool     `bson:"buildIndexes"`
 	Priority     float64  `bson:"priority"`
 	Votes        int32    `bson:"votes"`
-	Tags         bson.Raw `bson:"tags,omitempty"` // nil for none
-	// SecondaryDelaySecs is how old the writes are that the member has as its last.
+	Tags         bson.Raw `bson:"tags,omitempty"` // nil without tags
+	// SecondaryDelaySecs only affects lastWrite in hello.
 	SecondaryDelaySecs int64 `bson:"secondaryDelaySecs,omitempty"`
 }
 
-// NewMember is a member of a set that nobody has configured.
+// NewMember returns a member with the default configuration.
 func NewMember(id int, host string) Member {
 	return Member{ID: int32(id), Host: host, BuildIndexes: true, Priority: 1, Votes: 1}
 }
 
-// UnmarshalBSON reads a member of a configuration; absent fields have the
-// server's defaults.
+// UnmarshalBSON reads a member. Missing fields have the server's defaults.
 func (m *Member) UnmarshalBSON(doc []byte) error {
-	type fields Member // without this method
+	type fields Member // without UnmarshalBSON
 	f := fields(NewMember(-1, ""))
 	if arbiter, _ := bson.Raw(doc).Lookup("arbiterOnly").BooleanOK(); arbiter {
 		f.Priority = 0
@@ -53,27 +51,27 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 // electable reports whether the member may become primary.
 func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
 
-// SetConfig is the configuration of a replica set, as replSetGetConfig returns it.
+// SetConfig is the configuration of a replica set, in the form of replSetGetConfig.
 type SetConfig struct {
 	Name         string   `bson:"_id"`
-	Version      int32    `bson:"version"` // 0 if the document has none
+	Version      int32    `bson:"version"` // 0 if missing
 	ConfigServer bool     `bson:"configsvr,omitempty"`
 	Members      []Member `bson:"members"`
 	Settings     bson.D   `bson:"settings,omitempty"`
 }
 
-// DefaultPort is where mongod and mongos listen.
+// DefaultPort is the default port of mongod and mongos.
 const DefaultPort = 27017
 
-// ParseSetConfig reads a document as replSetInitiate takes it. It refuses what no replica set could work with; its errors are the server's.
+// ParseSetConfig reads and validates the document of replSetInitiate. Its errors are the server's.
 func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	var c SetConfig
 	if err := bson.Unmarshal(doc, &c); err != nil {
-		return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "the configuration cannot be read: %s", err)
+		return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "cannot parse the configuration: %s", err)
 	}
 	for i, m := range c.Members {
 		if m.ID < 0 || m.Host == "" || slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
-			return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "each member needs an _id and a host that no other member has")
+			return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "each member must have a unique _id and a unique host")
 		}
 	}
 	switch {
@@ -87,10 +85,10 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	return c, nil
 }
 
-// layout is what hello says about a set's members. Nobody writes to it.
+// layout is what hello reports about the members of a replica set. It is immutable.
 type layout struct {
-	hosts, passives, arbiters []string // of the members that are not hidden
-	bearing                   int      // members with data
+	hosts, passives, arbiters []string // without hidden members
+	dataBearing               int      // number of data-bearing members
 	votes                     int      // of all members
 	version                   int32    // of the configuration
 }
@@ -100,7 +98,7 @@ func newLayout(set SetConfig) *layout {
 	for _, m := range set.Members {
 		l.votes += int(m.Votes)
 		if !m.ArbiterOnly {
-			l.bearing++
+			l.dataBearing++
 		}
 		switch {
 		case m.Hidden:

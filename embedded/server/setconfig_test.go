@@ -31,7 +31,7 @@ func TestParseSetConfig(t *testing.T) {
 	})
 }
 
-// Votes, priorities and presence decide who is primary.
+// Votes and priorities of the running members determine the primary.
 func TestElections(t *testing.T) {
 	const members = `[{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "priority": 5}, {"_id": 2, "host": "c:1", "arbiterOnly": true}]`
 	config, err := ParseSetConfig(testkit.Extended[bson.Raw](t, `{"_id": "rs", "members": `+members+`}`))
@@ -41,20 +41,20 @@ func TestElections(t *testing.T) {
 	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs", Backend: data.New(data.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
 	testkit.Check(t, c.Configure(config))
-	there := map[string]*Server{}
+	servers := map[string]*Server{}
 	for _, step := range []struct{ reason, host, primary string }{
 		{"one of three votes is not a majority", "a:1", ""},
 		{"an arbiter votes", "c:1", "a:1"},
-		{"a higher priority takes over", "b:1", "b:1"},
-		{"the next one follows", "-b:1", "a:1"},
-		{"without a majority nobody is primary", "-c:1", ""},
-		{"a member that comes back takes over", "b:1", "b:1"},
+		{"a member with higher priority takes over", "b:1", "b:1"},
+		{"another member takes over", "-b:1", "a:1"},
+		{"no majority, no primary", "-c:1", ""},
+		{"a restarted member of higher priority takes over", "b:1", "b:1"},
 		{"an arbiter is not elected", "-a:1", ""},
 		{"the electable member is elected again", "c:1", "b:1"},
 	} {
 		if host, leaves := strings.CutPrefix(step.host, "-"); leaves {
-			testkit.Check(t, c.Kill(there[host]))
-		} else if there[host], err = c.Join(host, Process{}); err != nil {
+			testkit.Check(t, c.Kill(servers[host]))
+		} else if servers[host], err = c.Join(host, Process{}); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		got := ""
@@ -65,7 +65,7 @@ func TestElections(t *testing.T) {
 	}
 	for _, host := range []string{"d:1", "b:1"} {
 		if _, err := c.Join(host, Process{}); err == nil {
-			t.Errorf("%s, a stranger or a member, joins", host)
+			t.Errorf("%s joined", host)
 		}
 	}
 }

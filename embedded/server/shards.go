@@ -10,16 +10,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// The shards of a cluster are the documents of config.shards, as on the
-// server: clients may read and change them there.
+// The shards of a cluster are the documents of config.shards, which clients may read and change, as on the server.
 
-// internal runs a command of the data side on our own behalf.
+// internal runs a command of the backend.
 func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 	raw := marshal(append(body, bson.E{Key: "$db", Value: db}))
 	name := firstKey(raw)
 	row := x.conn.server.cluster.find(name, x.view.Role)
 	if row == nil {
-		return nil, fmt.Errorf("there is no command %s", name)
+		return nil, fmt.Errorf("unknown command %s", name)
 	}
 	r := command.Request{
 		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server,
@@ -41,12 +40,12 @@ func (x *exchange) listShards() (bson.D, error) {
 	return bson.D{{Key: "shards", Value: reply.Lookup("cursor", "firstBatch")}}, nil
 }
 
-// addShard records a shard, also again. No data goes there.
+// addShard records a shard, or updates its record. It never receives data.
 func (x *exchange) addShard() (bson.D, error) {
 	host, _ := x.request.Body.Index(0).Value().StringValueOK()
 	name, named := x.request.Body.Lookup("name").StringValueOK()
 	if !named {
-		name, _, _ = strings.Cut(host, "/") // that of the replica set
+		name, _, _ = strings.Cut(host, "/") // the name of the replica set
 	}
 	shard := bson.D{{Key: "host", Value: host}, {Key: "state", Value: int32(1)}, {Key: "topologyTime", Value: x.conn.server.now()}}
 	update := bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: name}}}, {Key: "u", Value: shard}, {Key: "upsert", Value: true}}

@@ -17,29 +17,28 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestStories plays what clients send, and what the replies must contain. Time
-// is virtual. A story begins with
+// TestStories runs stories of requests and expected replies, in virtual time. A story begins with
 //
-//	== Single 8.0 1: kind, version and number of servers, and what it shows
+//	== Single 8.0 1: kind, version and number of servers, and a title
 //	parameters {"name": value}
-//	user name password    access control is on
-//	data                  commands work on data; without it a stub answers them
+//	user name password    enables access control
+//	data                  uses a real backend instead of a stub
 //
-// and goes on with
+// and continues with
 //
-//	# the reason of the next steps
-//	a@1 {"ping": 1}       connection a, to server 1 (0 if not said) or @primary, sends this
-//	a+ {"hello": 1}       it allows more replies than one, a- expects none
-//	-> {"ok": 1.0}        and gets a reply with these fields, or "closed"
-//	+> {"ok": 1.0}        gets one, and more will come without a request
-//	a -> {"ok": 1.0}      a gets the reply to what it sent earlier, or a +> {}
+//	# the reason for the next steps
+//	a@1 {"ping": 1}       connection a, to server 1 (default 0) or @primary, sends a command
+//	a+ {"hello": 1}       with exhaustAllowed; a-: with moreToCome
+//	-> {"ok": 1.0}        the reply contains these fields, or "closed"
+//	+> {"ok": 1.0}        the same, with moreToCome
+//	a -> {"ok": 1.0}      the reply to an earlier command of a, or a +> {}
 //	after 2s              time passes
 //	close a               the client closes the connection
 //	kill 2, stepdown
 //
-// A reply may stand on the line of its command. In a reply {"$absent": 1} is a
-// field that is not there, and {"$has": "text"} a string with this part. In a
-// command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY the topologyVersion that the client knows.
+// A reply may follow its command on the same line. In a reply {"$absent": 1} is a missing field, and {"$has": "x"} a
+// string that contains x. In a command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY is the latest topologyVersion
+// of the client.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, steps) })
@@ -126,7 +125,7 @@ func play(t *testing.T, title, steps string) {
 	}
 }
 
-// expect reads a reply, which answers the request or the reply before it.
+// expect reads a reply, which must respond to the request or to the previous reply.
 func (c *client) expect(at, want string, more bool) {
 	c.t.Helper()
 	before := int32(request)
@@ -138,7 +137,7 @@ func (c *client) expect(at, want string, more bool) {
 		c.t.Errorf("%s\n\t%s: got %s", at, diff, reply)
 	}
 	if c.more = flags&wire.MoreToCome != 0; c.more != more || reply != nil && c.last.ResponseTo != before {
-		c.t.Errorf("%s\n\tmore will come: %v; it answers %d, not %d", at, c.more, c.last.ResponseTo, before)
+		c.t.Errorf("%s\n\tmoreToCome: %v; responseTo: got %d, want %d", at, c.more, c.last.ResponseTo, before)
 	}
 	if version, err := reply.LookupErr("topologyVersion"); err == nil {
 		c.topology = version.String()
@@ -154,12 +153,11 @@ func extended(t testing.TB, text string) bson.D {
 	return testkit.Extended[bson.D](t, text)
 }
 
-// differences says how a reply differs from what a story expects, "" if it does
-// not.
+// differences describes how a reply differs from an expected one, "" if it matches.
 func differences(t testing.TB, reply bson.Raw, want string) string {
 	if reply == nil || want == "closed" {
 		if (reply == nil) != (want == "closed") {
-			return "the connection was closed, or not"
+			return "closed connections differ"
 		}
 		return ""
 	}
@@ -167,8 +165,7 @@ func differences(t testing.TB, reply bson.Raw, want string) string {
 		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: testkit.Raw(t, extended(t, want))})
 }
 
-// lacks finds the first part of what is wanted that a value does not have.
-// Values are equal if their types are, too.
+// lacks describes the first difference between a value and an expected one, "" if it matches. Types must be equal.
 func lacks(path string, got, want bson.RawValue) string {
 	wanted, isDocument := want.DocumentOK()
 	if list, ok := want.ArrayOK(); ok {
@@ -197,7 +194,7 @@ func lacks(path string, got, want bson.RawValue) string {
 		case present != nil:
 			diff = cmp.Or(diff, lacks(name, below, e.Value()))
 		case err == nil:
-			diff = cmp.Or(diff, name+" is there")
+			diff = cmp.Or(diff, name+" is present")
 		}
 	}
 	return diff
@@ -216,6 +213,6 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	if differences(t, nil, "{}") == "" || differences(t, nil, "closed") != "" {
-		t.Error("a closed connection is taken for a reply")
+		t.Error("a closed connection matches a reply")
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Compressor is a compression that both sides know.
+// Compressor identifies a compression algorithm.
 type Compressor = wiremessage.CompressorID
 
-// The compressors of the specification "Wire Compression in Drivers".
+// The compressors (specification "Wire Compression in Drivers").
 const (
 	Noop   = wiremessage.CompressorNoOp
 	Snappy = wiremessage.CompressorSnappy
@@ -26,42 +26,36 @@ const (
 	Zstd   = wiremessage.CompressorZstd
 )
 
-// compressorNames is how hello negotiates them; noop is not negotiated.
-var compressorNames = []string{"snappy", "zlib", "zstd"}
+// Negotiable reports whether hello can negotiate the named compressor.
+func Negotiable(name string) bool { return slices.Contains([]string{"snappy", "zlib", "zstd"}, name) }
 
-// Compresses reports whether there is a compressor with a name in hello.
-func Compresses(name string) bool { return slices.Contains(compressorNames, name) }
-
-var errCompressed = errors.New("an OP_COMPRESSED cut short")
-
-// Decompress unpacks an OP_COMPRESSED: the header as if the message had come
-// uncompressed, its body, and the compressor, with which it is to be answered.
-// It does not unpack more than the length in the message, which is
-// bounded by MaxMessage.
+// Decompress decompresses the body of an OP_COMPRESSED. It returns header and body of the original message, and the
+// compressor, which the reply must use, too. It never decompresses more than the length in the message, which is at
+// most MaxMessage.
 func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	r := reader{rest: body}
 	op, size, c := OpCode(r.int32()), r.int32(), Compressor(r.byte())
-	if r.bad {
-		return h, nil, c, errCompressed
+	switch {
+	case r.bad:
+		return h, nil, c, errors.New("truncated OP_COMPRESSED")
+	case size < 0 || size > MaxMessage-HeaderSize:
+		return h, nil, c, fmt.Errorf("OP_COMPRESSED with an uncompressed size of %d bytes", size)
+	case op == OpCompressed:
+		return h, nil, c, errors.New("nested OP_COMPRESSED")
 	}
-	if size < 0 || size > MaxMessage-HeaderSize {
-		return h, nil, c, fmt.Errorf("an OP_COMPRESSED that unpacks to %d bytes", size)
+	out, err := decompress(c, r.rest, int(size))
+	if err == nil && len(out) != int(size) {
+		err = fmt.Errorf("got %d bytes, want %d", len(out), size)
 	}
-	if op == OpCompressed {
-		return h, nil, c, errors.New("an OP_COMPRESSED in an OP_COMPRESSED")
-	}
-	out, err := unpack(c, r.rest, int(size))
 	if err != nil {
-		return h, nil, c, fmt.Errorf("unpack an OP_COMPRESSED: %w", err)
-	}
-	if len(out) != int(size) {
-		return h, nil, c, fmt.Errorf("an OP_COMPRESSED of %d bytes that says %d", len(out), size)
+		return h, nil, c, fmt.Errorf("decompress OP_COMPRESSED: %w", err)
 	}
 	h.OpCode, h.Length = op, size+HeaderSize
 	return h, out, c, nil
 }
 
-func unpack(c Compressor, packed []byte, size int) ([]byte, error) {
+// decompress reads at most size+1 bytes, enough to detect a stream that is too long.
+func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 	switch c {
 	case Noop:
 		return packed, nil
@@ -71,7 +65,7 @@ func unpack(c Compressor, packed []byte, size int) ([]byte, error) {
 			return nil, err
 		}
 		if n != size {
-			return nil, fmt.Errorf("%d bytes, not %d", n, size)
+			return nil, fmt.Errorf("got %d bytes, want %d", n, size)
 		}
 		return snappy.Decode(nil, packed)
 	case Zlib:
@@ -79,7 +73,7 @@ func unpack(c Compressor, packed []byte, size int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return readUpTo(z, size)
+		return io.ReadAll(io.LimitReader(z, int64(size)+1))
 	case Zstd:
 		z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderMaxMemory(MaxMessage))
@@ -87,18 +81,12 @@ func unpack(c Compressor, packed []byte, size int) ([]byte, error) {
 			return nil, err
 		}
 		defer z.Close()
-		return readUpTo(z, size)
+		return io.ReadAll(io.LimitReader(z, int64(size)+1))
 	}
 	return nil, fmt.Errorf("unknown compressor %d", c)
 }
 
-// readUpTo reads size bytes and one more, so that a stream that holds too
-// much is seen without being read whole.
-func readUpTo(r io.Reader, size int) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(r, int64(size)+1))
-}
-
-// Compress packs a whole message. The header stays but for opcode and length.
+// Compress compresses a complete message. Only opcode and length of the header change.
 func Compress(message []byte, c Compressor) ([]byte, error) {
 	h := ParseHeader([HeaderSize]byte(message))
 	body := message[HeaderSize:]

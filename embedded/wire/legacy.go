@@ -7,26 +7,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// replyAwaitCapable is a flag that every OP_REPLY has.
-const replyAwaitCapable = 1 << 3
+const replyAwaitCapable = 1 << 3 // flag of every OP_REPLY
 
-var errLegacy = errors.New("a legacy message cut short")
-
-// ParseQuery takes an OP_QUERY apart: the namespace, which is database.$cmd for a
-// command, and the command. The result shares body's memory.
+// ParseQuery parses an OP_QUERY. It returns the namespace, database.$cmd for a command, and the command. The result
+// shares body's memory.
 func ParseQuery(body []byte) (namespace string, doc bson.Raw, err error) {
 	r := reader{rest: body}
 	r.int32() // flags
 	namespace = r.cstring()
-	_, _ = r.int32(), r.int32() // how many to skip, and to return
+	_, _ = r.int32(), r.int32() // skip and limit
 	if r.bad {
-		return "", nil, errLegacy
+		return "", nil, errors.New("truncated OP_QUERY")
 	}
 	doc, err = document(&r)
 	return namespace, doc, err
 }
 
-// AppendReply appends a whole OP_REPLY with the reply to a command.
+// AppendReply appends a complete OP_REPLY with the reply to a command.
 func AppendReply(dst []byte, requestID, responseTo int32, doc bson.Raw) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, requestID, responseTo, OpReply)

@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Flags are the flag bits of an OP_MSG. The lower sixteen are required: a
-// receiver that does not know one must refuse the message.
+// Flags are the flag bits of an OP_MSG. The lower sixteen are required: receivers must reject messages with unknown
+// ones.
 type Flags uint32
 
 // The flag bits.
@@ -36,14 +36,13 @@ type Msg struct {
 	Sequences []Sequence
 }
 
-// Sequence is a section of kind 1: documents that belong into the body as the
-// array Name.
+// Sequence is a document sequence (section kind 1): the elements of the array Name of the body.
 type Sequence struct {
 	Name      string
 	Documents []bson.Raw
 }
 
-// The codes of refused messages.
+// Error codes of invalid messages.
 const (
 	codeTwoBodies        = 40430
 	codeTwoSequences     = 40431
@@ -56,36 +55,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumSize = 4
 
-// maxSequences is how many document sequences a message may have: no command
-// has more.
-const maxSequences = 2
+const maxSequences = 2 // in a message; no command has more
 
-// These end the connection.
-var (
-	errNoFlags       = errors.New("an OP_MSG without flags")
-	errChecksum      = errors.New("an OP_MSG with a wrong checksum")
-	errSequences     = errors.New("an OP_MSG with too many document sequences")
-	errChecksumShort = errors.New("an OP_MSG too short for its checksum")
-)
-
-// ParseMsg takes an OP_MSG apart. The result shares body's memory. With a
-// *command.Error the returned Msg has its flags, for the answer. BSON is
-// validated: lengths, types, terminators, nesting; not UTF-8, as on the server.
+// ParseMsg parses an OP_MSG. The result shares body's memory. If the error is a *command.Error, the returned Msg has
+// its flags, which the reply needs. BSON is validated: lengths, types, terminators, nesting; not UTF-8, as on the
+// server.
 //
-// A checksum is verified last, as on the server: a message that is wrong in
-// itself is answered although its checksum is wrong too.
+// The checksum is verified last, as on the server: other errors take precedence.
 func ParseMsg(h Header, body []byte) (Msg, error) {
 	r := reader{rest: body}
 	m := Msg{Flags: Flags(r.int32())}
 	if r.bad {
-		return m, errNoFlags
+		return m, errors.New("OP_MSG without flags")
 	}
 	if unknown := m.Flags & required &^ knownRequired; unknown != 0 {
-		return m, fmt.Errorf("an OP_MSG with unknown required flag bits %#x", uint32(unknown))
+		return m, fmt.Errorf("OP_MSG with unknown required flag bits %#x", uint32(unknown))
 	}
 	if m.Flags&ChecksumPresent != 0 {
 		if len(r.rest) < checksumSize {
-			return m, errChecksumShort
+			return m, errors.New("OP_MSG too short for its checksum")
 		}
 		r.rest = r.rest[:len(r.rest)-checksumSize]
 	}
@@ -94,8 +82,8 @@ func ParseMsg(h Header, body []byte) (Msg, error) {
 			return m, err
 		}
 	}
-	if m.Flags&ChecksumPresent != 0 && !checksumRight(h, body) {
-		return m, errChecksum
+	if m.Flags&ChecksumPresent != 0 && !validChecksum(h, body) {
+		return m, errors.New("OP_MSG with an invalid checksum")
 	}
 	if m.Body == nil {
 		return m, command.Errorf(codeNoBody, "OP_MSG messages must have a body")
@@ -129,8 +117,7 @@ func (m *Msg) sequence(r *reader) error {
 	if r.bad {
 		return command.Errorf(command.CodeOverflow, "sequence without a length")
 	}
-	// A length below its own four bytes wraps around, so that the message
-	// reports a length that nobody sent.
+	// A length below 4 wraps around, as on the server: the message then reports a length that nobody sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
 		return command.Errorf(command.CodeOverflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
@@ -152,13 +139,12 @@ func (m *Msg) sequence(r *reader) error {
 		s.Documents = append(s.Documents, doc)
 	}
 	if len(m.Sequences) == maxSequences {
-		return errSequences
+		return errors.New("OP_MSG with too many document sequences")
 	}
 	m.Sequences = append(m.Sequences, s)
 	return nil
 }
 
-// document validates the document at the front of r and steps over it.
 func document(r *reader) (bson.Raw, error) {
 	n, err := validate(r.rest)
 	if err != nil {
@@ -169,9 +155,7 @@ func document(r *reader) (bson.Raw, error) {
 	return doc, nil
 }
 
-// checksumRight compares the CRC-32C at the end of a message with that of its
-// header and body.
-func checksumRight(h Header, body []byte) bool {
+func validChecksum(h Header, body []byte) bool {
 	end := len(body) - checksumSize
 	raw := appendHeader(nil, h.RequestID, h.ResponseTo, h.OpCode)
 	binary.LittleEndian.PutUint32(raw, uint32(h.Length))
@@ -179,8 +163,7 @@ func checksumRight(h Header, body []byte) bool {
 	return sum == binary.LittleEndian.Uint32(body[end:])
 }
 
-// Single gives the body with the document sequences folded in as arrays, the
-// form that commands are written for.
+// Single returns the body with the document sequences as arrays.
 func (m Msg) Single() bson.Raw {
 	if len(m.Sequences) == 0 {
 		return m.Body
@@ -192,13 +175,12 @@ func (m Msg) Single() bson.Raw {
 		for i, d := range s.Documents {
 			out = bsoncore.AppendDocumentElement(out, strconv.Itoa(i), bsoncore.Document(d))
 		}
-		out, _ = bsoncore.AppendArrayEnd(out, start) // which ends what begins there
+		out, _ = bsoncore.AppendArrayEnd(out, start) // start is valid
 	}
 	return finish(append(out, 0))
 }
 
-// AppendMsg appends a whole OP_MSG with one body section, and its checksum if
-// the flags say so.
+// AppendMsg appends a complete OP_MSG with one body section, and a checksum if the flags require one.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Raw) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, requestID, responseTo, OpMsg)

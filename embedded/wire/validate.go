@@ -12,13 +12,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// maxDepth is how deep documents may nest inside each other: the server's
-// limit of 200 counts the frames that it keeps, the outermost included.
+// maxDepth is the maximum nesting depth of documents, including the outermost one, as on the server.
 const maxDepth = 200
 
-// validate checks the document at the front of b, and returns its length. The
-// messages are those of the server, which names the element at fault by its
-// path, and the document by its _id if that came before the fault.
+// validate checks the document at the start of b and returns its length. Errors are the server's: they contain the
+// path of the invalid element, and the _id of the document if it precedes the element.
 func validate(b []byte) (int, error) {
 	var v validator
 	if len(b) < 5 {
@@ -37,11 +35,11 @@ func validate(b []byte) (int, error) {
 }
 
 type validator struct {
-	path [][]byte       // names of the open elements
+	path [][]byte       // names of the elements around the current position
 	id   bsoncore.Value // the _id of the outermost document
 }
 
-// document checks a document whose length is right.
+// document checks a document whose length is valid.
 func (v *validator) document(doc []byte) error {
 	if doc[len(doc)-1] != 0 {
 		return v.fault("BSON object not terminated with EOO")
@@ -69,7 +67,7 @@ func (v *validator) document(doc []byte) error {
 	return nil
 }
 
-// read takes the value at the front of b, checks it, and gives what follows.
+// read reads and checks the value at the start of b, and returns the bytes after it.
 func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, after []byte, err error) {
 	element, after, ok := bsoncore.ReadValue(b, kind)
 	if !ok {
@@ -86,8 +84,7 @@ func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, 
 	case bsoncore.TypeDBPointer:
 		err = v.text(data[:len(data)-12])
 	case bsoncore.TypeBinary:
-		// Subtype 2 holds its length a second time. The server does not look; those
-		// who read the value later would stumble.
+		// Subtype 2 contains its length a second time. The server does not check it, but later readers would fail.
 		if inner, _, ok := bsoncore.ReadLength(data[5:]); data[4] == bson.TypeBinaryBinaryOld && (!ok || int(inner) != len(data)-9) {
 			err = v.fault("Incorrect BSON length")
 		}
@@ -99,7 +96,6 @@ func (v *validator) read(b []byte, kind bsoncore.Type) (element bsoncore.Value, 
 	return element, after, err
 }
 
-// scoped checks a script and the document behind it.
 func (v *validator) scoped(data []byte) error {
 	if len(data) < 4 {
 		return v.fault("Incorrect BSON length")
@@ -114,7 +110,6 @@ func (v *validator) scoped(data []byte) error {
 	return err
 }
 
-// text checks a string with its length.
 func (v *validator) text(data []byte) error {
 	if len(data) < 5 || data[len(data)-1] != 0 {
 		return v.fault("Not null terminated string")
@@ -135,13 +130,13 @@ func (v *validator) nested(doc []byte) error {
 func (v *validator) fault(what string) error { return v.refuse(command.CodeInvalidBSON, what) }
 
 func (v *validator) refuse(code int32, what string) error {
-	name, whose := "?", "unknown _id"
+	name, object := "?", "unknown _id"
 	if len(v.path) > 0 {
 		name = string(bytes.Join(v.path, []byte(".")))
 	}
 	if v.id.Data != nil {
 		id, _ := value.FromRaw(bson.RawValue{Type: bson.Type(v.id.Type), Value: v.id.Data})
-		whose = "_id: " + value.Text(id)
+		object = "_id: " + value.Text(id)
 	}
-	return command.Errorf(code, "%s in element with field name '%s' in object with %s", what, name, whose)
+	return command.Errorf(code, "%s in element with field name '%s' in object with %s", what, name, object)
 }

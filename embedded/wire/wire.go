@@ -1,13 +1,11 @@
-// Package wire reads and writes the messages of the MongoDB wire protocol as
-// a server sees them: OP_MSG with document sequences and checksums, OP_QUERY
-// and OP_REPLY of commands, OP_COMPRESSED.
+// Package wire implements the server side of the MongoDB wire protocol: OP_MSG with document sequences and checksums,
+// OP_QUERY and OP_REPLY of commands, OP_COMPRESSED.
 //
-// Nothing here does I/O but ReadMessage. Everything that comes in is taken to
-// be hostile: lengths are checked before they are used, documents are
-// validated before anything looks into them, and no input makes it panic.
+// Only ReadMessage does I/O. All input is treated as hostile: lengths are checked before use, documents are validated
+// before anything reads them, and no input causes a panic.
 //
-// Failures come in two kinds, as on the server: a *command.Error is answered
-// with an error document, any other error ends the connection.
+// There are two kinds of errors, as on the server: a *command.Error is sent to the client, any other error closes the
+// connection.
 package wire
 
 import (
@@ -18,10 +16,10 @@ import (
 	"io"
 )
 
-// OpCode says what a message is.
+// OpCode is the type of a message.
 type OpCode int32
 
-// The opcodes that are served.
+// The supported opcodes.
 const (
 	OpReply      OpCode = 1
 	OpQuery      OpCode = 2004
@@ -34,32 +32,28 @@ const (
 	HeaderSize  = 16
 	MaxMessage  = 48000000 // maxMessageSizeBytes of hello
 	MaxDocument = 16777216 // maxBsonObjectSize of hello
-	// MaxInternal is the length that a document may have inside the server:
-	// a little more than MaxDocument, for the command around it.
+	// MaxInternal is the server's internal limit for documents: MaxDocument and some room for a command around it.
 	MaxInternal = MaxDocument + 16*1024
 )
 
-// Header stands before every message.
+// Header is the header of a message.
 type Header struct {
-	Length     int32 // of the whole message, header included
+	Length     int32 // of the message, including the header
 	RequestID  int32
 	ResponseTo int32
 	OpCode     OpCode
 }
 
-// ErrHTTP reports that the client speaks HTTP. The server answers with
-// HTTPAnswer and closes.
-var ErrHTTP = errors.New("an HTTP request on the native driver port")
+// ErrHTTP reports an HTTP request. The server replies with HTTPReply and closes the connection.
+var ErrHTTP = errors.New("HTTP request on the native driver port")
 
-// HTTPAnswer is what a browser gets.
-const HTTPAnswer = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
+// HTTPReply is the response to an HTTP request.
+const HTTPReply = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
 	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
 
-// ReadMessage reads one message: its header, and the bytes after the header,
-// which the caller owns. It returns io.EOF if the stream ends before the first
-// byte, ErrHTTP for an HTTP request, and some other error for a length that no
-// message may have. The body is read in pieces, so that a lying length costs no
-// more memory than the bytes that really came.
+// ReadMessage reads the header and the body of a message. The caller owns the body. ReadMessage returns io.EOF if the
+// stream ends before the first byte, ErrHTTP for an HTTP request, and another error for an invalid length. It allocates
+// memory as bytes arrive, not by the length in the header.
 func ReadMessage(r io.Reader) (Header, []byte, error) {
 	var raw [HeaderSize]byte
 	if _, err := io.ReadFull(r, raw[:]); err != nil {
@@ -70,13 +64,19 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 	}
 	h := ParseHeader(raw)
 	if h.Length < HeaderSize || h.Length > MaxMessage {
-		return h, nil, fmt.Errorf("a message of %d bytes", h.Length)
+		return h, nil, fmt.Errorf("invalid message length of %d bytes", h.Length)
 	}
-	body, err := readBody(r, int(h.Length)-HeaderSize)
-	return h, body, err
+	var body bytes.Buffer
+	n := int(h.Length) - HeaderSize
+	body.Grow(min(n, 1<<16) + bytes.MinRead)
+	_, err := io.CopyN(&body, r, int64(n))
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return h, body.Bytes(), err
 }
 
-// ParseHeader takes a header apart. It accepts anything.
+// ParseHeader parses a header. It does not check the values.
 func ParseHeader(raw [HeaderSize]byte) Header {
 	return Header{
 		Length:     int32(binary.LittleEndian.Uint32(raw[0:])),
@@ -86,25 +86,12 @@ func ParseHeader(raw [HeaderSize]byte) Header {
 	}
 }
 
-// piece is how much room is made for a body before its bytes come.
-const piece = 1 << 16
-
-func readBody(r io.Reader, n int) ([]byte, error) {
-	var body bytes.Buffer
-	body.Grow(min(n, piece) + bytes.MinRead)
-	_, err := io.CopyN(&body, r, int64(n))
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return body.Bytes(), err
-}
-
-// AppendMessage appends a message with a body of any opcode, as ReadMessage returns it.
+// AppendMessage appends a message with the given header, except for its length, and body.
 func AppendMessage(dst []byte, h Header, body []byte) []byte {
 	return finish(append(appendHeader(dst, h.RequestID, h.ResponseTo, h.OpCode), body...))
 }
 
-// appendHeader begins a message; finish sets its length.
+// appendHeader appends a header. finish sets the length.
 func appendHeader(dst []byte, requestID, responseTo int32, op OpCode) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(requestID))
@@ -117,8 +104,7 @@ func finish(message []byte) []byte {
 	return message
 }
 
-// reader walks through a body. After an overrun, bad is true, and nothing
-// that was read counts.
+// reader reads a body. bad is set after a read beyond the end; all results are invalid then.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -144,7 +130,6 @@ func (r *reader) byte() byte {
 	return v
 }
 
-// cstring reads up to the next zero byte.
 func (r *reader) cstring() string {
 	s, rest, ends := bytes.Cut(r.rest, []byte{0})
 	r.rest, r.bad = rest, r.bad || !ends

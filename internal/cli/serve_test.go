@@ -116,11 +116,11 @@ func TestPipe(t *testing.T) {
 		{"a missing script", "nowhere.yml", ExitUsage, "nowhere.yml"},
 		{"an invalid script", "wrong.yml", ExitUsage, `wrong.yml:1:10: a step has no key "expects"`},
 		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
-			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: {"ping":1} did not come, after 0 messages … sh: exit status 7`},
-		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "did not come"},
-		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … did not come"},
+			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: not received after 0 messages: {"ping":1} … sh: exit status 7`},
+		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "not received"},
+		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … not received"},
 		{"it does not exit", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep did not end within 50ms"},
-		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "did not come"},
+		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "not received"},
 		{"a missing application", "ping.yml -- ./nothing", ExitFailed, "nothing"},
 	} {
 		b.expect(t, r.reason, "pipe "+r.args, r.code, r.says)

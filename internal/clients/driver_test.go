@@ -27,7 +27,7 @@ var d = testkit.D // a document of keys and values in turn
 
 const goDatabase = "clients_go"
 
-// goSteps are those that the suites which run with this driver (soak/suites) do not take.
+// goSteps are the steps that suites with this driver (soak/suites) do not cover.
 var goSteps = map[string]func(*goClient){
 	"connects":       (*goClient).connects,
 	"getMore":        (*goClient).getMore,
@@ -35,10 +35,10 @@ var goSteps = map[string]func(*goClient){
 	"authentication": (*goClient).authentication,
 }
 
-// goDriver takes the steps with the Go driver, in this process.
+// goDriver executes steps with the Go driver, in this process.
 func goDriver(t *testing.T, s *served, names []string) report {
 	t.Helper()
-	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: &sent{}}
+	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: map[string]int{}}
 	c.client = s.connect(t, s.uri, c.monitored)
 	c.single = s.connect(t, s.single)
 	var r report
@@ -53,14 +53,15 @@ func goDriver(t *testing.T, s *served, names []string) report {
 	return r
 }
 
-// goClient does steps. A step that fails panics with a failure, one that does
-// not apply with a skip; the method step turns both into a line.
+// goClient executes steps. They panic with a failure or a skip, which the method step converts to a line.
 type goClient struct {
 	t              *testing.T
 	s              *served
 	ctx            context.Context
 	client, single *mongo.Client
-	sent           *sent
+
+	mu   sync.Mutex
+	sent map[string]int // number of commands by name
 }
 
 type (
@@ -98,13 +99,12 @@ func good(err error, what string) {
 	}
 }
 
-// must is good for calls with a result.
 func must[T any](v T, err error) T {
-	good(err, fmt.Sprintf("call that gives %T", v))
+	good(err, fmt.Sprintf("call that returns %T", v))
 	return v
 }
 
-// failed expects an error with a code of the server.
+// failed expects a server error with a code.
 func failed(err error, code int, what string) {
 	var e mongo.ServerError
 	if !errors.As(err, &e) || !e.HasErrorCode(code) {
@@ -112,8 +112,7 @@ func failed(err error, code int, what string) {
 	}
 }
 
-// connect makes a client of a server. It is not closed before the end of the
-// test: those of a server that is gone have nobody to say goodbye to.
+// connect creates a client. At the end of the test, it does not send endSessions, because the server may have exited.
 func (s *served) connect(t *testing.T, uri string, change ...func(*options.ClientOptions)) *mongo.Client {
 	t.Helper()
 	o := options.Client().ApplyURI(uri).SetServerSelectionTimeout(testkit.Patience / 2)
@@ -137,43 +136,25 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 	return client
 }
 
-// sent remembers commands.
-type sent struct {
-	mu       sync.Mutex
-	commands []bson.Raw
-}
-
-func (s *sent) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commands = nil
-}
-
-func (s *sent) named(name string) []bson.Raw {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []bson.Raw
-	for _, command := range s.commands {
-		if _, err := command.LookupErr(name); name == "" || err == nil {
-			out = append(out, command)
-		}
-	}
-	return out
-}
-
 func (c *goClient) monitored(o *options.ClientOptions) {
 	o.SetMonitor(&event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		c.sent.mu.Lock()
-		defer c.sent.mu.Unlock()
-		c.sent.commands = append(c.sent.commands, slices.Clone(e.Command))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sent[e.CommandName]++
 	}})
 }
 
-func (c *goClient) database() *mongo.Database { return c.client.Database(goDatabase) }
+// count returns how often a command was sent since the last call.
+func (c *goClient) count(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer delete(c.sent, name)
+	return c.sent[name]
+}
 
-// fresh is a collection that holds these documents alone.
+// fresh returns a collection with only these documents.
 func (c *goClient) fresh(name string, documents ...any) *mongo.Collection {
-	collection := c.database().Collection(name)
+	collection := c.client.Database(goDatabase).Collection(name)
 	good(collection.Drop(c.ctx), "drop "+name)
 	if len(documents) > 0 {
 		must(collection.InsertMany(c.ctx, documents))
@@ -206,26 +187,25 @@ func (c *goClient) connects() {
 	good(c.client.Database("admin").RunCommand(c.ctx, d("buildInfo", 1)).Decode(&build), "buildInfo")
 	equal(strings.HasPrefix(build.Version, c.s.version+"."), true, "version "+build.Version)
 	if c.s.topology == "replicaset" {
-		equal(c.hello(readpref.Secondary())["secondary"], true, "secondary that was read from")
+		equal(c.hello(readpref.Secondary())["secondary"], true, "read from a secondary")
 	}
 }
 
 func (c *goClient) getMore() {
 	collection := c.fresh("batches", slices.Repeat([]any{bson.D{}}, 10)...)
-	c.sent.clear()
+	c.count("getMore")
 	got := c.all(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(3)))
 	equal(len(got), 10, "documents")
-	equal(len(c.sent.named("getMore")), 3, "getMore sent")
-	c.sent.clear()
+	equal(c.count("getMore"), 3, "getMore sent")
 	got = c.all(collection.Aggregate(c.ctx, bson.A{d("$match", bson.D{})}, options.Aggregate().SetBatchSize(4)))
 	equal(len(got), 10, "documents of aggregate")
-	equal(len(c.sent.named("getMore")), 2, "getMore sent for aggregate")
+	equal(c.count("getMore"), 2, "getMore sent for aggregate")
 	cursor := must(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(2)))
 	equal(cursor.Next(c.ctx), true, "a first document")
-	c.sent.clear()
+	c.count("killCursors")
 	good(cursor.Close(c.ctx), "close")
-	equal(len(c.sent.named("killCursors")), 1, "killCursors sent")
-	// Through one server: another mongos does not know the cursor.
+	equal(c.count("killCursors"), 1, "killCursors sent")
+	// Use one server, because the cursor does not exist on another mongos.
 	database := c.single.Database(goDatabase)
 	session := must(c.single.StartSession())
 	defer session.EndSession(c.ctx)
@@ -247,8 +227,6 @@ func (c *goClient) compressors() {
 	equal(must(collection.CountDocuments(c.ctx, bson.D{})), int64(4), "documents")
 }
 
-func noRetry(o *options.ClientOptions) { o.SetRetryReads(false) }
-
 func (c *goClient) authentication() {
 	if c.s.user == "" {
 		panic(skip("access control is off"))
@@ -263,5 +241,5 @@ func (c *goClient) authentication() {
 	wrong := c.s.connect(c.t, u.String())
 	failed(wrong.Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 18, "a wrong password")
 	u.User = nil
-	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading as no one")
+	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading without authentication")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// stepNames are the steps that PyMongo and the Node driver take, in order.
+// stepNames are the steps of PyMongo and the Node driver, in order.
 var stepNames = []string{
 	"connects", "insertMany", "insertOverSeveralCommands", "types", "updateOne", "bulkWrite", "clientBulkWrite", "find",
 	"aggregate", "countAndDistinct", "indexes", "collectionsAndDatabases", "diagnostics", "getMore", "sessions",
@@ -23,32 +23,26 @@ var stepNames = []string{
 	"authentication", "encryption",
 }
 
-func goStepNames() []string {
-	return slices.DeleteFunc(slices.Clone(stepNames), func(name string) bool { return goSteps[name] == nil })
-}
-
-// done gives the lines that a client has to print: a step that the setting lacks
-// is skipped.
+// done returns the lines that a client must print. Steps that the setting does not support are skipped.
 func (s setting) done(steps []string) (lines []string) {
-	lacks := map[string]bool{
+	skipped := map[string]bool{
 		"transactions": s.topology == "single", "changeStream": s.topology == "single", "failCommandRetriedWrite": s.topology == "single",
-		"clientBulkWrite": s.version < "8.0", // each part has one digit
+		"clientBulkWrite": s.version < "8.0", // each component is one digit
 		"authentication":  s.user == "", "encryption": !s.tls,
 	}
 	for _, step := range steps {
-		lines = append(lines, map[bool]string{false: "ok ", true: "skip "}[lacks[step]]+step)
+		lines = append(lines, map[bool]string{false: "ok ", true: "skip "}[skipped[step]]+step)
 	}
 	return append(lines, "done with")
 }
 
-// report is what a client printed.
 type report struct {
 	lines  []string
 	errors string
 	exit   error
 }
 
-// lackingCompressors are those of a client that are not installed.
+// lackingCompressors returns the compressors that are not installed for a client.
 func (r report) lackingCompressors() string {
 	for _, line := range r.lines {
 		if why, found := strings.CutPrefix(line, "skip compressors: "); found {
@@ -58,14 +52,13 @@ func (r report) lackingCompressors() string {
 	return ""
 }
 
-// judge expects every step, done or rightly left out; the closing line; and a
-// good end.
+// judge expects that all steps were done or correctly skipped, the last line, and success.
 func (r report) judge(s setting, steps []string) error {
 	var got []string
 	for _, line := range r.lines {
 		words := append(strings.Fields(line), "", "")
 		line = words[0] + " " + strings.TrimSuffix(words[1], ":")
-		if line == "skip compressors" { // those that could not be installed
+		if line == "skip compressors" { // some are not installed
 			line = "ok compressors"
 		}
 		got = append(got, line)
@@ -76,20 +69,17 @@ func (r report) judge(s setting, steps []string) error {
 	return nil
 }
 
-// pymongo takes the steps with PyMongo.
 func pymongo(t *testing.T, s *served, names []string) report {
 	t.Helper()
 	return script(t, s, names, nil, testkit.Python(t, "pymongo", "gridfs"), filepath.Join("testdata", "pymongo_client.py"))
 }
 
-// node takes the steps with the Node driver.
 func node(t *testing.T, s *served, names []string) report {
 	t.Helper()
 	program, env := testkit.Node(t)
 	return script(t, s, names, env, program, filepath.Join("testdata", "node_client.cjs"))
 }
 
-// script runs a client in a process of its own.
 func script(t *testing.T, s *served, names, environment []string, name string, args ...string) report {
 	t.Helper()
 	c := exec.CommandContext(testkit.Context(t), name, args...)

@@ -10,18 +10,17 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// compressorNames are the numbers of the compressors in OP_COMPRESSED
-// (specification "Wire Compression in Drivers").
+// compressorNames are compressors by id (specification "Wire Compression in Drivers").
 var compressorNames = map[uint8]string{1: "snappy", 2: "zlib", 3: "zstd"}
 
-// spy stands between clients and a server, and keeps what passes.
+// spy is a proxy that records messages.
 type spy struct {
 	address string
 	mu      sync.Mutex
-	passed  [2][]*tap // to the server, from it
+	passed  [2][]*tap // to the server, from the server
 }
 
-// tap is one end of a connection, with all that was written to it.
+// tap is a connection that records what is written to it.
 type tap struct {
 	net.Conn
 	spy     *spy
@@ -56,7 +55,7 @@ func listen(t *testing.T, server string) *spy {
 	return s
 }
 
-// saw reports whether a message in a direction was compressed so.
+// saw reports whether a message in a direction was compressed with a compressor.
 func (s *spy) saw(direction int, compressor uint8) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

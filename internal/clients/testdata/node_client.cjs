@@ -1,15 +1,15 @@
-// Uses a deployment through the Node driver, step by step.
+// Uses a deployment with the Node driver, in steps.
 //
 // Each step prints one line: "ok STEP", "skip STEP: why" or "FAILED STEP: why".
 // After a failure the stack is on standard error and the exit code is 1.
 //
-// UTR_URI         the deployment; UTR_SINGLE_URI one server of it, for fail points
+// UTR_URI         the deployment; UTR_SINGLE_URI: one of its servers, for fail points
 // UTR_TOPOLOGY    single, replicaset, sharded or load-balanced
-// UTR_VERSION     the server version that it plays
-// UTR_CA_FILE     the certificate to trust; empty without TLS
-// UTR_STEPS       names of the steps to do, with commas; empty: all
+// UTR_VERSION     the server version
+// UTR_CA_FILE     the CA certificate; empty without TLS
+// UTR_STEPS       names of steps, separated by commas; empty means all
 //
-// NODE_PATH names the folder that the package mongodb is in.
+// NODE_PATH       the directory with the package mongodb
 'use strict';
 
 const { isDeepStrictEqual, inspect } = require('node:util');
@@ -23,7 +23,7 @@ const VERSION = process.env.UTR_VERSION.split('.').map(Number);
 const CA_FILE = process.env.UTR_CA_FILE || '';
 const STEPS = (process.env.UTR_STEPS || '').split(',').filter(Boolean);
 const DATABASE = 'clients_node';
-// Nothing takes longer, however busy the machine is; a step that hangs fails.
+// Timeout of all operations, long enough for a busy machine.
 const PATIENCE_MS = 60000;
 
 class Skip extends Error {}
@@ -67,21 +67,21 @@ async function fails(kind, code, action, what) {
     }
     return failure;
   }
-  throw new Error(`${what} did not fail, and gave ${inspect(result)}`);
+  throw new Error(`${what} did not fail, and returned ${inspect(result)}`);
 }
 
-// fresh is a collection that holds these documents alone.
+// fresh returns a collection with only these documents.
 async function fresh(name, documents = []) {
   const collection = client.db(DATABASE).collection(name);
   await collection.drop().catch((e) => {
-    if (e.code !== 26) throw e; // servers before 7.0 say that there was none
+    if (e.code !== 26) throw e; // servers before 7.0 fail if the collection does not exist
   });
   if (documents.length) await collection.insertMany(documents);
   return collection;
 }
 
 function notStandalone() {
-  if (TOPOLOGY === 'single') throw new Skip('a standalone has none');
+  if (TOPOLOGY === 'single') throw new Skip('not supported by a standalone');
 }
 
 function from(...version) {
@@ -90,14 +90,14 @@ function from(...version) {
 
 const range = (n) => [...Array(n).keys()];
 
-// within does not outlast PATIENCE_MS: no step hangs.
+// within fails if a promise takes longer than PATIENCE_MS.
 async function within(promise, what) {
   const stop = new AbortController();
   try {
     return await Promise.race([
       promise,
       sleep(PATIENCE_MS, null, { signal: stop.signal }).then(() => {
-        throw new Error(`${what}: nothing within ${PATIENCE_MS} ms`);
+        throw new Error(`${what}: timed out after ${PATIENCE_MS} ms`);
       }),
     ]);
   } finally {
@@ -123,7 +123,7 @@ const steps = {
     equal([hello.setName, hello.msg], kinds[TOPOLOGY], 'setName and msg');
     if (TOPOLOGY === 'replicaset') {
       const secondary = await client.db('admin').command({ hello: 1 }, { readPreference: 'secondary' });
-      equal(secondary.secondary, true, 'secondary that was read from');
+      equal(secondary.secondary, true, 'read from a secondary');
     }
   },
 
@@ -137,13 +137,13 @@ const steps = {
     await fails(mongodb.MongoServerError, 11000, () => collection.insertOne({ _id: 3 }), 'a second _id');
   },
 
-  // More than one message holds, so the driver splits it.
+  // The documents exceed the maximum message size, so the driver must split them.
   async insertOverSeveralCommands() {
     const collection = await fresh('large');
     const big = 'x'.repeat(1 << 20);
     client.sent = [];
     await collection.insertMany(range(50).map((n) => ({ _id: n, big })));
-    if (named(client, 'insert').length < 2) throw new Error('it went in one message');
+    if (named(client, 'insert').length < 2) throw new Error('sent as one message');
     equal(await collection.countDocuments(), 50, 'documents');
     let bytes = 0;
     for await (const d of collection.find()) bytes += d.big.length;
@@ -176,8 +176,8 @@ const steps = {
     const got = await collection.findOne({}, { promoteLongs: false, promoteValues: true });
     equal(mongodb.BSON.EJSON.stringify(got, { relaxed: false }), mongodb.BSON.EJSON.stringify(values, { relaxed: false }), 'document');
     const kinds = Object.fromEntries(['long', 'decimal', 'uuid', 'regex'].map((name) => [name, { $type: '$' + name }]));
-    const [told] = await collection.aggregate([{ $project: { _id: 0, ...kinds } }]).toArray();
-    equal(told, { long: 'long', decimal: 'decimal', uuid: 'binData', regex: 'regex' }, '$type');
+    const [types] = await collection.aggregate([{ $project: { _id: 0, ...kinds } }]).toArray();
+    equal(types, { long: 'long', decimal: 'decimal', uuid: 'binData', regex: 'regex' }, '$type');
   },
 
   async updateOne() {
@@ -218,7 +218,7 @@ const steps = {
   },
 
   async clientBulkWrite() {
-    if (!from(8, 0)) throw new Skip('the command bulkWrite came with 8.0');
+    if (!from(8, 0)) throw new Skip('the command bulkWrite requires 8.0');
     const collection = await fresh('bulk_of_client', [{ _id: 1 }]);
     const namespace = `${DATABASE}.bulk_of_client`;
     const r = await client.bulkWrite(
@@ -290,7 +290,7 @@ const steps = {
     equal(Object.keys(listed).sort(), ['_id_', 'a_1_b_-1', 'expiry', 'x_1'], 'listed');
     equal([listed.x_1.unique, listed.expiry.expireAfterSeconds], [true, 60], 'options');
     const failure = await fails(mongodb.MongoServerError, 11000, () => collection.insertOne({ x: 1 }), 'a second x');
-    // Routers before 5.0 give the code's name in place of the key.
+    // A mongos before 5.0 returns codeName instead of keyPattern.
     equal(failure.keyPattern, TOPOLOGY === 'sharded' && !from(5, 0) ? undefined : { x: 1 }, 'keyPattern');
     await collection.dropIndex('x_1');
     await collection.insertOne({ x: 1 });
@@ -312,7 +312,7 @@ const steps = {
     equal((await database.listCollections({ name: 'plain' }, { nameOnly: true }).toArray()).length, 1, 'filtered');
     const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true });
     equal(databases.some((d) => d.name === 'clients_node_listed'), true, 'listed');
-    await fails(mongodb.MongoServerError, 48, () => database.createCollection('plain', { capped: true, size: 4096 }), 'creating it again, otherwise');
+    await fails(mongodb.MongoServerError, 48, () => database.createCollection('plain', { capped: true, size: 4096 }), 'creating it again with other options');
     await database.dropDatabase();
     equal(await database.listCollections().toArray(), [], 'after dropDatabase');
   },
@@ -341,7 +341,7 @@ const steps = {
     client.sent = [];
     await cursor.close();
     equal(named(client, 'killCursors').map((c) => c.cursors.map(String)), [[String(number)]], 'killCursors sent');
-    // Through one server: another mongos does not know the cursor.
+    // Use one server, because the cursor does not exist on another mongos.
     const database = single.db(DATABASE);
     await single.withSession(async (session) => {
       const killed = database.collection('batches').find({}, { batchSize: 2, session });
@@ -396,7 +396,7 @@ const steps = {
           mongodb.MongoServerError,
           112,
           () => collection.updateOne({ _id: 0 }, { $inc: { x: 1 } }, { session: other }),
-          "a write against another transaction's",
+          'a write conflict',
         );
         equal(failure.hasErrorLabel('TransientTransactionError'), true, 'label');
         await other.abortTransaction();
@@ -435,7 +435,7 @@ const steps = {
     notStandalone();
     const collection = await fresh('watched', [{ _id: 0 }]);
     let stream = collection.watch([], { maxAwaitTimeMS: 100 });
-    await stream.tryNext(); // opens it
+    await stream.tryNext(); // opens the stream
     await collection.insertOne({ _id: 1 });
     await collection.updateOne({ _id: 1 }, { $set: { x: 2 } });
     let change = await within(stream.next(), 'insert');
@@ -444,7 +444,7 @@ const steps = {
     const token = stream.resumeToken;
     change = await within(stream.next(), 'update');
     equal(change.updateDescription.updatedFields, { x: 2 }, 'update');
-    equal(await stream.tryNext(), null, 'nothing more');
+    equal(await stream.tryNext(), null, 'no more events');
     await stream.close();
     await collection.deleteOne({ _id: 1 });
     stream = client.db(DATABASE).watch([{ $match: { operationType: { $ne: 'update' } } }], { resumeAfter: token });
@@ -477,14 +477,14 @@ const steps = {
     if (missing.length) throw new Skip('not installed for Node: ' + missing.join(', '));
   },
 
-  // What fails as configured. Fail points belong to one server.
+  // Fail points, which belong to one server.
 
   async failCommandWithCode() {
     const collection = await failingCollection('failing', { retryReads: false });
     await withFailPoint({ times: 1 }, { failCommands: ['find'], errorCode: 8000, errorLabels: ['Alpha', 'Beta'] }, async () => {
       const failure = await fails(mongodb.MongoServerError, 8000, () => collection.findOne(), 'find');
       equal(['Alpha', 'Beta', 'Gamma'].map((n) => failure.hasErrorLabel(n)), [true, true, false], 'labels');
-      equal(failure.message.includes('failCommand'), true, `the message names its reason: ${failure.message}`);
+      equal(failure.message.includes('failCommand'), true, `the message names the fail point: ${failure.message}`);
       equal(await collection.findOne(), { _id: 1 }, 'the next find');
       equal(named(collection.client, 'find').length, 2, 'find sent');
     });
@@ -533,7 +533,7 @@ const steps = {
       const failure = await fails(mongodb.MongoWriteConcernError, 64, () => collection.insertOne({ _id: 4 }), 'insert');
       equal(failure.errInfo, { wtimeout: true }, 'errInfo');
     });
-    equal(await collection.countDocuments(), 4, 'documents: it was written all the same');
+    equal(await collection.countDocuments(), 4, 'documents: the insert was executed');
   },
 
   async failCommandBlocks() {
@@ -542,11 +542,11 @@ const steps = {
       const begin = performance.now();
       equal(await collection.findOne(), { _id: 1 }, 'find');
       const took = performance.now() - begin;
-      equal(took >= 149, true, `150 ms of waiting, ${took} ms seen`);
+      equal(took >= 149, true, `blocked for 150 ms, took ${took} ms`);
     });
     await withFailPoint({ times: 1 }, { failCommands: ['find'], blockConnection: true, blockTimeMS: 10 * PATIENCE_MS }, async () => {
-      const hasty = connect(SINGLE_URI, { socketTimeoutMS: 300, retryReads: false }).db(DATABASE).collection('failing');
-      await fails(mongodb.MongoNetworkTimeoutError, null, () => hasty.findOne(), 'find within 300 ms');
+      const impatient = connect(SINGLE_URI, { socketTimeoutMS: 300, retryReads: false }).db(DATABASE).collection('failing');
+      await fails(mongodb.MongoNetworkTimeoutError, null, () => impatient.findOne(), 'find within 300 ms');
     });
   },
 
@@ -555,11 +555,11 @@ const steps = {
     const spared = await failingCollection('failing', { appName: 'spared', retryReads: false });
     await withFailPoint('alwaysOn', { failCommands: ['find'], errorCode: 8000, appName: 'struck' }, async () => {
       for (let n = 0; n < 2; n++) {
-        await fails(mongodb.MongoServerError, 8000, () => struck.findOne(), 'find of the application that is named');
+        await fails(mongodb.MongoServerError, 8000, () => struck.findOne(), 'find of the named application');
         equal(await spared.findOne(), { _id: 1 }, 'find of another application');
       }
     });
-    equal(await struck.findOne(), { _id: 1 }, 'find when it is off');
+    equal(await struck.findOne(), { _id: 1 }, 'find after the fail point is off');
   },
 
   async failCommandOfNamespace() {
@@ -567,9 +567,9 @@ const steps = {
     const spared = await failingCollection('spared', { retryReads: false });
     const data = { failCommands: ['find'], errorCode: 8000, namespace: `${DATABASE}.failing` };
     await withFailPoint({ skip: 1 }, data, async () => {
-      equal(await struck.findOne(), { _id: 1 }, 'find that is skipped');
-      equal(await spared.findOne(), { _id: 1 }, 'find elsewhere');
-      await fails(mongodb.MongoServerError, 8000, () => struck.findOne(), 'find after that');
+      equal(await struck.findOne(), { _id: 1 }, 'skipped find');
+      equal(await spared.findOne(), { _id: 1 }, 'find in another namespace');
+      await fails(mongodb.MongoServerError, 8000, () => struck.findOne(), 'next find');
     });
   },
 
@@ -579,7 +579,7 @@ const steps = {
     await fails(mongodb.MongoServerError, 2, () => admin.command({ configureFailPoint: 'failCommand', mode: 'x' }), 'an unknown mode');
   },
 
-  // Who is let in.
+  // Access.
 
   async authentication() {
     if (!URI.includes('@')) throw new Skip('access control is off');
@@ -587,16 +587,16 @@ const steps = {
     const status = await client.db('admin').command({ connectionStatus: 1 });
     equal(status.authInfo.authenticatedUsers, [{ user, db: 'admin' }], 'authenticated users');
     await fails(mongodb.MongoServerError, 18, () => connect(`mongodb://${user}:wrong@${rest}`).db(DATABASE).collections(), 'a wrong password');
-    await fails(mongodb.MongoServerError, 13, () => connect(`mongodb://${rest}`).db(DATABASE).collection('x').findOne(), 'reading as no one');
+    await fails(mongodb.MongoServerError, 13, () => connect(`mongodb://${rest}`).db(DATABASE).collection('x').findOne(), 'reading without authentication');
   },
 
   async encryption() {
     if (!CA_FILE) throw new Skip('TLS is off');
     let reason = '';
-    // On a busy machine it may see nothing within the first timeout.
+    // On a busy machine the first timeouts may be too short for a handshake.
     for (let timeout = 1000; !/verify the first certificate/.test(reason) && timeout < PATIENCE_MS; timeout *= 2) {
-      const untrusting = connect(SINGLE_URI, { tlsCAFile: undefined, serverSelectionTimeoutMS: timeout });
-      const failure = await fails(mongodb.MongoError, null, () => untrusting.db('admin').command({ ping: 1 }), 'a certificate that no one trusts');
+      const withoutCA = connect(SINGLE_URI, { tlsCAFile: undefined, serverSelectionTimeoutMS: timeout });
+      const failure = await fails(mongodb.MongoError, null, () => withoutCA.db('admin').command({ ping: 1 }), 'an untrusted certificate');
       reason = failure.message;
     }
     equal(/verify the first certificate/.test(reason), true, reason);
@@ -626,7 +626,7 @@ async function failingCollection(name, options) {
 async function main() {
   const unknown = STEPS.filter((name) => !(name in steps));
   if (unknown.length) {
-    console.log(`FAILED steps: there are none named ${unknown}`);
+    console.log(`FAILED steps: unknown steps ${unknown}`);
     return 1;
   }
   client = connect();

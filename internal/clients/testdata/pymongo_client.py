@@ -1,13 +1,13 @@
-"""Uses a deployment through PyMongo, step by step.
+"""Uses a deployment with PyMongo, in steps.
 
 Each step prints one line: "ok STEP", "skip STEP: why" or "FAILED STEP: why".
 After a failure the traceback is on standard error and the exit code is 1.
 
-UTR_URI         the deployment; UTR_SINGLE_URI one server of it, for fail points
+UTR_URI         the deployment; UTR_SINGLE_URI: one of its servers, for fail points
 UTR_TOPOLOGY    single, replicaset, sharded or load-balanced
-UTR_VERSION     the server version that it plays
-UTR_CA_FILE     the certificate to trust; empty without TLS
-UTR_STEPS       names of the steps to do, with commas; empty: all
+UTR_VERSION     the server version
+UTR_CA_FILE     the CA certificate; empty without TLS
+UTR_STEPS       names of steps, separated by commas; empty means all
 """
 
 import datetime
@@ -31,16 +31,16 @@ VERSION = tuple(int(n) for n in os.environ["UTR_VERSION"].split("."))
 CA_FILE = os.environ.get("UTR_CA_FILE", "")
 STEPS = [s for s in os.environ.get("UTR_STEPS", "").split(",") if s]
 DATABASE = "clients_pymongo"
-# Nothing takes longer, however busy the machine is; a step that hangs fails.
+# Timeout of all operations, long enough for a busy machine.
 PATIENCE_MS = 60000
 
 
 class Skip(Exception):
-    """Says why a step does not apply."""
+    """The reason why a step does not apply."""
 
 
 class Commands(monitoring.CommandListener):
-    """Remembers the commands that a client sent."""
+    """Records the commands of a client."""
 
     def __init__(self):
         self.sent = []
@@ -81,7 +81,7 @@ def fails(kind, code, action, what):
         if code is not None:
             equal(failure.code, code, f"code of {what}: {failure}")
         return failure
-    raise AssertionError(f"{what} did not fail, and gave {result!r}")
+    raise AssertionError(f"{what} did not fail, and returned {result!r}")
 
 
 STEP_TABLE = []
@@ -93,7 +93,7 @@ def step(function):
 
 
 def fresh(name, documents=()):
-    """A collection that holds these documents alone."""
+    """Returns a collection with only these documents."""
     collection = client[DATABASE][name]
     collection.drop()
     if documents:
@@ -103,10 +103,7 @@ def fresh(name, documents=()):
 
 def not_standalone():
     if TOPOLOGY == "single":
-        raise Skip("a standalone has none")
-
-
-# What is asked
+        raise Skip("not supported by a standalone")
 
 
 @step
@@ -125,12 +122,12 @@ def connects():
         deadline = time.monotonic() + PATIENCE_MS / 1000
         while len(client.secondaries) < 2:
             if time.monotonic() > deadline:
-                raise AssertionError(f"secondaries seen: {client.secondaries}")
+                raise AssertionError(f"secondaries: {client.secondaries}")
             time.sleep(0.01)
         secondary = client.get_database(
             DATABASE, read_preference=read_preferences.Secondary()
         ).command("hello", read_preference=read_preferences.Secondary())
-        equal(secondary["secondary"], True, "secondary that was read from")
+        equal(secondary["secondary"], True, "read from a secondary")
 
 
 @step
@@ -147,13 +144,13 @@ def insertMany():
 
 @step
 def insertOverSeveralCommands():
-    """More than one message holds, so the driver splits it."""
+    """The documents exceed the maximum message size, so the driver must split them."""
     collection = fresh("large")
     big = "x" * (1 << 20)
     commands.clear()
     collection.insert_many([{"_id": n, "big": big} for n in range(50)])
     if len(commands.named("insert")) < 2:
-        raise AssertionError("it went in one message")
+        raise AssertionError("sent as one message")
     equal(collection.count_documents({}), 50, "documents")
     equal(sum(len(d["big"]) for d in collection.find()), 50 << 20, "bytes read")
     collection.drop()
@@ -238,7 +235,7 @@ def bulkWrite():
 @step
 def clientBulkWrite():
     if VERSION < (8, 0):
-        raise Skip("the command bulkWrite came with 8.0")
+        raise Skip("the command bulkWrite requires 8.0")
     collection = fresh("bulk_of_client", [{"_id": 1}])
     namespace = f"{DATABASE}.bulk_of_client"
     r = client.bulk_write(
@@ -323,12 +320,12 @@ def indexes():
     equal(sorted(information), ["_id_", "a_1_b_-1", "expiry", "x_1"], "listed")
     equal((information["x_1"]["unique"], information["expiry"]["expireAfterSeconds"]), (True, 60), "options")
     failure = fails(errors.DuplicateKeyError, 11000, lambda: collection.insert_one({"x": 1}), "a second x")
-    # Routers before 5.0 give the code's name in place of the key.
-    told = {name: failure.details.get(name) for name in ("keyPattern", "codeName")}
+    # A mongos before 5.0 returns codeName instead of keyPattern.
+    details = {name: failure.details.get(name) for name in ("keyPattern", "codeName")}
     if TOPOLOGY == "sharded" and VERSION < (5, 0):
-        equal(told, {"keyPattern": None, "codeName": "DuplicateKey"}, "what is told of the second x")
+        equal(details, {"keyPattern": None, "codeName": "DuplicateKey"}, "details")
     else:
-        equal(told, {"keyPattern": {"x": 1}, "codeName": None}, "what is told of the second x")
+        equal(details, {"keyPattern": {"x": 1}, "codeName": None}, "details")
     collection.drop_index("x_1")
     collection.insert_one({"x": 1})
     equal(len(collection.index_information()), 3, "after one was dropped")
@@ -378,7 +375,7 @@ def getMore():
     commands.clear()
     cursor.close()
     equal([c["cursors"] for c in commands.named("killCursors")], [[number]], "killCursors sent")
-    # Through one server: another mongos does not know the cursor.
+    # Use one server, because the cursor does not exist on another mongos.
     database = single[DATABASE]
     with single.start_session() as session:
         cursor = database["batches"].find(batch_size=2, session=session)
@@ -433,7 +430,7 @@ def transactions():
                 errors.OperationFailure,
                 112,
                 lambda: collection.update_one({"_id": 0}, {"$inc": {"x": 1}}, session=other),
-                "a write against another transaction's",
+                "a write conflict",
             )
             equal(failure.has_error_label("TransientTransactionError"), True, "label")
         session.commit_transaction()
@@ -470,7 +467,7 @@ def changeStream():
         token = stream.resume_token
         change = stream.next()
         equal(change["updateDescription"]["updatedFields"], {"x": 2}, "update")
-        equal(stream.try_next(), None, "nothing more")
+        equal(stream.try_next(), None, "no more events")
     collection.delete_one({"_id": 1})
     with client[DATABASE].watch([{"$match": {"operationType": {"$ne": "update"}}}], resume_after=token) as stream:
         equal(stream.next()["operationType"], "delete", "after the token, filtered")
@@ -500,7 +497,7 @@ def compressors():
         raise Skip("not installed for PyMongo: " + ", ".join(missing))
 
 
-# What fails as configured. Fail points belong to one server.
+# Fail points, which belong to one server.
 
 
 class FailPoint:
@@ -516,7 +513,7 @@ class FailPoint:
 
 
 def failing_collection(name, **options):
-    # After an error of a shutdown PyMongo awaits the next heartbeat, 10 s unless told.
+    # After a shutdown error PyMongo waits for the next heartbeat, by default 10 s.
     c = connect(SINGLE_URI, event_listeners=[commands], heartbeatFrequencyMS=500, **options)
     open_clients.append(c)
     collection = c[DATABASE][name]
@@ -531,7 +528,7 @@ def failCommandWithCode():
     with FailPoint({"times": 1}, failCommands=["find"], errorCode=8000, errorLabels=["Alpha", "Beta"]):
         failure = fails(errors.OperationFailure, 8000, collection.find_one, "find")
         equal([failure.has_error_label(n) for n in ("Alpha", "Beta", "Gamma")], [True, True, False], "labels")
-        equal("failCommand" in str(failure), True, f"the message names its reason: {failure}")
+        equal("failCommand" in str(failure), True, f"the message names the fail point: {failure}")
         equal(collection.find_one(), {"_id": 1}, "the next find")
     equal(len(commands.named("find")), 2, "find sent")
 
@@ -566,7 +563,7 @@ def failCommandRetriedWrite():
     with FailPoint({"times": 1}, failCommands=["insert"], writeConcernError={"code": 64, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}):
         failure = fails(errors.WTimeoutError, 64, lambda: collection.insert_one({"_id": 4}), "insert")
         equal(failure.details["errInfo"], {"wtimeout": True}, "errInfo")
-    equal(collection.count_documents({}), 4, "documents: it was written all the same")
+    equal(collection.count_documents({}), 4, "documents: the insert was executed")
 
 
 @step
@@ -576,7 +573,7 @@ def failCommandBlocks():
         begin = time.monotonic()
         equal(collection.find_one(), {"_id": 1}, "find")
         took = time.monotonic() - begin
-        equal(took >= 0.15, True, f"150 ms of waiting, {took:.3f} s seen")
+        equal(took >= 0.15, True, f"blocked for 150 ms, took {took:.3f} s")
     with FailPoint({"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=10 * PATIENCE_MS):
         with pymongo.timeout(0.2):
             failure = fails(errors.PyMongoError, None, collection.find_one, "find within 0.2 s")
@@ -589,9 +586,9 @@ def failCommandOfApplication():
     spared = failing_collection("failing", appname="spared", retryReads=False)
     with FailPoint("alwaysOn", failCommands=["find"], errorCode=8000, appName="struck"):
         for _ in range(2):
-            fails(errors.OperationFailure, 8000, struck.find_one, "find of the application that is named")
+            fails(errors.OperationFailure, 8000, struck.find_one, "find of the named application")
             equal(spared.find_one(), {"_id": 1}, "find of another application")
-    equal(struck.find_one(), {"_id": 1}, "find when it is off")
+    equal(struck.find_one(), {"_id": 1}, "find after the fail point is off")
 
 
 @step
@@ -599,9 +596,9 @@ def failCommandOfNamespace():
     struck = failing_collection("failing", retryReads=False)
     spared = failing_collection("spared", retryReads=False)
     with FailPoint({"skip": 1}, failCommands=["find"], errorCode=8000, namespace=f"{DATABASE}.failing"):
-        equal(struck.find_one(), {"_id": 1}, "find that is skipped")
-        equal(spared.find_one(), {"_id": 1}, "find elsewhere")
-        fails(errors.OperationFailure, 8000, struck.find_one, "find after that")
+        equal(struck.find_one(), {"_id": 1}, "skipped find")
+        equal(spared.find_one(), {"_id": 1}, "find in another namespace")
+        fails(errors.OperationFailure, 8000, struck.find_one, "next find")
 
 
 @step
@@ -611,7 +608,7 @@ def failPointRefused():
     fails(errors.OperationFailure, 2, lambda: admin.command("configureFailPoint", "failCommand", mode="x"), "an unknown mode")
 
 
-# Who is let in
+# Access.
 
 
 @step
@@ -625,21 +622,20 @@ def authentication():
     with connect(f"mongodb://{user}:wrong@{after}") as c:
         fails(errors.OperationFailure, 18, c[DATABASE].list_collection_names, "a wrong password")
     with connect(f"mongodb://{after}") as c:
-        fails(errors.OperationFailure, 13, c[DATABASE]["x"].find_one, "reading as no one")
+        fails(errors.OperationFailure, 13, c[DATABASE]["x"].find_one, "reading without authentication")
 
 
 @step
 def encryption():
     if not CA_FILE:
         raise Skip("TLS is off")
-    # A load balancer is not monitored: it is always selected, and the operation
-    # itself meets the failure. Elsewhere monitors meet it, and nothing is selected.
+    # A load balancer is not monitored, so the operation itself fails. With monitoring server selection fails.
     kind = errors.AutoReconnect if TOPOLOGY == "load-balanced" else errors.ServerSelectionTimeoutError
     timeout, reason = 500, ""
     while "CERTIFICATE_VERIFY_FAILED" not in reason and timeout < PATIENCE_MS:
-        timeout *= 2  # on a busy machine it may see nothing within the first one
+        timeout *= 2  # on a busy machine the first timeouts may be too short for a handshake
         with pymongo.MongoClient(SINGLE_URI, serverSelectionTimeoutMS=timeout) as c:
-            failure = fails(kind, None, lambda: c.admin.command("ping"), "a certificate that no one trusts")
+            failure = fails(kind, None, lambda: c.admin.command("ping"), "an untrusted certificate")
             equal(type(failure), kind, f"{failure}: its type")
             reason = str(failure)
     equal("CERTIFICATE_VERIFY_FAILED" in reason, True, reason)
@@ -652,7 +648,7 @@ def main():
     global client, single, commands
     unknown = set(STEPS) - {name for name, _ in STEP_TABLE}
     if unknown:
-        print(f"FAILED steps: there are none named {unknown}")
+        print(f"FAILED steps: unknown steps {unknown}")
         return 1
     commands = Commands()
     client = connect(event_listeners=[commands])

@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// hold keeps the port of a server that is down, as clients that look for it could take
-// another process on its port for it. Nobody listens there: connections are refused.
-// The port is free if it could not be had.
-func hold(address string) (release func()) {
+// reservePort reserves the port of a killed server without listening, so that clients do not mistake another process
+// for it. If that fails, the port stays free.
+func reservePort(address string) (release func()) {
 	release = func() {}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -20,14 +19,14 @@ func hold(address string) (release func()) {
 	if at.Addr().Is4() {
 		family, place = syscall.AF_INET, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
 	}
-	syscall.ForkLock.RLock() // a program that starts now must not inherit it
+	syscall.ForkLock.RLock() // child processes must not inherit the socket
 	defer syscall.ForkLock.RUnlock()
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return release
 	}
 	syscall.CloseOnExec(fd)
-	// The server's connections still use the port.
+	// Old connections of the server still use the port.
 	_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	_ = syscall.Bind(fd, place)
 	return func() { _ = syscall.Close(fd) }
