@@ -52,9 +52,9 @@ func TestDocuments(t *testing.T) {
 	}}
 	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
 	testkit.Check(t, err)
-	c := &clients{clients: map[string]*mongo.Client{byDefault: client}}
+	c := &clients{clients: map[string]*mongo.Client{defaultServer: client}}
 	defer c.close()
-	_, err = c.at(ctx, byDefault, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
+	_, err = c.at(ctx, defaultServer, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
 	testkit.Check(t, err)
 	got, err := (&site{commands: c}).documents(ctx, "db", "coll")
 	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 || len(finds) != 1 {
@@ -79,7 +79,7 @@ func TestDialedAPI(t *testing.T) {
 		c, err := dialer("1")(lent)
 		testkit.Check(t, err)
 		defer c.close()
-		_, primary := c.at(ctx, byDefault, "admin", ping)
+		_, primary := c.at(ctx, defaultServer, "admin", ping)
 		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
 		_, once := c.once(ctx, lent.URI(), "admin", ping)
 		_, documents := (&site{commands: c}).documents(ctx, "db", "none")

@@ -10,17 +10,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// failPoint is a fail point that a test has set, and where it has to be
-// turned off ("Disabling Fail Points").
+// failPoint is a fail point that a test set ("Disabling Fail Points").
 type failPoint struct {
 	name    string
-	address string         // of the server, "" if the engine does not know
+	address string         // of the server, "" if unknown
 	service *bson.ObjectID // behind a load balancer
-	uri     string         // of the client that set it, behind a load balancer
+	uri     string         // of the client that set it
 }
 
-// off turns a fail point off on the very server where it was set, or, if that
-// is not known, on each that can be reached.
+// off disables a fail point on its server or, if that is unknown, on all.
 func (s *site) off(ctx context.Context, f failPoint) error {
 	if s.about.Topology == deployment.LoadBalanced {
 		return s.offBehindBalancer(ctx, f)
@@ -31,14 +29,14 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		failures = append(failures, retriedAfter(ctx, strikesItself, func() error { return s.offAt(ctx, host, f.name) }))
+		failures = append(failures, retriedAfter(ctx, anyError, func() error { return s.offAt(ctx, host, f.name) }))
 	}
 	return errors.Join(failures...)
 }
 
-// strikesItself reports that any error passes: a fail point that is to fail a few times
-// can fail the handshake of the connection that turns it off.
-func strikesItself(error) bool { return true }
+// anyError retries after all errors: a fail point may fail the handshake of the
+// connection that disables it.
+func anyError(error) bool { return true }
 
 func (s *site) offAt(ctx context.Context, address, name string) error {
 	if _, err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
@@ -51,13 +49,11 @@ func turnOff(name string) bson.D {
 	return bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
 }
 
-// connections bounds the search for a service behind a load balancer, which
-// hands out connections as it likes.
+// connections is how many connections offBehindBalancer opens at most.
 const connections = 64
 
-// offBehindBalancer turns a fail point off on the service where it was set. A
-// load balancer cannot be told where to go: new connections are opened until
-// one has arrived there. Turning it off elsewhere on the way does no harm.
+// offBehindBalancer opens connections and disables a fail point on each until one
+// reaches its service, since a load balancer chooses the service.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	uri := f.uri
 	if uri == "" {
@@ -65,7 +61,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	enough := connections
 	if f.service == nil {
-		enough = 1 // nothing says when the right one is met
+		enough = 1 // the service is unknown
 		if uri != s.deployment.SingleURI() {
 			enough = connections / 4
 		}
@@ -73,7 +69,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	var failure error
 	for range enough {
 		var service *bson.ObjectID
-		err := retriedAfter(ctx, strikesItself, func() (err error) {
+		err := retriedAfter(ctx, anyError, func() (err error) {
 			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
 			return err
 		})
@@ -105,9 +101,9 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return c.failf("%s", err)
 	}
-	outcome, f := t.ask(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
+	outcome, f := t.query(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
 	if outcome.Err == nil || outcome.Err.Client {
-		// Even an answer that never arrived may have been that it is set.
+		// After a network error, it may be set.
 		t.recordFailPoint(name, c.text("client"), outcome)
 	}
 	if f == nil && outcome.Err != nil {
@@ -117,7 +113,7 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // targetFailPoint sets a fail point on the mongos that a session is pinned to,
-// through the runner's own client of that mongos ("targetedFailPoint").
+// through the runner's own client ("targetedFailPoint").
 func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	command, name, f := failPointOf(c)
 	if f != nil {
@@ -141,8 +137,8 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// failPointOf gives a fail point of a test, which names itself: other tests are
-// flawed.
+// failPointOf returns the command and the name of a fail point. Its form has been
+// validated.
 func failPointOf(c call) (command bson.Raw, name string, f *fault) {
 	v := c.value("failPoint")
 	command, err := v.Raw()

@@ -11,15 +11,14 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// world is what requirements are judged by: what the deployment is, and what
-// the engine can do.
+// world is what requirements are checked against.
 type world struct {
 	deployment deployment.Description
 	engine     engine.Description
 }
 
-// unmet says why none of the requirements is met, "" if one is or there are
-// none, and how many conditions of the closest one are not met.
+// unmet returns why no requirement is met, and the number of unmet conditions of
+// the closest one; "" if one is met or the list is empty.
 func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {
@@ -37,7 +36,7 @@ func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	return strings.Join(reasons, "; or "), lacks
 }
 
-// against gives a reason for each condition of a requirement that is not met
+// against returns a reason for each unmet condition of a requirement
 // ("runOnRequirement").
 func (w world) against(r specs.Requirement) (reasons []string) {
 	check := func(met bool, need, have string) {
@@ -77,8 +76,8 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 		check(false, need, have)
 	}
 	if r.CSFLE != nil {
-		// Server 4.2, libmongocrypt, and crypt_shared or mongocryptd, which the
-		// engine reports ("csfle").
+		// Server 4.2, and libmongocrypt with crypt_shared or mongocryptd, as reported
+		// by the engine ("csfle").
 		encrypts, libmongocrypt, described := w.encryption()
 		supported := encrypts && version.Compare(specs.Version{Major: 4, Minor: 2}) >= 0
 		have := fmt.Sprintf("server %s, and the engine %s", version, described)
@@ -99,8 +98,8 @@ func (w world) version() specs.Version {
 	return specs.Version{Major: v[0], Minor: v[1], Patch: v[2]}
 }
 
-// isTopology: "sharded" accepts any sharded cluster, "sharded-replicaset" only
-// one whose shards are replica sets.
+// isTopology compares topologies: "sharded" is any sharded cluster,
+// "sharded-replicaset" one whose shards are replica sets.
 func (w world) isTopology(name string) bool {
 	have := w.deployment.Topology
 	switch deployment.Topology(name) {
@@ -114,8 +113,7 @@ func (w world) isTopology(name string) bool {
 	return false
 }
 
-// parameter gives the first server parameter that is not as required, "" if
-// there is none. One that the server does not have is not equal to anything
+// parameter returns the first server parameter that differs or is missing, or ""
 // ("serverParameters").
 func (w world) parameter(r specs.Requirement) (need, have string) {
 	if r.ServerParameters == nil {
@@ -137,8 +135,8 @@ func (w world) parameter(r specs.Requirement) (need, have string) {
 	return "", ""
 }
 
-// encryption reports whether the engine can encrypt, the version of
-// libmongocrypt if it says one, and both in words.
+// encryption returns whether the engine supports encryption, the version of
+// libmongocrypt if known, and a description.
 func (w world) encryption() (encrypts bool, libmongocrypt *specs.Version, described string) {
 	for _, f := range w.engine.Features {
 		if number, found := strings.CutPrefix(f, engine.FeatureLibmongocrypt); found {

@@ -142,12 +142,12 @@ func TestAttemptsTogether(t *testing.T) {
 		attempts = append(attempts, &result.Verdict{Status: s, Began: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
 	}
 	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} { // a late pass is not a pass, and the last failure counts
-		got := together(attempts[:n])
+		got := merged(attempts[:n])
 		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
 			t.Errorf("%d attempts: %+v", n, got)
 		}
 	}
-	if got := together(attempts[:1]); got != attempts[0] {
+	if got := merged(attempts[:1]); got != attempts[0] {
 		t.Errorf("one attempt is what it is, not %+v", got)
 	}
 }
@@ -175,7 +175,7 @@ func TestCleaningUp(t *testing.T) {
 				time.AfterFunc(r.interrupted*time.Second, interrupt)
 			}
 			began := time.Now()
-			cleaning, done := cleaningUp(ctx, r.limit*time.Second, r.then*time.Second)
+			cleaning, done := cleanupContext(ctx, r.limit*time.Second, r.then*time.Second)
 			defer done()
 			<-cleaning.Done()
 			testkit.Equal(t, r.reason, context.Cause(cleaning), r.cause)
@@ -186,7 +186,7 @@ func TestCleaningUp(t *testing.T) {
 
 // late is a source whose deployment does not come before the run is interrupted.
 type late struct {
-	still
+	playbackSource
 	interrupt context.CancelFunc
 }
 
@@ -203,7 +203,7 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 	defer func() { _ = e.Close() }()
 	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
 	testkit.Check(t, err)
-	source := &late{still{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
+	source := &late{playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
 	summary, err := Run(ctx, []*specs.Suite{suite}, Config{Engine: e, Source: source})
 	testkit.Check(t, err)
 	testkit.Equal(t, "interrupted, and the exit code", fmt.Sprint(summary.Interrupted, summary.ExitCode()), "true 3")

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// countable refuses to count an event that the client does not observe: the
-// count would be 0 whatever happens.
+// countable rejects an event that the client does not observe, whose count would
+// always be 0.
 func (t *testRun) countable(c call) *fault {
 	event := c.value("event").Fields[0]
 	if o := t.observation(c.text("client")); !o.types[result.EventType(event.Key)] {
@@ -21,14 +21,13 @@ func (t *testRun) countable(c call) *fault {
 	return nil
 }
 
-// waitForEvent waits for matching events, those of before included
-// ("waitForEvent").
+// waitForEvent waits for matching events, including earlier ones ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	if f := t.countable(c); f != nil {
 		return f
 	}
 	client, want := c.text("client"), c.number("count")
-	ctx, cancel := t.limited(ctx, patience, "waitForEvent")
+	ctx, cancel := limited(ctx, patience, "waitForEvent")
 	defer cancel()
 	for after := int64(0); ; {
 		var log []result.Event
@@ -52,14 +51,13 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// count counts the matching events of a log among those that are observed.
+// count counts the matching observed events of a log.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
 	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), t.observation(c.text("client")).filter(log))
 	return n, failed(mismatches)
 }
 
-// assertEventCount demands an exact number of matching events
-// ("assertEventCount").
+// assertEventCount asserts the number of matching events ("assertEventCount").
 func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	if f := t.countable(c); f != nil {
 		return f
@@ -75,8 +73,8 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("count", strconv.Itoa(got), "the number of matching events on "+c.text("client"))
 }
 
-// assertCheckedOut counts connections by CMAP events, whether the test
-// observes them or not ("client", "assertNumberConnectionsCheckedOut").
+// assertCheckedOut counts CMAP events, observed or not ("client",
+// "assertNumberConnectionsCheckedOut").
 func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
@@ -94,7 +92,7 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("connections", strconv.Itoa(got), "the number of connections checked out by "+c.text("client"))
 }
 
-// assertLSIDs compares the sessions of the last two commands
+// assertLSIDs compares the lsids of the last two commands
 // ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
 func assertLSIDs(same bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {

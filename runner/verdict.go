@@ -8,9 +8,9 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// verdict judges a test that ran. untidy is what its clean-up could not do,
-// lost why its deployment does not answer any more, and fallen which of its
-// servers died: then nothing that went wrong says anything of the engine.
+// verdict returns the verdict of a test. untidy describes a failed clean-up, lost
+// why the deployment no longer responds, and fallen which servers died: a failure
+// is then not the engine's fault.
 func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,9 +32,7 @@ func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verd
 	case fallen != nil && v.Status == result.Failed:
 		v.Status, v.Reason = result.Broken, fallen.Error()
 	case untidy != nil:
-		// What cannot be cleaned up is not the fault of a test that failed by
-		// itself, and makes nothing else of one that did not.
-		if v.Status != result.Failed && v.Status != result.Broken {
+		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""
 		}
 		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.broken.Error(), "; ")
@@ -83,7 +81,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 	}
 }
 
-// clientLogs gives the logs of all clients, in the order of their creation.
+// clientLogs returns the logs of all clients in order of creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
 	for _, client := range t.entities.of(operations.Client) {
@@ -92,7 +90,7 @@ func (t *testRun) clientLogs() []result.ClientLog {
 	return logs
 }
 
-// serverTime sums what commands took between start and end.
+// serverTime sums the durations of commands.
 func serverTime(logs []result.ClientLog) (sum time.Duration) {
 	for _, l := range logs {
 		for _, e := range l.Events {
