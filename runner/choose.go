@@ -104,11 +104,10 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 // refusal returns why a test cannot run, or "", and the number of unmet
 // conditions.
 func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
-	if why, lacks = unmet(s.Requirements, w); lacks > 0 {
-		return why, lacks
-	}
-	if why, lacks = unmet(t.Requirements, w); lacks > 0 {
-		return why, lacks
+	for _, requirements := range [][]specs.Requirement{s.Requirements, t.Requirements} {
+		if why, lacks = unmet(requirements, w); lacks > 0 {
+			return why, lacks
+		}
 	}
 	if w.deployment.NoScripting && needsScripts(t) {
 		return needs("server-side JavaScript", "none"), 1

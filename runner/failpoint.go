@@ -29,7 +29,12 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		failures = append(failures, retriedAfter(ctx, anyError, func() error { return s.offAt(ctx, host, f.name) }))
+		failures = append(failures, retriedAfter(ctx, anyError, func() error {
+			if _, err := s.runAt(ctx, host, "admin", turnOff(f.name)); err != nil {
+				return fmt.Errorf("fail point %s could not be turned off: %w", f.name, err)
+			}
+			return nil
+		}))
 	}
 	return errors.Join(failures...)
 }
@@ -37,13 +42,6 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 // anyError retries after all errors: a fail point may fail the handshake of the
 // connection that disables it.
 func anyError(error) bool { return true }
-
-func (s *site) offAt(ctx context.Context, address, name string) error {
-	if _, err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
-		return fmt.Errorf("fail point %s could not be turned off: %w", name, err)
-	}
-	return nil
-}
 
 func turnOff(name string) bson.D {
 	return bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
@@ -128,13 +126,11 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	}
 	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
 	_, err := t.site.commands.at(ctx, address, "admin", command)
-	if f := ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address); f != nil {
-		return f
+	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
+	if f == nil && err != nil {
+		f = c.failf("the fail point %s could not be set on %s: %s", name, address, err)
 	}
-	if err != nil {
-		return c.failf("the fail point %s could not be set on %s: %s", name, address, err)
-	}
-	return nil
+	return f
 }
 
 // failPointOf returns the command and the name of a fail point. Its form has been

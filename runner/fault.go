@@ -30,6 +30,14 @@ func failf(path string, at source.Position, format string, args ...any) *fault {
 
 func breakf(format string, args ...any) *fault { return &fault{broken: fmt.Errorf(format, args...)} }
 
+// broken converts an error to a fault, nil without one.
+func broken(err error) *fault {
+	if err == nil {
+		return nil
+	}
+	return &fault{broken: err}
+}
+
 // failed converts mismatches to a fault, nil without any.
 func failed(mismatches []result.Mismatch) *fault {
 	if len(mismatches) == 0 {
@@ -109,13 +117,10 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 // failure returns the fault of an error during a wait, nil without one: that of
 // the context if it has ended.
 func failure(ctx context.Context, path string, at source.Position, waitingFor string, err error) *fault {
-	if err == nil {
-		return nil
-	}
-	if f := ended(ctx, path, at, waitingFor); f != nil {
+	if f := ended(ctx, path, at, waitingFor); err != nil && f != nil {
 		return f
 	}
-	return &fault{broken: err}
+	return broken(err)
 }
 
 // ended returns the fault of a context that has ended, or nil: a time limit fails

@@ -46,8 +46,8 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	redacted := make(map[int64]bool) // by request
 	for _, e := range log {
 		if c := e.Command; c != nil {
-			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] ||
-				helloCommands[c.CommandName] && emptied(e)
+			empty := e.Type != result.CommandFailed && len(c.Command)+len(c.Reply) <= 5
+			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] || helloCommands[c.CommandName] && empty
 			if e.Type == result.CommandStarted {
 				redacted[c.RequestID] = secret
 			}
@@ -65,16 +65,6 @@ func (o *observation) filter(log []result.Event) []result.Event {
 func (t *testRun) observation(client string) (o *observation) {
 	t.locked(func() { o = t.observations[client] })
 	return o
-}
-
-func emptied(e result.Event) bool {
-	switch e.Type {
-	case result.CommandStarted:
-		return len(e.Command.Command) <= 5 // an empty document has five bytes
-	case result.CommandSucceeded:
-		return len(e.Command.Reply) <= 5
-	}
-	return false
 }
 
 // log returns all events of a client so far.

@@ -213,7 +213,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 			return f
 		}
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		after = lastSequence(log)
 		topology, f := t.topologyOf(ctx, path, limit.Position, e.ID)

@@ -26,7 +26,11 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		if f := t.special(test, path, op); f != nil {
+		do, known := t.run.specials[op.Name]
+		if !known {
+			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
+		}
+		if f := do(test, t, call{path, op}); f != nil {
 			return result.Outcome{}, f
 		}
 		// It returns no result ("Special Test Operations").
@@ -72,11 +76,7 @@ func (t *testRun) conclude(
 	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
 ) (result.Outcome, *fault) {
 	f := failed(t.matcher(test).Outcome(path, matchers.Expectation{
-		Position:   op.Position,
-		Error:      op.ExpectError,
-		Result:     op.ExpectResult,
-		Shape:      row.Result,
-		Aggregates: aggregates[op.Name],
+		Position: op.Position, Error: op.ExpectError, Result: op.ExpectResult, Shape: row.Result, Aggregates: aggregates[op.Name],
 	}, outcome))
 	if f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
@@ -121,10 +121,7 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	t.operations = append(t.operations, result.OperationLog{
 		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.now().Sub(started),
 	})
-	if err != nil {
-		return outcome, &fault{broken: err}
-	}
-	return outcome, nil
+	return outcome, broken(err)
 }
 
 func (t *testRun) send(ctx context.Context, during string, request engine.Operation) (result.Outcome, error) {

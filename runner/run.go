@@ -30,7 +30,13 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
-	skipped, byFile := count(jobs)
+	skipped, byFile := 0, map[string]int{}
+	for _, j := range jobs {
+		byFile[j.id.File]++
+		if j.skip != nil {
+			skipped++
+		}
+	}
 	started := r.now()
 	r.day = started
 	r.notify(result.RunStarted{
@@ -48,18 +54,6 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	r.summary.Duration = r.now().Sub(started)
 	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
 	return r.summary, r.refusal
-}
-
-// count counts the jobs that are already skipped, and all jobs by file.
-func count(jobs []job) (skipped int, byFile map[string]int) {
-	byFile = map[string]int{}
-	for _, j := range jobs {
-		byFile[j.id.File]++
-		if j.skip != nil {
-			skipped++
-		}
-	}
-	return skipped, byFile
 }
 
 type run struct {
@@ -128,13 +122,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
-	for range min(r.workers, max(1, len(jobs))) {
+	for range min(r.workers, len(jobs)) {
 		workers.Go(func() {
-			for {
-				j, found := r.take(ctx, jobs)
-				if !found {
-					return
-				}
+			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
 				r.finish(r.attempt(ctx, j))
 			}
 		})
@@ -232,11 +222,10 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 // keep reports whether a site may run another test, and closes it otherwise. If
 // the source cannot replace the deployment, the remaining tests are skipped.
 func (r *run) keep(s *site, state condition) bool {
-	owned := s.deployment.Owned()
-	if state == usable || state == suspect && !owned {
+	if state == usable || state == suspect && !s.deployment.Owned() {
 		return true
 	}
-	if !owned && !deployment.Mends(r.cfg.Source) {
+	if !s.deployment.Owned() && !deployment.Mends(r.cfg.Source) {
 		r.abandon(s.about.Name)
 	}
 	r.locked(func() { delete(r.sites, s.deployment) })

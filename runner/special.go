@@ -103,15 +103,6 @@ func specials() map[string]special {
 	}
 }
 
-// special executes an operation on testRunner.
-func (t *testRun) special(ctx context.Context, path string, op specs.Operation) *fault {
-	do, known := t.run.specials[op.Name]
-	if !known {
-		return failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
-	}
-	return do(ctx, t, call{path, op})
-}
-
 // wait sleeps ("wait").
 func wait(ctx context.Context, t *testRun, c call) *fault {
 	t.whileWaiting(func() { _ = sleep(ctx, c.milliseconds("ms")) })

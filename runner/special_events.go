@@ -34,7 +34,7 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 		var err error
 		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, patience) })
 		if err != nil && ctx.Err() == nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		got, f := t.count(ctx, c, log)
 		switch {
@@ -64,7 +64,7 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	}
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	got, f := t.count(ctx, c, log)
 	if f != nil {
@@ -78,7 +78,7 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	got := 0
 	for _, e := range log {
@@ -98,7 +98,7 @@ func assertLSIDs(same bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		events, err := t.observed(ctx, c.text("client"))
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		var started []*result.CommandEvent
 		for _, e := range events {

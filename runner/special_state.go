@@ -141,7 +141,7 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 		}
 		log, err := t.log(ctx, client)
 		if err != nil && ctx.Err() == nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
 		switch {

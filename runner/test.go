@@ -132,7 +132,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	for _, client := range t.entities.of(operations.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		observed[client] = events
 	}
@@ -142,7 +142,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		err = t.failPointsOff(ctx)
 	})
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
 		if f != nil {
@@ -223,7 +223,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
 	thread, err := contentOf[*thread](&t.entities, id, operations.Thread)
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	thread.stop()
 	ctx, cancel := limited(ctx, patience, limit)
@@ -334,12 +334,10 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	switch {
 	case untidy != nil && ctx.Err() != nil:
 		return breakf("%w: %w", context.Cause(ctx), untidy)
-	case untidy != nil:
-		return &fault{broken: untidy}
-	case clean:
+	case untidy == nil && clean:
 		effect = effectOf(t.test)
 	}
-	return nil
+	return broken(untidy)
 }
 
 // add records a fault. It keeps all mismatches, and otherwise the first fault.
