@@ -100,17 +100,16 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 		}()
 		a.value, a.err = call(ctx)
 	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-time.After(grace):
-		var nothing T
-		return nothing, &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
+	done, late := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-done:
+			done, late = nil, time.After(grace)
+		case <-late:
+			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
+		}
 	}
 }
 

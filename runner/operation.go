@@ -104,10 +104,8 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 		arguments = arguments.With("callback", nil)
 	}
 	var err error
-	if arguments != nil {
-		if request.Arguments, err = arguments.Raw(); err != nil {
-			return request, failf(path+".arguments", op.Position, "%s", err)
-		}
+	if request.Arguments, err = arguments.Raw(); err != nil {
+		return request, failf(path+".arguments", op.Position, "%s", err)
 	}
 	return request, nil
 }
@@ -168,9 +166,7 @@ func (t *testRun) callback(test context.Context, path string, ops []specs.Operat
 	return func(ctx context.Context) *result.Error {
 		for i, op := range ops {
 			outcome, f := t.perform(test, ctx, fmt.Sprintf("%s[%d]", path, i), op)
-			if f != nil {
-				t.add(f)
-			}
+			t.add(f)
 			if t.stopAtFault() {
 				return &result.Error{Client: true, Kind: "assertion", Message: "an operation of the callback failed its assertions"}
 			}

@@ -126,13 +126,10 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")
 	}
 	err = thread.do(func() {
-		f := protect("an operation of thread "+c.text("thread"), func() *fault {
+		t.add(protect("an operation of thread "+c.text("thread"), func() *fault {
 			_, f := t.perform(ctx, ctx, path, op)
 			return f
-		})
-		if f != nil {
-			t.add(f)
-		}
+		}))
 	})
 	if err != nil {
 		return c.failf("%s: %s", c.text("thread"), err)

@@ -50,9 +50,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	started := r.now()
 	t.window[0] = time.Now()
 	running, cancel := limited(ctx, r.timeout, "the test's time limit")
-	if f := protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }); f != nil {
-		t.add(f)
-	}
+	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()
 	if t.found().interrupted {
@@ -145,9 +143,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		return broken(err)
 	}
 	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
-		if f != nil {
-			t.add(f)
-		}
+		t.add(f)
 	}
 	return nil
 }
@@ -340,17 +336,18 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	return broken(untidy)
 }
 
-// add records a fault. It keeps all mismatches, and otherwise the first fault.
+// add records a fault. It keeps all mismatches; without any, a broken fault
+// replaces another one.
 func (t *testRun) add(f *fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case f == nil:
 	case t.fault == nil:
 		t.fault = f
 	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
-		both := failed(append(slices.Clone(t.fault.mismatches), f.mismatches...))
-		both.value = t.fault.value && f.value
-		t.fault = both
+		t.fault.mismatches = append(t.fault.mismatches, f.mismatches...)
+		t.fault.value = t.fault.value && f.value
 	case f.broken != nil && len(t.fault.mismatches) == 0:
 		t.fault = f
 	default:
