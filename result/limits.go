@@ -121,7 +121,7 @@ func (e *Event) size() int {
 }
 
 func (l Limits) command(c *CommandEvent) *CommandEvent {
-	if c == nil || len(c.Command) <= l.Document && len(c.Reply) <= l.Document && (c.Failure == nil || l.error(c.Failure) == c.Failure) {
+	if c == nil || len(c.Command) <= l.Document && len(c.Reply) <= l.Document && l.error(c.Failure) == c.Failure {
 		return c
 	}
 	short := *c

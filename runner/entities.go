@@ -39,14 +39,6 @@ func (m *entityMap) add(id string, e entity) error {
 	return nil
 }
 
-// free returns an error if a name is used.
-func (m *entityMap) free(id string) error {
-	if old, err := m.get(id); err == nil {
-		return duplicate(id, old)
-	}
-	return nil
-}
-
 func duplicate(id string, old entity) error {
 	return fmt.Errorf("duplicate entity name: there is already a %s %q", old.kind, id)
 }

@@ -43,7 +43,8 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	for _, key := range operations.Parents[kind].Keys {
 		parent = parent.Get(key)
 	}
-	if err := t.entities.addObject(kind, e.ID, parent.Text()); err != nil {
+	err := t.entities.addObject(kind, e.ID, parent.Text())
+	if err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	request := engine.Entity{Kind: e.Kind, ID: e.ID}
@@ -59,7 +60,6 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
-		var err error
 		if value, err = t.withSnapshotTime(value); err != nil {
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
@@ -67,7 +67,6 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	if f = checkPlaceholders(path, value); f != nil {
 		return f
 	}
-	var err error
 	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
@@ -129,7 +128,6 @@ func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 	multiple := e.Value.Get("useMultipleMongoses")
 	switch {
 	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
-		return d.URI(), nil
 	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
 		return "", failf(path+".useMultipleMongoses", multiple.Position,
 			"the client has to connect to several mongoses, the deployment has %d", len(about.Hosts))

@@ -91,8 +91,8 @@ func (t *testRun) conclude(
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
-		if err := t.entities.free(op.SaveResultAsEntity); err != nil {
-			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
+		if old, err := t.entities.get(op.SaveResultAsEntity); err == nil {
+			return request, failf(path+".saveResultAsEntity", op.Position, "%s", duplicate(op.SaveResultAsEntity, old))
 		}
 		if row.Result.Makes() != operations.SavedValue {
 			request.SaveAs = op.SaveResultAsEntity

@@ -57,13 +57,7 @@ func yamlError(file string, data []byte, err error) *Error {
 	}
 	lines := bytes.Split(data, []byte("\n"))
 	line = max(1, min(line, len(lines)))
-	column := 1
-	for _, r := range string(lines[line-1]) {
-		if r != ' ' && r != '\t' {
-			break
-		}
-		column++
-	}
+	column := 1 + len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " \t"))
 	return errorAt(Position{File: file, Line: line, Column: column}, "malformed YAML: %s", text)
 }
 
