@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,25 +48,18 @@ func turnOff(name string) bson.D {
 	return bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
 }
 
-// connections is how many connections offBehindBalancer opens at most.
-const connections = 64
-
 // offBehindBalancer opens connections and disables a fail point on each until one
 // reaches its service, since a load balancer chooses the service.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
-	uri := f.uri
-	if uri == "" {
-		uri = s.deployment.URI()
-	}
-	enough := connections
-	if f.service == nil {
-		enough = 1 // the service is unknown
+	uri, connections := cmp.Or(f.uri, s.deployment.URI()), 64
+	if f.service == nil { // unknown
+		connections = 1
 		if uri != s.deployment.SingleURI() {
-			enough = connections / 4
+			connections = 16
 		}
 	}
 	var failure error
-	for range enough {
+	for range connections {
 		var service *bson.ObjectID
 		err := retriedAfter(ctx, anyError, func() (err error) {
 			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
@@ -84,7 +78,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	case failure != nil:
 		return fmt.Errorf("fail point %s could not be turned off behind the load balancer: %w", f.name, failure)
 	case f.service != nil:
-		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, enough, f.service.Hex())
+		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, connections, f.service.Hex())
 	}
 	return nil
 }

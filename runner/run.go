@@ -81,7 +81,7 @@ type run struct {
 // deployments.
 func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Engine == nil || cfg.Source == nil {
-		return nil, errors.New("runner: a Config needs an Engine and a Source")
+		return nil, errors.New("runner: a Config requires an Engine and a Source")
 	}
 	r := &run{
 		cfg: cfg, specials: specials(), now: cfg.Now, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),

@@ -159,8 +159,8 @@ func (s *site) insert(ctx context.Context, c *collection) error {
 	return nil
 }
 
-// write runs a write command with majority write concern and returns any write
-// error or write concern error.
+// write runs a write command with majority write concern. The driver returns write
+// errors and write concern errors, except those of bulkWrite.
 func (s *site) write(ctx context.Context, database string, command bson.D) error {
 	reply, err := s.run(ctx, database, append(command, majority))
 	if err != nil {
@@ -168,11 +168,6 @@ func (s *site) write(ctx context.Context, database string, command bson.D) error
 	}
 	if n, _ := reply.Lookup("nErrors").AsInt64OK(); n > 0 {
 		return fmt.Errorf("%s: %s", command[0].Key, reply.Lookup("cursor", "firstBatch"))
-	}
-	for _, fault := range []string{"writeErrors", "writeConcernError"} {
-		if v, err := reply.LookupErr(fault); err == nil {
-			return fmt.Errorf("%s: %s: %s", command[0].Key, fault, v)
-		}
 	}
 	return nil
 }

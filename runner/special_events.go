@@ -43,7 +43,7 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 		case int64(got) >= want:
 			return nil
 		}
-		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, of which there were %d",
+		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, got %d",
 			want, c.value("event").Fields[0].Key, client, got)); f != nil {
 			return f
 		}
@@ -119,7 +119,7 @@ func assertLSIDs(same bool) special {
 		if bytes.Equal(lsids[0], lsids[1]) == same {
 			return nil
 		}
-		are, want := "the same", "another than "+lsids[0].String()
+		are, want := "the same", "any except "+lsids[0].String()
 		if same {
 			are, want = "different", lsids[0].String()
 		}
