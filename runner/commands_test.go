@@ -90,7 +90,7 @@ func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
 	s, err := openSite(ctx, acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
 	testkit.Check(t, err)
-	defer s.close()
+	defer s.commands.close()
 	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))
 	testkit.Check(t, err)
 	data := []specs.CollectionData{{DatabaseName: "db", CollectionName: "c", Documents: value.Items}}

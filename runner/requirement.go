@@ -44,7 +44,8 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 			reasons = append(reasons, needs(need, have))
 		}
 	}
-	d, version := w.deployment, w.version()
+	d := w.deployment
+	version := specs.Version{Major: d.Version[0], Minor: d.Version[1], Patch: d.Version[2]}
 	if min := r.MinServerVersion; min != nil {
 		check(version.Compare(*min) >= 0, "server "+min.String()+" or later", version.String())
 	}
@@ -93,11 +94,6 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 
 func needs(need, have string) string { return "needs " + need + ", the deployment has " + have }
 
-func (w world) version() specs.Version {
-	v := w.deployment.Version
-	return specs.Version{Major: v[0], Minor: v[1], Patch: v[2]}
-}
-
 // isTopology compares topologies: "sharded" is any sharded cluster,
 // "sharded-replicaset" one whose shards are replica sets.
 func (w world) isTopology(name string) bool {
@@ -138,20 +134,17 @@ func (w world) parameter(r specs.Requirement) (need, have string) {
 // encryption returns whether the engine supports encryption, the version of
 // libmongocrypt if known, and a description.
 func (w world) encryption() (encrypts bool, libmongocrypt *specs.Version, described string) {
+	described = "no encryption"
+	if encrypts = slices.Contains(w.engine.Features, engine.FeatureEncryption); encrypts {
+		described = "encryption of unknown version"
+	}
 	for _, f := range w.engine.Features {
 		if number, found := strings.CutPrefix(f, engine.FeatureLibmongocrypt); found {
 			number, _, _ = strings.Cut(number, "-") // a pre-release counts as its release
 			if v, err := specs.ParseVersion(number); err == nil {
-				libmongocrypt = &v
+				libmongocrypt, described = &v, "libmongocrypt "+v.String()
 			}
 		}
 	}
-	encrypts = slices.Contains(w.engine.Features, engine.FeatureEncryption)
-	switch {
-	case libmongocrypt != nil:
-		return encrypts, libmongocrypt, "libmongocrypt " + libmongocrypt.String()
-	case encrypts:
-		return encrypts, nil, "encryption of unknown version"
-	}
-	return encrypts, nil, "no encryption"
+	return encrypts, libmongocrypt, described
 }

@@ -49,7 +49,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	}
 	r.work(ctx, jobs)
 	for _, s := range r.sites {
-		s.close()
+		s.commands.close()
 	}
 	r.summary.Duration = r.now().Sub(started)
 	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
@@ -229,7 +229,7 @@ func (r *run) keep(s *site, state condition) bool {
 		r.abandon(s.about.Name)
 	}
 	r.locked(func() { delete(r.sites, s.deployment) })
-	s.close()
+	s.commands.close()
 	return false
 }
 

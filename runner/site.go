@@ -39,7 +39,7 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 		err = retried(ctx, func() error { return s.killAllSessions(ctx) })
 	}
 	if err != nil {
-		s.close()
+		c.close()
 		return nil, err
 	}
 	if !d.Owned() { // servers of an owned deployment are all running
@@ -92,8 +92,6 @@ func (s *site) diagnose(ctx context.Context, untidy, differs bool) (lost, fallen
 	}
 	return lost, fallen
 }
-
-func (s *site) close() { s.commands.close() }
 
 // sharded reports whether clients connect to mongoses.
 func (s *site) sharded() bool {

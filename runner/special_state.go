@@ -134,7 +134,7 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	ctx, cancel := limited(ctx, limit, "waitForPrimaryChange")
 	defer cancel()
 	client, old := c.text("client"), primaryOf(prior)
-	waitingFor := fmt.Sprintf("%s to discover another primary than %q", client, old)
+	waitingFor := fmt.Sprintf("%s to discover a primary other than %q", client, old)
 	for {
 		if f := ended(ctx, c.path, c.op.Position, waitingFor); f != nil {
 			return f
