@@ -107,7 +107,7 @@ func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 
 func (m *Matcher) lookUp(operator string, name *source.Value) (*source.Value, error) {
 	if m.entities == nil {
-		return nil, fmt.Errorf("there are no entities here")
+		return nil, fmt.Errorf("no entities are available")
 	}
 	var value bson.RawValue
 	var err error

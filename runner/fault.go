@@ -63,7 +63,7 @@ func limited(ctx context.Context, d time.Duration, what string) (context.Context
 // points require ("Server Compatibility").
 var errNoTestCommands = errors.New("runs without test commands: suites set fail points, and configureFailPoint exists only on " +
 	"servers started with the parameter enableTestCommands; start each mongod and mongos with --setParameter enableTestCommands=1 " +
-	"(it cannot be set at run time), and use no server that holds data you want to keep")
+	"(it cannot be set at run time), and do not use a server with data that you want to keep")
 
 func noTestCommands(deployment string) error {
 	return fmt.Errorf("the deployment (%s) %w", deployment, errNoTestCommands)
@@ -108,7 +108,7 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 		case <-done:
 			done, late = nil, time.After(grace)
 		case <-late:
-			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
+			return *new(T), &callError{fmt.Sprintf("%s did not return within %s after it was canceled", during, grace)}
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (s *site) fallen(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("in the middle of the test, %s", strings.Join(all, "; "))
+	return fmt.Errorf("during the test, %s", strings.Join(all, "; "))
 }
 
 // elections reports a new primary in the events of a test's clients, or "".

@@ -130,7 +130,7 @@ func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
 	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
 		return "", failf(path+".useMultipleMongoses", multiple.Position,
-			"the client has to connect to several mongoses, the deployment has %d", len(about.Hosts))
+			"the client must connect to several mongoses, but the deployment has %d", len(about.Hosts))
 	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
 		return d.SingleURI(), nil
 	}

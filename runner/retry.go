@@ -31,7 +31,7 @@ func merged(attempts []*result.Verdict) *result.Verdict {
 	v := *last
 	switch {
 	case last.Status.Red():
-		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; not well at any of %d attempts", v.Reason, n), "; ")
+		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no pass in %d attempts", v.Reason, n), "; ")
 	case last.Status == result.Passed:
 		v = *attempts[n-2]
 		v.Status = result.Flaky

@@ -193,8 +193,8 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 		return err
 	}
 	if wire.CodeOf(err) == codeUnauthorized {
-		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
-			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
+		return fmt.Errorf("the user of the connection string is not authorized to read enableTestCommands; "+
+			"suites set fail points and drop collections, which requires a role such as root: %w", err)
 	}
 	if enabled = TestCommands(reply); enabled == nil || !*enabled {
 		return noTestCommands(s.about.Name)

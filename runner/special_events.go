@@ -107,7 +107,7 @@ func assertLSIDs(same bool) special {
 			}
 		}
 		if len(started) < 2 {
-			return c.failf("%s has observed %d commandStartedEvents, two are needed", c.text("client"), len(started))
+			return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
 		}
 		var lsids [2]bson.Raw
 		for i, e := range started[len(started)-2:] {

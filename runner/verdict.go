@@ -72,7 +72,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 	case k == nil:
 	case k.Expired(r.day):
 		if v.Status == result.Failed {
-			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but that has expired: "+k.Reason, "; ")
+			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but expired: "+k.Reason, "; ")
 		}
 	case v.Status == result.Failed:
 		v.Status, v.Reason = result.KnownFailing, k.Reason
