@@ -20,23 +20,22 @@ type Config struct {
 	// block the workers. It may be nil.
 	Notify func(result.Note)
 
-	Filter        Filter         // selects tests
-	Shard         Shard          // the part of the tests to run; the zero Shard is all
-	Shuffle       *int64         // seed of a random order; nil keeps the order of the files
-	Count         int            // runs of each test; less than 1 means 1
-	Retries       int            // of a failed or broken test; if one passes, the test is flaky
-	FailFast      bool           // start no further test after one failed or broke
-	Timeout       time.Duration  // of each test, without clean-up; 0 means DefaultTimeout
-	Reseed        Reseed         // when to create initial data again
-	KnownFailing  []KnownFailure // tests that are expected to fail
-	AllTopologies bool           // run each test on every topology, not only on the first that meets its requirements
 	// Jobs is the number of concurrent tests; less than 1 means 1. Each worker
 	// acquires a deployment: with one cluster, tests run one at a time.
-	Jobs int
+	Jobs          int
+	Filter        Filter         // selects tests
+	FailFast      bool           // start no further test after one failed or broke
+	Timeout       time.Duration  // of each test, without clean-up; 0 means DefaultTimeout
+	Shuffle       *int64         // seed of a random order; nil keeps the order of the files
+	Count         int            // runs of each test; less than 1 means 1
+	AllTopologies bool           // run each test on every topology, not only on the first that meets its requirements
+	Reseed        Reseed         // when to create initial data again
+	KnownFailing  []KnownFailure // tests that are expected to fail
+	Retries       int            // of a failed or broken test; if one passes, the test is flaky
+	Shard         Shard          // the part of the tests to run; the zero Shard is all
 	// ServerAPI is the version of the Stable API that clients without serverApi and
 	// the runner's own clients declare, or "".
-	ServerAPI string
-
+	ServerAPI  string
 	Cell       string                       // of a matrix, or ""
 	KeepEvents bool                         // keep events and operations of passed tests in verdicts
 	Limits     result.Limits                // of verdicts; the zero value means result.DefaultLimits
