@@ -89,7 +89,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 		found := closest == nil
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, everyReason(closest)}
+			j.skip = &skip{result.SkipRequirement, joinReasons(closest)}
 		case len(missing) > 0:
 			j.skip = &skip{result.SkipCapability, "the engine does not support " + missing[0]}
 		}
@@ -122,9 +122,9 @@ type lack struct {
 	lacks int // unmet conditions
 }
 
-// everyReason joins the reasons against several offers: each once, with the names
+// joinReasons joins the reasons against several offers: each once, with the names
 // of its offers unless it applies to all.
-func everyReason(all []lack) string {
+func joinReasons(all []lack) string {
 	var reasons, names []string
 	for _, l := range all {
 		if i := slices.Index(reasons, l.why); i >= 0 {

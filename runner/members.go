@@ -56,10 +56,10 @@ func (s *site) members(ctx context.Context) map[string]member {
 	return states
 }
 
-// fallen returns an error that names the servers which died or restarted since
+// died returns an error that names the servers which died or restarted since
 // the last call: failures are then not the engine's fault. It ignores servers that
 // were unreachable before.
-func (s *site) fallen(ctx context.Context) error {
+func (s *site) died(ctx context.Context) error {
 	before, now := s.before, s.members(ctx)
 	if ctx.Err() != nil {
 		return nil // inconclusive

@@ -35,8 +35,8 @@ func (r *fakeMembers) at(_ context.Context, address, _ string, _ any) (bson.Raw,
 	return nil, errors.New("connection refused")
 }
 
-func TestFallen(t *testing.T) {
-	testkit.PlayCases(t, "testdata/cases/fallen.txt", func(t *testing.T, in string) string {
+func TestDied(t *testing.T) {
+	testkit.PlayCases(t, "testdata/cases/died.txt", func(t *testing.T, in string) string {
 		head, tests, _ := strings.Cut(in, ": ")
 		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
 		servers := &fakeMembers{hosts: before}
@@ -50,8 +50,8 @@ func TestFallen(t *testing.T) {
 		var results []string
 		for now := range strings.SplitSeq(tests, " | ") {
 			servers.hosts = strings.TrimSuffix(now, "none")
-			testkit.Equal(t, "after an interruption", s.fallen(over), nil)
-			results = append(results, fmt.Sprint(s.fallen(t.Context())))
+			testkit.Equal(t, "after an interruption", s.died(over), nil)
+			results = append(results, fmt.Sprint(s.died(t.Context())))
 		}
 		return strings.ReplaceAll(strings.Join(results, " | "), "<nil>", "well")
 	})

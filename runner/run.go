@@ -53,7 +53,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	}
 	r.summary.Duration = r.now().Sub(started)
 	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
-	return r.summary, r.refusal
+	return r.summary, r.err
 }
 
 type run struct {
@@ -70,7 +70,7 @@ type run struct {
 	mu      sync.Mutex // guards the following fields
 	next    int        // index of the next job
 	stop    *skip      // why the remaining tests are skipped
-	refusal error
+	err     error
 	sites   map[deployment.Deployment]*site
 	summary result.Summary
 
@@ -186,7 +186,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	}
 	switch {
 	case errors.Is(err, errNoTestCommands):
-		r.locked(func() { r.refusal, r.stop = err, notRun(err.Error()) })
+		r.locked(func() { r.err, r.stop = err, notRun(err.Error()) })
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:
 		r.locked(func() { r.summary.Interrupted = true })

@@ -73,24 +73,24 @@ func (s *site) ping(ctx context.Context) error {
 }
 
 // diagnose checks a deployment after a test that could not be cleaned up or had
-// mismatches: lost is why it can no longer be used, fallen which servers died. It
+// mismatches: lost is why it can no longer be used, died which servers died. It
 // sends nothing if the run was interrupted.
-func (s *site) diagnose(ctx context.Context, untidy, differs bool) (lost, fallen error) {
-	if !untidy && !differs || ctx.Err() != nil && !differs {
+func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost, died error) {
+	if !differs && (!cleanupFailed || ctx.Err() != nil) {
 		return nil, nil
 	}
 	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
 		return lost, nil
 	}
-	if untidy {
+	if cleanupFailed {
 		lost = s.ping(ctx)
 	}
 	if lost == nil && differs {
-		if fallen = s.fallen(ctx); fallen != nil {
-			lost = s.ping(ctx) // fallen may include the last server
+		if died = s.died(ctx); died != nil {
+			lost = s.ping(ctx) // the last server may have died
 		}
 	}
-	return lost, fallen
+	return lost, died
 }
 
 // sharded reports whether clients connect to mongoses.

@@ -62,17 +62,17 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	cleaning, done := cleanupContext(ctx, limit, InterruptedCleanUp)
 	defer done()
-	var untidy *fault
+	var cleanup *fault
 	t.timed(&t.timings.Cleanup, func() {
-		untidy = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
+		cleanup = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
-	lost, fallen := s.diagnose(ctx, untidy != nil, len(t.found().mismatches) > 0)
-	v = t.verdict(j, untidy, lost, fallen)
+	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
+	v = t.verdict(j, cleanup, lost, died)
 	v.Began, v.Duration = started, r.now().Sub(started)
 	switch {
 	case lost != nil:
 		state = unreachable
-	case untidy != nil || v.Status == result.Broken:
+	case cleanup != nil || v.Status == result.Broken:
 		state = suspect
 	}
 	return v, state
@@ -326,14 +326,14 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	if !clean {
 		t.settle(ctx) // so that late writes do not affect the next test
 	}
-	untidy := errors.Join(failures...)
+	err := errors.Join(failures...)
 	switch {
-	case untidy != nil && ctx.Err() != nil:
-		return breakf("%w: %w", context.Cause(ctx), untidy)
-	case untidy == nil && clean:
+	case err != nil && ctx.Err() != nil:
+		return breakf("%w: %w", context.Cause(ctx), err)
+	case err == nil && clean:
 		effect = effectOf(t.test)
 	}
-	return broken(untidy)
+	return broken(err)
 }
 
 // add records a fault. It keeps all mismatches; without any, a broken fault

@@ -8,10 +8,10 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// verdict returns the verdict of a test. untidy describes a failed clean-up, lost
-// why the deployment no longer responds, and fallen which servers died: a failure
+// verdict returns the verdict of a test. cleanup is why the clean-up failed, lost
+// why the deployment no longer responds, and died which servers died: a failure
 // is then not the engine's fault.
-func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verdict {
+func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
@@ -29,13 +29,13 @@ func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verd
 	switch {
 	case lost != nil:
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
-	case fallen != nil && v.Status == result.Failed:
-		v.Status, v.Reason = result.Broken, fallen.Error()
-	case untidy != nil:
+	case died != nil && v.Status == result.Failed:
+		v.Status, v.Reason = result.Broken, died.Error()
+	case cleanup != nil:
 		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""
 		}
-		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.broken.Error(), "; ")
+		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+cleanup.broken.Error(), "; ")
 	}
 	logs := t.clientLogs()
 	if v.Status == result.Failed && v.Reason == "" {
