@@ -95,12 +95,9 @@ func align[T any](m *Matcher, s list[T]) []int {
 	for i := wants; i >= 0; i-- {
 		best[i] = make([]int, gots+1)
 		for j := gots; j >= 0; j-- {
-			switch {
-			case i == wants:
-				best[i][j] = (gots - j) * costGap
-			case j == gots:
-				best[i][j] = (wants - i) * costGap
-			default:
+			if i == wants || j == gots {
+				best[i][j] = (wants - i + gots - j) * costGap
+			} else {
 				best[i][j] = min(pair[i][j]+best[i+1][j+1], costGap+min(best[i+1][j], best[i][j+1]))
 			}
 		}

@@ -108,8 +108,5 @@ func lastSequence(log []result.Event) int64 {
 // observed returns the observed events of a client so far.
 func (t *testRun) observed(ctx context.Context, client string) ([]result.Event, error) {
 	log, err := t.log(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	return t.observation(client).filter(log), nil
+	return t.observation(client).filter(log), err
 }

@@ -74,20 +74,16 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 	if s.about.Topology == deployment.LoadBalanced {
 		address = defaultServer // any mongos
 	}
-	looks := []bson.D{{{Key: "allUsers", Value: true}}}
+	options := []bson.D{{{Key: "allUsers", Value: true}}}
 	if s.sharded() {
-		looks = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, looks...)
+		options = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, options...)
 	}
-	for _, look := range looks {
-		command := bson.D{
-			{Key: "aggregate", Value: 1},
-			{Key: "pipeline", Value: bson.A{
-				bson.D{{Key: "$currentOp", Value: look}},
-				bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
-				bson.D{{Key: "$limit", Value: 1}},
-			}},
-			{Key: "cursor", Value: bson.D{}},
-		}
+	for _, o := range options {
+		command := bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{
+			bson.D{{Key: "$currentOp", Value: o}},
+			bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
+			bson.D{{Key: "$limit", Value: 1}},
+		}}, {Key: "cursor", Value: bson.D{}}}
 		if found, err := s.commands.list(ctx, address, "admin", command); err != nil || len(found) > 0 {
 			return err == nil
 		}

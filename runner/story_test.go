@@ -170,7 +170,7 @@ func (d *fakeDeployment) describe(text string) error {
 	parsed := struct {
 		Topology     deployment.Topology
 		Hosts        []string
-		Auth, Owned  bool
+		Owned        bool
 		TestCommands *bool
 		None         string // error of Acquire
 		Services     []bson.ObjectID
@@ -178,7 +178,7 @@ func (d *fakeDeployment) describe(text string) error {
 		Version      int // major
 	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true, Version: 8}
 	err := strictly(text, &parsed)
-	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(parsed.Topology)+" 8.0", parsed.Topology, parsed.Hosts, parsed.Auth
+	d.about.Name, d.about.Topology, d.about.Hosts = string(parsed.Topology)+" 8.0", parsed.Topology, parsed.Hosts
 	d.about.Version[0] = parsed.Version
 	d.owned, d.services, d.busy = parsed.Owned, parsed.Services, parsed.Busy
 	if parsed.TestCommands != nil {
