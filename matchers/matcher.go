@@ -134,15 +134,15 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 // Count counts the events that match an expectedEvent, for waitForEvent and
 // assertEventCount. Mismatches report undefined entities: the count is then
 // meaningless, and the test fails.
-func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (int, []result.Mismatch) {
-	n := 0
-	return n, m.found(path, "", func() {
+func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (n int, mismatches []result.Mismatch) {
+	mismatches = m.found(path, "", func() {
 		for i := range actual {
 			if m.holds(func() { m.matchEvent(expected, &actual[i]) }) {
 				n++
 			}
 		}
 	})
+	return n, mismatches
 }
 
 // LogMessages matches the log messages of a client against an
@@ -186,12 +186,8 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 // found runs a comparison at a path and an optional key and returns the
 // mismatches.
 func (m *Matcher) found(path, key string, compare func()) []result.Mismatch {
-	m.path = path
-	if key == "" {
-		compare()
-	} else {
-		m.atKey(key, compare)
-	}
+	m.path = strings.Trim(path+"."+key, ".")
+	compare()
 	if len(m.faults) > 0 {
 		return m.faults
 	}
