@@ -70,11 +70,3 @@ func TestWhere(t *testing.T) {
 		testkit.Equal(t, r.reason, (result.TestID{Cell: r.cell, Deployment: r.deployment}).Where(), r.want)
 	}
 }
-
-func TestHasLabel(t *testing.T) {
-	e := &result.Error{Message: "not primary", Labels: []string{"RetryableError", "Second"}}
-	for label, want := range map[string]bool{"RetryableError": true, "Second": true, "second": false, "": false} {
-		testkit.Equal(t, label, e.HasLabel(label), want)
-	}
-	testkit.Equal(t, "text", e, "not primary")
-}

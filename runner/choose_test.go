@@ -168,9 +168,8 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// Before a run, operations show which fail points it sets and whether it needs
-// server-side JavaScript.
-func TestOperationsBeforeARun(t *testing.T) {
+// The fail points that a suite sets, and whether it requires server-side JavaScript.
+func TestFailPointsAndScripts(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
 		suite := oneTest(t, "operations: ["+in+"]")
 		var facts []string
@@ -255,7 +254,7 @@ func FuzzParseKnownFailing(f *testing.F) {
 		list, _ := ParseKnownFailing("k", strings.NewReader(text))
 		for _, k := range list {
 			if k.Reason == "" || k.Pattern == nil || k.Position.Line < 1 {
-				t.Errorf("%q gives %+v", text, k)
+				t.Errorf("%q: %+v", text, k)
 			}
 		}
 	})

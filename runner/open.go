@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,9 +153,7 @@ func (t *testRun) withHeartbeat(id string, client *source.Value) *source.Value {
 		return client
 	}
 	number := func(n int64) *source.Value { return &source.Value{Position: client.Position, Kind: source.Int, Int: n} }
-	if uriOptions == nil {
-		uriOptions = &source.Value{Position: client.Position, Kind: source.Document}
-	}
+	uriOptions = cmp.Or(uriOptions, &source.Value{Position: client.Position, Kind: source.Document})
 	return client.With("uriOptions", uriOptions.With("heartbeatFrequencyMS", number(heartbeatFrequencyMS))).
 		With("minHeartbeatFrequencyMS", number(minHeartbeatFrequencyMS))
 }

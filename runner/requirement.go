@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,11 +67,8 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 		check(*r.Auth == d.Auth, words[*r.Auth], words[d.Auth])
 	}
 	if r.AuthMechanism != "" {
-		have := "none"
-		if len(d.AuthMechanisms) > 0 {
-			have = strings.Join(d.AuthMechanisms, ", ")
-		}
 		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }
+		have := cmp.Or(strings.Join(d.AuthMechanisms, ", "), "none")
 		check(slices.ContainsFunc(d.AuthMechanisms, same), "authentication mechanism "+r.AuthMechanism, have)
 	}
 	if need, have := w.parameter(r); need != "" {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,9 +146,7 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 		r.summary.Interrupted = true
 		j.skip = notRun("interrupted")
 	}
-	if j.skip == nil {
-		j.skip = r.stop
-	}
+	j.skip = cmp.Or(j.skip, r.stop)
 	return j, true
 }
 

@@ -80,7 +80,7 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	cfg.Engine = &fakeEngine{during: func() { time.Sleep(time.Second) }, script: map[string][]step{
 		"collection0.find": {one}, "open.client0": {{}, {}, {}, {Broken: "the engine's process is gone"}},
 	}}
-	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "somebody said so"}}
+	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "DRIVERS-1"}}
 	verdicts, statuses := map[string]*result.Verdict{}, map[string]result.Status{}
 	cfg.Notify = func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {

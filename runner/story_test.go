@@ -81,7 +81,7 @@ func play(t *testing.T, story string) string {
 		case "deployment":
 			err = d.describe(text)
 		case "config":
-			err = configure(&cfg, e, text, say)
+			err = configure(&cfg, e, text)
 		case "engine":
 			e.script, err = scriptOf(text)
 		case "server":
@@ -191,7 +191,7 @@ func (d *fakeDeployment) describe(text string) error {
 }
 
 // configure parses the configuration of a story.
-func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)) error {
+func configure(cfg *Config, e *fakeEngine, text string) error {
 	var parsed struct {
 		Reseed            Reseed
 		Count, Retries    int

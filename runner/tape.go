@@ -139,8 +139,7 @@ func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait
 	defer r.tape.mu.Unlock()
 	all := r.tape.events[client]
 	if !found {
-		later := func(e result.Event) bool { return e.Sequence > after }
-		return all[slices.IndexFunc(append(all[:len(all):len(all)], result.Event{Sequence: after + 1}), later):], nil
+		return slices.DeleteFunc(slices.Clone(all), func(e result.Event) bool { return e.Sequence <= after }), nil
 	}
 	if !r.tape.playback {
 		for _, e := range events {

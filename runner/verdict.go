@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -54,11 +55,7 @@ func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdi
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
 	}
-	limits := t.run.cfg.Limits
-	if limits == (result.Limits{}) {
-		limits = result.DefaultLimits()
-	}
-	v.Trim(limits)
+	v.Trim(cmp.Or(t.run.cfg.Limits, result.DefaultLimits()))
 	if t.run.cfg.Rerun != nil {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}

@@ -18,7 +18,7 @@ var wrappers = map[string]wrapper{
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
 	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", regexp.MustCompile(`"subType":"[^"]{1,2}"`)},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
-	"$code":              {bson.TypeJavaScript, "a string, and $scope beside it a document", nil},
+	"$code":              {bson.TypeJavaScript, "a string, and $scope a document", nil},
 	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
 	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
 	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
@@ -55,7 +55,7 @@ func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 		case key == "$code" && f.Key == "$scope":
 			w.of = bson.TypeCodeWithScope
 		default:
-			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
+			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q cannot be combined with %s in Extended JSON", f.Key, key)
 		}
 	}
 	content, text := v.Get(key), v.JSON()
@@ -68,9 +68,9 @@ func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 	if err != nil || document.V.Type != w.of || w.form != nil && !w.form.MatchString(content.JSON()) {
 		got := content.JSON()
 		if content.Kind == Array || content.Kind == Document {
-			got = "of type " + content.Kind.String()
+			got = "a value of type " + content.Kind.String()
 		}
-		return bson.RawValue{}, errorAt(content.Position, "malformed Extended JSON: %s needs %s, this is %s", key, w.needs, got)
+		return bson.RawValue{}, errorAt(content.Position, "malformed Extended JSON: %s requires %s, got %s", key, w.needs, got)
 	}
 	return document.V, nil
 }

@@ -160,7 +160,7 @@ func (v *Value) merge(from *Value, index map[string]int) error {
 	}
 	for _, d := range documents {
 		if d.Kind != Document {
-			return errorAt(d.Position, "only documents can be merged with <<, this is a value of type %s", d.Kind)
+			return errorAt(d.Position, "only documents can be merged with <<, got a value of type %s", d.Kind)
 		}
 		for _, f := range d.Fields {
 			if _, exists := index[f.Key]; !exists {
@@ -181,7 +181,7 @@ func (r *yamlReader) key(k *yaml.Node) (string, error) {
 	}
 	if scalar.Kind != yaml.ScalarNode {
 		kind := map[yaml.Kind]Kind{yaml.SequenceNode: Array, yaml.MappingNode: Document}[scalar.Kind]
-		return "", errorAt(r.at(k), "a key must be a string or another scalar, this one is of type %s", kind)
+		return "", errorAt(r.at(k), "a key must be a string or another scalar, got a value of type %s", kind)
 	}
 	v, err := r.value(k, 0)
 	switch {
