@@ -146,6 +146,7 @@ func sameScalar(a, b bson.RawValue) bool {
 	case bson.TypeRegex:
 		p, o, okX := a.RegexOK()
 		q, r, okY := b.RegexOK()
+		sorted := func(s string) []rune { return slices.Sorted(slices.Values([]rune(s))) }
 		return okX && okY && p == q && slices.Equal(sorted(o), sorted(r))
 	case bson.TypeCodeWithScope:
 		c, s, okX := a.CodeWithScopeOK()
@@ -154,10 +155,4 @@ func sameScalar(a, b bson.RawValue) bool {
 	default:
 		return a.Equal(b)
 	}
-}
-
-func sorted(s string) []rune {
-	r := []rune(s)
-	slices.Sort(r)
-	return r
 }
