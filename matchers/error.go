@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// raised is an error of an operation.
 type raised struct {
 	*result.Error
 	operation Expectation
@@ -87,7 +86,6 @@ func matchErrorCode(m *Matcher, want *source.Value, err raised) {
 	}
 }
 
-// labels compares labels that an error must or must not have.
 func labels(must bool, otherwise string) func(*Matcher, *source.Value, raised) {
 	return func(m *Matcher, want *source.Value, err raised) {
 		for i, label := range want.Items {

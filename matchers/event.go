@@ -86,14 +86,12 @@ func (m *Matcher) matchDescription(want *source.Value, got *result.TopologyState
 	}
 }
 
-// word compares a string.
 func (m *Matcher) word(want *source.Value, got string) {
 	if want.Text() != got {
 		m.reject(want, source.Quote(got), "the values differ")
 	}
 }
 
-// flag compares a boolean, which must be set.
 func (m *Matcher) flag(want *source.Value, got *bool) {
 	switch {
 	case got == nil:

@@ -156,7 +156,6 @@ func (m *Matcher) matchAtMost(want, argument *source.Value, actual bson.RawValue
 	}
 }
 
-// parseDocument parses a document in Extended JSON.
 func parseDocument(s string) (raw bson.Raw, err error) {
 	if !json.Valid([]byte(s)) {
 		return nil, fmt.Errorf("invalid JSON")

@@ -30,7 +30,6 @@ type skip struct {
 	reason string
 }
 
-// choose returns the jobs of a run in order.
 func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	var jobs []job
 	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
@@ -115,7 +114,6 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	return "", 0
 }
 
-// lack is why a test cannot run on an offer.
 type lack struct {
 	offer deployment.Description
 	why   string
@@ -200,7 +198,6 @@ func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 	return problems
 }
 
-// anyTest reports whether a condition holds for the subject of any test.
 func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
 		return slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return holds(subject(s, t)) })

@@ -57,7 +57,6 @@ func (m *entityMap) addObject(kind operations.Kind, id, parent string) error {
 	return m.add(id, entity{kind: kind, client: client})
 }
 
-// remove removes an entity that could not be created.
 func (m *entityMap) remove(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +128,6 @@ func (t *thread) do(work func()) error {
 	return nil
 }
 
-// stop makes the thread reject further work.
 func (t *thread) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// member is the state of a server.
 type member struct {
 	err error // why it is unreachable
 	// process identifies the process (Server Discovery and Monitoring,
@@ -20,7 +19,6 @@ type member struct {
 	process bson.ObjectID
 }
 
-// memberLimit bounds members.
 const memberLimit = 2 * time.Second
 
 // members sends hello to every server concurrently. It returns nil behind a load

@@ -67,7 +67,6 @@ func (t *testRun) observation(client string) (o *observation) {
 	return o
 }
 
-// log returns all events of a client so far.
 func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error) {
 	return t.logWaiting(ctx, client, 0, 0)
 }
@@ -105,7 +104,6 @@ func lastSequence(log []result.Event) int64 {
 	return log[len(log)-1].Sequence
 }
 
-// observed returns the observed events of a client so far.
 func (t *testRun) observed(ctx context.Context, client string) ([]result.Event, error) {
 	log, err := t.log(ctx, client)
 	return t.observation(client).filter(log), err

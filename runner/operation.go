@@ -190,7 +190,6 @@ func (t *testRun) track(op specs.Operation, request engine.Operation, outcome re
 	}
 }
 
-// recordFailPoint records where a fail point was set.
 func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	f := failPoint{name: name, address: outcome.Server, service: outcome.ServiceID}
 	if f.address == "" && outcome.Err != nil {

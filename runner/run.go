@@ -199,7 +199,6 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	return v
 }
 
-// siteOf returns the site of a deployment and opens it on first use.
 func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (s *site, err error) {
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil

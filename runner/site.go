@@ -48,7 +48,6 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	return s, nil
 }
 
-// condition is the condition of a site after a test.
 type condition uint8
 
 const (
@@ -57,7 +56,6 @@ const (
 	unreachable           // the deployment does not respond
 )
 
-// pingLimit bounds ping.
 const pingLimit = 5 * time.Second
 
 // ping returns an error if the deployment does not respond. A server error is a

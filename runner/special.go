@@ -14,7 +14,6 @@ import (
 // testRunner is the object of special test operations.
 const testRunner = "testRunner"
 
-// special implements a special test operation.
 type special func(context.Context, *testRun, call) *fault
 
 // call is a call of a special test operation with validated arguments.
@@ -30,7 +29,6 @@ func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
 }
 
-// failf returns the fault of a failed assertion.
 func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
@@ -103,13 +101,11 @@ func specials() map[string]special {
 	}
 }
 
-// wait sleeps ("wait").
 func wait(ctx context.Context, t *testRun, c call) *fault {
 	t.whileWaiting(func() { _ = sleep(ctx, c.milliseconds("ms")) })
 	return ended(ctx, c.path, c.op.Position, fmt.Sprintf("wait of %s", c.milliseconds("ms")))
 }
 
-// createEntities creates entities ("createEntities"). They have been validated.
 func createEntities(ctx context.Context, t *testRun, c call) *fault {
 	return t.create(ctx, c.path+".arguments.entities", specs.DecodeEntities(c.value("entities")))
 }

@@ -51,7 +51,6 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// count counts the matching observed events of a log.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
 	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), t.observation(c.text("client")).filter(log))
 	return n, failed(mismatches)

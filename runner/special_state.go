@@ -110,7 +110,6 @@ func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
 	return c.equal("topologyType", source.Quote(state.Type), "the type of "+c.text("topologyDescription"))
 }
 
-// primaryOf returns the address of the primary, or "".
 func primaryOf(t result.TopologyState) string {
 	for _, s := range t.Servers {
 		if s.Type == "RSPrimary" {

@@ -148,7 +148,6 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	return nil
 }
 
-// flawed returns the errors of the test itself.
 func flawed(test *specs.Test) *fault {
 	var all []result.Mismatch
 	for _, p := range test.Flaws {
@@ -274,7 +273,6 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 	return failed(all)
 }
 
-// failPointsOff disables the fail points that the test set.
 func (t *testRun) failPointsOff(ctx context.Context) error {
 	var points []failPoint
 	t.locked(func() { points, t.failPoints = t.failPoints, nil })

@@ -87,7 +87,6 @@ func (t *testRun) clientLogs() []result.ClientLog {
 	return logs
 }
 
-// serverTime sums the durations of commands.
 func serverTime(logs []result.ClientLog) (sum time.Duration) {
 	for _, l := range logs {
 		for _, e := range l.Events {

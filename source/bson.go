@@ -42,7 +42,6 @@ func (v *Value) BSON() (bson.RawValue, error) {
 	}
 }
 
-// elements converts an array or a document.
 func (v *Value) elements(of bson.Type) (bson.RawValue, error) {
 	var elements []byte
 	add := func(key string, value *Value) error {

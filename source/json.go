@@ -37,7 +37,6 @@ func jsonNodes(l limits, file string, data []byte) (*yaml.Node, error) {
 	return r.node(0)
 }
 
-// next returns the next token and its position.
 func (r *jsonReader) next() (Position, json.Token) {
 	at := int(r.tokens.InputOffset())
 	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
@@ -47,7 +46,6 @@ func (r *jsonReader) next() (Position, json.Token) {
 	return r.cursor.position(r.file, at), token
 }
 
-// node reads the value that starts at the next token.
 func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	at, token := r.next()
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}

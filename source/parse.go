@@ -42,7 +42,6 @@ func Parse(file string, data []byte) (*Value, error) {
 	return ParseYAML(file, data)
 }
 
-// parse parses data with the node reader of a format.
 func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, error)) (*Value, error) {
 	data, err := l.text(file, data)
 	if err != nil {

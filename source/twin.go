@@ -67,7 +67,6 @@ func number(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// twinString quotes a string as JSON.stringify does.
 func twinString(s string) string {
 	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(Quote(s))
 }
