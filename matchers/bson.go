@@ -8,7 +8,7 @@ import (
 
 var errMalformed = errors.New("malformed BSON")
 
-// elements reads a document or an array. It trusts no length.
+// elements returns the validated elements of a document or an array.
 func elements(v bson.RawValue) ([]bson.RawElement, error) {
 	raw := bson.Raw(v.Value)
 	if raw.Validate() != nil {
@@ -21,7 +21,7 @@ func document(raw bson.Raw) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw}
 }
 
-// present is a document as a value: a missing one if there is none.
+// present converts a document, which may be missing, to a value.
 func present(raw bson.Raw) bson.RawValue {
 	if raw == nil {
 		return bson.RawValue{}
@@ -29,7 +29,7 @@ func present(raw bson.Raw) bson.RawValue {
 	return document(raw)
 }
 
-// types gives the alias of each type, as the $type query operator has them.
+// types maps each type to its alias in the $type query operator.
 var types = map[bson.Type]string{
 	bson.TypeDouble:           "double",
 	bson.TypeString:           "string",
@@ -59,10 +59,4 @@ func typeName(v bson.RawValue) string {
 		return name
 	}
 	return v.Type.String()
-}
-
-// hasType reports whether a value is of the type with an alias, of which
-// "number" stands for several.
-func hasType(v bson.RawValue, alias string) bool {
-	return typeName(v) == alias || alias == "number" && v.IsNumber()
 }

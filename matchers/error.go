@@ -13,17 +13,14 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// raised is an error, with what the operation that raised it says of it.
 type raised struct {
 	*result.Error
 	operation Expectation
 }
 
-// errorFields are the keys of an expectedError ("expectedError"). Messages and
-// code names of the aggregated errors of a BulkWriteException count too
-// ("bulkWrite"), but not those of a client bulk write ("clientBulkWrite").
+// errorFields compares the keys of an expectedError.
 var errorFields = map[string]func(*Matcher, *source.Value, raised){
-	"isError": func(*Matcher, *source.Value, raised) {}, // that there is an error is known by now
+	"isError": func(*Matcher, *source.Value, raised) {}, // always true here
 	"isClientError": func(m *Matcher, want *source.Value, err raised) {
 		if err.Client != want.Bool {
 			m.reject(want, describeError(err.Error), "%s", either(want.Bool, "expected a client-side error", "expected a server-side error"))
@@ -54,7 +51,7 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"expectResult":       func(m *Matcher, want *source.Value, err raised) { m.match(want, err.Partial, err.operation.Shape) },
 }
 
-// matchError compares the outcome of an operation with its expectError.
+// matchError compares the outcome of an operation with expectError.
 func (m *Matcher) matchError(operation Expectation, outcome result.Outcome) {
 	switch err := outcome.Err; {
 	case err == nil:
@@ -66,8 +63,8 @@ func (m *Matcher) matchError(operation Expectation, outcome result.Outcome) {
 	}
 }
 
-// has reports whether a string of the error is acceptable, or the field of any
-// write error or write concern error that the error aggregates.
+// has reports whether a string of the error is acceptable or, for a
+// BulkWriteException, the field of any of its errors ("bulkWrite").
 func (err raised) has(key, own string, ok func(string) bool) bool {
 	if ok(own) || !err.operation.Aggregates {
 		return ok(own)
@@ -89,7 +86,6 @@ func matchErrorCode(m *Matcher, want *source.Value, err raised) {
 	}
 }
 
-// labels compares labels that an error must have, or must not have.
 func labels(must bool, otherwise string) func(*Matcher, *source.Value, raised) {
 	return func(m *Matcher, want *source.Value, err raised) {
 		for i, label := range want.Items {

@@ -39,7 +39,7 @@ func TestExpectedError(t *testing.T) {
 	})
 	for name := range errorFields {
 		if !covered[true][name] || !covered[false][name] {
-			t.Errorf("%s lacks a case that matches or one that must not", name)
+			t.Errorf("%s lacks a case that matches or one that does not", name)
 		}
 	}
 }
@@ -53,8 +53,8 @@ func TestOutcome(t *testing.T) {
 		actual         result.Outcome
 		wrong          string
 	}{
-		{"success, no result wanted", "", result.Outcome{}, matches},
-		{"success, any result", "", result.Outcome{Value: seen(t, `1`)}, matches},
+		{"success, no expected result", "", result.Outcome{}, matches},
+		{"success, ignored result", "", result.Outcome{Value: seen(t, `1`)}, matches},
 		{"an unexpected error", "", result.Outcome{Err: failed}, "operations[1]: " + raised},
 		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed}, "operations[1].expectResult: " + raised},
 		{"a result", `{x: 1}`, result.Outcome{Value: seen(t, `{"x":1,"y":1}`)}, matches},
@@ -66,7 +66,7 @@ func TestOutcome(t *testing.T) {
 			x.Result = yaml(t, row.result)
 		}
 		got := New(nil).Outcome("operations[1]", x, row.actual)
-		testkit.Equal(t, row.reason, said(t, got), row.wrong)
+		testkit.Equal(t, row.reason, summary(t, got), row.wrong)
 		if row.actual.Err != nil {
 			testkit.Equal(t, row.reason, got[0].Got, "client-side error (network): oops")
 		}

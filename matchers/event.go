@@ -11,8 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// fields compares what was seen with each key of an expected error, event or
-// log message.
+// fields compares each key of an expected error, event or log message.
 func fields[T any](m *Matcher, want *source.Value, table map[string]func(*Matcher, *source.Value, T), got T) {
 	for _, f := range want.Fields {
 		m.atKey(f.Key, func() {
@@ -25,9 +24,9 @@ func fields[T any](m *Matcher, want *source.Value, table map[string]func(*Matche
 	}
 }
 
-// eventFields are the keys of expected events: the sections
-// "expectedCommandEvent", "expectedCmapEvent" and "expectedSdamEvent" of the
-// format. The schema says which of them an event of each type has.
+// eventFields compares the keys of expected events ("expectedCommandEvent",
+// "expectedCmapEvent", "expectedSdamEvent"). The schema defines which of them
+// each type has.
 var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
 	"command":               func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Command) },
 	"reply":                 func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Reply) },
@@ -44,8 +43,7 @@ var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
 	"newDescription":      func(m *Matcher, want *source.Value, e *result.Event) { m.matchDescription(want, e.SDAM.New) },
 }
 
-// matchEvent compares an event with an expected one: a document whose only key
-// is the type.
+// matchEvent compares an event with an expected one, whose only key is the type.
 func (m *Matcher) matchEvent(want *source.Value, e *result.Event) {
 	for _, f := range want.Fields {
 		if result.EventType(f.Key) != e.Type {
@@ -62,15 +60,15 @@ func (m *Matcher) matchEvent(want *source.Value, e *result.Event) {
 	}
 }
 
-// alikeEvents reports whether an event is of the same type, and of the same
-// command if the expectation names one.
+// alikeEvents reports whether an event has the expected type and, if specified,
+// command name.
 func alikeEvents(want *source.Value, e *result.Event) bool {
 	fields := want.Get(string(e.Type))
 	name := fields.Get("commandName")
 	return fields != nil && wellFormed(e) && (name == nil || e.Command != nil && e.Command.CommandName == name.Text())
 }
 
-// matchBody compares a root-level document. A redacted one is empty.
+// matchBody compares a command or a reply. A redacted one is empty.
 func (m *Matcher) matchBody(want *source.Value, got bson.Raw) {
 	if len(got) == 0 {
 		got = bson.Raw{5, 0, 0, 0, 0}
@@ -78,8 +76,7 @@ func (m *Matcher) matchBody(want *source.Value, got bson.Raw) {
 	m.match(want, document(got), RootDocument)
 }
 
-// matchDescription compares a server or topology description, of which the
-// format knows the type.
+// matchDescription compares the type of a server or topology description.
 func (m *Matcher) matchDescription(want *source.Value, got *result.TopologyState) {
 	switch expected := want.Get("type"); {
 	case got == nil:
@@ -89,14 +86,12 @@ func (m *Matcher) matchDescription(want *source.Value, got *result.TopologyState
 	}
 }
 
-// word compares a string that must be equal.
 func (m *Matcher) word(want *source.Value, got string) {
 	if want.Text() != got {
 		m.reject(want, source.Quote(got), "the values differ")
 	}
 }
 
-// flag compares a boolean that must be set and equal.
 func (m *Matcher) flag(want *source.Value, got *bool) {
 	switch {
 	case got == nil:
@@ -106,7 +101,7 @@ func (m *Matcher) flag(want *source.Value, got *bool) {
 	}
 }
 
-// hasServiceID: the field is set and not all zero, or else not ("hasServiceId").
+// hasServiceID compares whether serviceId is set and not zero ("hasServiceId").
 func hasServiceID(m *Matcher, want *source.Value, e *result.Event) {
 	var id *bson.ObjectID
 	if e.Command != nil {
@@ -123,8 +118,8 @@ func hasServiceID(m *Matcher, want *source.Value, e *result.Event) {
 	}
 }
 
-// hasServerConnectionID: the field is a positive Int32, or else it is not set
-// or a nonpositive Int32 ("hasServerConnectionId").
+// hasServerConnectionID compares whether serverConnectionId is a positive Int32.
+// Otherwise it must be unset or an Int32 ("hasServerConnectionId").
 func hasServerConnectionID(m *Matcher, want *source.Value, e *result.Event) {
 	id := e.Command.ServerConnectionID
 	switch {
@@ -139,7 +134,7 @@ func hasServerConnectionID(m *Matcher, want *source.Value, e *result.Event) {
 	}
 }
 
-// wellFormed reports whether an event carries the fields of its monitor.
+// wellFormed reports whether an event has the fields of its monitor.
 func wellFormed(e *result.Event) bool {
 	switch e.Type.Monitor() {
 	case result.MonitorCommand:
@@ -187,8 +182,8 @@ var logFields = map[string]func(*Matcher, *source.Value, *result.LogMessage){
 
 func (m *Matcher) matchLog(want *source.Value, l *result.LogMessage) { fields(m, want, logFields, l) }
 
-// alikeLogs reports whether a message is of the same component, and has the
-// same text if one is expected.
+// alikeLogs reports whether a message has the expected component and, if
+// specified, text.
 func (m *Matcher) alikeLogs(want *source.Value, l *result.LogMessage) bool {
 	text := want.Get("data").Get("message")
 	return want.Get("component").Text() == l.Component &&

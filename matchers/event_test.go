@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// events reads events by their names, or one in YAML.
+// events returns named events, or one written in YAML.
 func events(t testing.TB, text string) (all []result.Event) {
 	t.Helper()
 	named := map[string]string{
@@ -43,7 +43,7 @@ func started(t testing.TB, name string) result.Event {
 	return events(t, "{type: commandStartedEvent, command: {commandname: "+name+"}}")[0]
 }
 
-// expecting makes an expectedEventsForClient; the eventType "" leaves that out.
+// expecting returns an expectedEventsForClient, without eventType if it is "".
 func expecting(eventType string, more bool, events ...*source.Value) *source.Value {
 	at := source.Position{File: "test.yml", Line: 1, Column: 1}
 	x := (&source.Value{Position: at, Kind: source.Document}).
@@ -61,8 +61,7 @@ func TestEventFields(t *testing.T) {
 		v, e := yaml(t, expected), events(t, actual)
 		x := expecting(string(e[0].Type.Monitor()), false, v)
 		got := New(nil).Events("", x, e)
-		// Counting agrees.
-		n, faults := New(nil).Count("", v, []result.Event{e[0], e[0]})
+		n, faults := New(nil).Count("", v, []result.Event{e[0], e[0]}) // agrees
 		if (n == 2) != (len(got) == 0) || n != 0 && n != 2 || len(faults) > 0 && n > 0 {
 			t.Errorf("counted %d, faults%s", n, show(faults))
 		}
@@ -75,14 +74,14 @@ func TestEventFields(t *testing.T) {
 	})
 	for field := range eventFields {
 		if !covered[true][field] || !covered[false][field] {
-			t.Errorf("%s lacks a case that matches or one that must not", field)
+			t.Errorf("%s lacks a case that matches or one that does not", field)
 		}
 	}
 }
 
 var eventTypes = slices.Concat(result.EventTypes(result.MonitorCommand), result.EventTypes(result.MonitorCMAP), result.EventTypes(result.MonitorSDAM))
 
-// Each type of event matches itself alone, under its monitor alone.
+// Each event type matches only itself, and only for its monitor.
 func TestEventTypes(t *testing.T) {
 	if len(eventTypes) != 21 {
 		t.Errorf("%d types of events", len(eventTypes))
@@ -102,8 +101,8 @@ func TestEventTypes(t *testing.T) {
 	}
 }
 
-// Cases of testdata/sequences.txt name the monitor and events, or end in "and
-// more" where extra events are ignored.
+// Cases of testdata/sequences.txt name the monitor and events; "and more" ignores
+// extra events.
 func TestEventSequences(t *testing.T) {
 	wanted := map[string]string{
 		"find":           `{commandStartedEvent: {commandName: find}}`,
@@ -124,8 +123,7 @@ func TestEventSequences(t *testing.T) {
 	})
 }
 
-// With one event missing at the start, every later place would differ; the
-// alignment keeps the report to what is wrong.
+// If the first event is missing, only that is reported.
 func TestAlignment(t *testing.T) {
 	var list []*source.Value
 	var seen []result.Event
@@ -138,24 +136,24 @@ func TestAlignment(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(show(got), "e.events[0]") {
 		t.Errorf("want the count and events[0], got%s", show(got))
 	}
-	// A runaway list is not aligned, but reported all the same.
-	for len(seen) < alignUpTo {
+	// Lists that are too long to align are reported, too.
+	for len(seen) < maxAlignment {
 		seen = append(seen, seen[4])
 	}
-	if got := New(nil).Events("e", x, seen); len(got) < alignUpTo-5 {
+	if got := New(nil).Events("e", x, seen); len(got) < maxAlignment-5 {
 		t.Errorf("%d mismatches", len(got))
 	}
 }
 
 func TestLogMessages(t *testing.T) {
 	messages := map[string]string{
-		"begun":    `{"level":"debug","component":"command","data":{"message":"Command started","command":"{\"ping\":1,\"x\":2}"}}`,
-		"ended":    `{"level":"debug","component":"command","data":{"message":"Command failed","failure":"x"},"failureredacted":true}`,
+		"started":  `{"level":"debug","component":"command","data":{"message":"Command started","command":"{\"ping\":1,\"x\":2}"}}`,
+		"failed":   `{"level":"debug","component":"command","data":{"message":"Command failed","failure":"x"},"failureredacted":true}`,
 		"plain":    `{"level":"debug","component":"command","data":{},"failureredacted":false}`,
 		"topology": `{"level":"info","component":"topology","data":{"message":"Changed"}}`,
 	}
-	wanted := strings.NewReplacer("BEGUN", `{level: debug, component: command, data: {message: Command started}}`,
-		"ENDED", `{level: debug, component: command, failureIsRedacted: true, data: {message: Command failed}}`)
+	wanted := strings.NewReplacer("STARTED", `{level: debug, component: command, data: {message: Command started}}`,
+		"FAILED", `{level: debug, component: command, failureIsRedacted: true, data: {message: Command failed}}`)
 	transcript(t, "logs.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
 		got := make([]result.LogMessage, len(strings.Fields(actual)))
 		for i, name := range strings.Fields(actual) {

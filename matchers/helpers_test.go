@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// yaml reads an expected value.
+// yaml parses an expected value.
 func yaml(t testing.TB, s string) *source.Value {
 	t.Helper()
 	v, err := source.ParseYAML("test.yml", []byte(s))
@@ -21,7 +21,7 @@ func yaml(t testing.TB, s string) *source.Value {
 	return v
 }
 
-// seen reads an actual value from Extended JSON; "" is a missing one.
+// seen parses an actual value in Extended JSON; "" is a missing one.
 func seen(t testing.TB, s string) bson.RawValue {
 	t.Helper()
 	if s == "" {
@@ -32,7 +32,7 @@ func seen(t testing.TB, s string) bson.RawValue {
 	return d.Lookup("v")
 }
 
-// raw reads an actual document.
+// raw parses an actual document.
 func raw(t testing.TB, s string) bson.Raw { return bson.Raw(seen(t, s).Value) }
 
 func raws(t testing.TB, list ...string) []bson.Raw {
@@ -43,7 +43,7 @@ func raws(t testing.TB, list ...string) []bson.Raw {
 	return all
 }
 
-// testEntities are an entity map: values in Extended JSON, and sessions.
+// testEntities is an entity map of testValues and one session.
 type testEntities struct{}
 
 var testValues = map[string]string{
@@ -56,23 +56,22 @@ var testValues = map[string]string{
 }
 
 func (testEntities) BSON(name string) (bson.RawValue, error) {
-	s, ok := testValues[name]
-	if !ok {
-		return bson.RawValue{}, errors.New("entity \"" + name + "\" is not defined or has no BSON value")
+	if s, ok := testValues[name]; ok {
+		var d bson.Raw
+		err := bson.UnmarshalExtJSON([]byte(`{"v":`+s+`}`), false, &d)
+		return d.Lookup("v"), err
 	}
-	var d bson.Raw
-	err := bson.UnmarshalExtJSON([]byte(`{"v":`+s+`}`), false, &d)
-	return d.Lookup("v"), err
+	return bson.RawValue{}, errors.New("entity \"" + name + "\" is not defined or has no BSON value")
 }
 
 func (testEntities) LSID(name string) (bson.Raw, error) {
 	if name != "session0" {
-		return nil, errors.New("entity \"" + name + "\" is no session")
+		return nil, errors.New("entity \"" + name + "\" is not a session")
 	}
 	return bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}})
 }
 
-// show gives mismatches in a few lines, for messages of tests.
+// show renders mismatches for messages of tests.
 func show(list []result.Mismatch) string {
 	var b strings.Builder
 	for _, m := range list {
@@ -81,8 +80,8 @@ func show(list []result.Mismatch) string {
 	return b.String()
 }
 
-// said gives mismatches, of which each has a position, as transcripts show them.
-func said(t *testing.T, got []result.Mismatch) string {
+// summary renders mismatches for transcripts and checks their positions.
+func summary(t *testing.T, got []result.Mismatch) string {
 	t.Helper()
 	var all []string
 	for _, m := range got {
@@ -96,12 +95,12 @@ func said(t *testing.T, got []result.Mismatch) string {
 
 const matches = "a match"
 
-// transcript plays the cases of a file: "expected against actual", and what is
-// said of them. "nothing" is a missing value, or no event and no message.
+// transcript runs the cases of a file, which have the form "expected against
+// actual". "nothing" is a missing value, no event or no message.
 func transcript(t *testing.T, file string, compare func(t *testing.T, expected, actual string) []result.Mismatch) {
 	t.Helper()
 	testkit.PlayCases(t, "testdata/"+file, func(t *testing.T, in string) string {
 		expected, actual, _ := strings.Cut(in, " against ")
-		return said(t, compare(t, expected, strings.TrimSuffix(actual, "nothing")))
+		return summary(t, compare(t, expected, strings.TrimSuffix(actual, "nothing")))
 	})
 }

@@ -14,31 +14,27 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Entities is what a match needs of the entity map. An undefined entity or
-// one of another type is an error, and the error becomes a mismatch: no
-// expectation that names such an entity ever holds.
+// Entities provides entities to a Matcher. An undefined entity or one of another
+// type is an error, which becomes a mismatch.
 type Entities interface {
-	// BSON gives a BSON entity, for $$matchesEntity.
+	// BSON returns a BSON entity, for $$matchesEntity.
 	BSON(name string) (bson.RawValue, error)
-	// LSID gives the logical session id of a session entity, for
-	// $$sessionLsid.
+	// LSID returns the logical session id of a session, for $$sessionLsid.
 	LSID(name string) (bson.Raw, error)
 }
 
-// Shape says which documents of a value are root-level: the only ones that
-// may hold more fields than expected ("Allowing Extra Fields in Root-level
-// Documents").
+// Shape defines which documents of a value are root-level and may have extra
+// fields ("Allowing Extra Fields in Root-level Documents").
 type Shape = operations.Shape
 
-// The shapes of a value: no document is root-level, which goes for all shapes that are
-// not listed here, the value itself is, or the elements of an array are.
+// The shapes of a value. Any other shape is like Nested.
 const (
-	Nested        = operations.Value
-	RootDocument  = operations.RootDocument
-	RootDocuments = operations.RootDocuments
+	Nested        = operations.Value         // no document is root-level
+	RootDocument  = operations.RootDocument  // the value is
+	RootDocuments = operations.RootDocuments // the elements of the array are
 )
 
-// ofElements is the shape of the elements of an array.
+// ofElements returns the shape of the elements of an array.
 func ofElements(s Shape) Shape {
 	if s == RootDocuments {
 		return RootDocument
@@ -46,49 +42,48 @@ func ofElements(s Shape) Shape {
 	return Nested
 }
 
-// Matcher compares expectations with what was seen. It is cheap to make, is
-// made for one assertion, and is not for concurrent use. All methods return
-// every mismatch that there is, and none if the expectation holds.
+// Matcher compares an expectation with an actual value. A Matcher is for one
+// assertion and not for concurrent use. All methods return all mismatches, nil
+// if the expectation is met.
 type Matcher struct {
 	entities Entities
-	known    map[string]*source.Value // entities by operator and name, nil for what is not there
-	inEntity *source.Value            // the name of the entity whose content is compared
-	exact    bool                     // without special operators and flexible numerics
+	known    map[string]*source.Value // entities by operator and name; nil if undefined
+	inEntity *source.Value            // name of the entity whose content is compared
+	exact    bool                     // no special operators and flexible numerics
 	path     string                   // in the test
 
-	quiet      bool // note only that there is a difference
+	quiet      bool // set differs only
 	differs    bool
 	mismatches []result.Mismatch
-	faults     []result.Mismatch // what makes the expectation fail whatever was seen
+	faults     []result.Mismatch // undefined entities; they replace all mismatches
 }
 
-// New makes a matcher. Entities may be nil where no expectation names an
-// entity; one that does is then a mismatch.
+// New returns a matcher. With nil entities, any reference to an entity is a
+// mismatch.
 func New(entities Entities) *Matcher {
 	return &Matcher{entities: entities, known: make(map[string]*source.Value)}
 }
 
-// Expectation is what a test says of the end of one operation.
+// Expectation is the expected outcome of an operation.
 type Expectation struct {
 	Position source.Position // of the operation
 	Error    *source.Value   // expectError, nil if absent
 	Result   *source.Value   // expectResult, nil if absent
-	Shape    Shape           // of what the operation returns
-	// Aggregates is true for operations that raise a BulkWriteException
-	// (collection bulkWrite and insertMany, not clientBulkWrite): for them
-	// errorContains and errorCodeName also examine the write errors and write
-	// concern errors.
+	Shape    Shape           // of the result
+	// Aggregates is true for operations that raise a BulkWriteException (bulkWrite
+	// and insertMany of a collection, not clientBulkWrite): errorContains and
+	// errorCodeName then also apply to its write errors and write concern errors.
 	Aggregates bool
 }
 
-// Value matches a value, under path in messages. The zero RawValue as actual
-// means that there is no value, which is not the same as null.
+// Value matches a value at a path. The zero RawValue is a missing value, which
+// is not null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
 	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }
 
-// Outcome matches the end of an operation: expectError, or else no error and
-// expectResult. path is that of the operation ("operations[3]").
+// Outcome matches the outcome of an operation. path is that of the operation, for
+// example "operations[3]".
 func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outcome) []result.Mismatch {
 	return m.found(path, "", func() {
 		switch {
@@ -113,10 +108,9 @@ func (m *Matcher) succeeded(expected Expectation, actual result.Outcome) bool {
 	return actual.Err == nil
 }
 
-// Events matches the events of one client against an expectedEventsForClient.
-// actual is its log in order; events of other monitors than that of the eventType
-// are passed over, ignored and unobserved ones have been left out before. An
-// observed event of a type that the format does not know is a mismatch.
+// Events matches the observed events of a client, in order, against an
+// expectedEventsForClient. Events of other monitors than its eventType are
+// skipped; an event of an unknown type is a mismatch.
 func (m *Matcher) Events(path string, expected *source.Value, actual []result.Event) []result.Mismatch {
 	monitor := cmp.Or(result.Monitor(expected.Get("eventType").Text()), result.MonitorCommand)
 	events := expected.Get("events")
@@ -137,21 +131,21 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 	})
 }
 
-// Count says how many of the events match an expectedEvent, for waitForEvent
-// and assertEventCount. If there are mismatches, the expected event names an
-// entity that is not there: the count means nothing and the test has failed.
-func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (int, []result.Mismatch) {
-	n := 0
-	return n, m.found(path, "", func() {
+// Count counts the events that match an expectedEvent, for waitForEvent and
+// assertEventCount. Mismatches report undefined entities: the count is then
+// meaningless, and the test fails.
+func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (n int, mismatches []result.Mismatch) {
+	mismatches = m.found(path, "", func() {
 		for i := range actual {
 			if m.holds(func() { m.matchEvent(expected, &actual[i]) }) {
 				n++
 			}
 		}
 	})
+	return n, mismatches
 }
 
-// LogMessages matches the log messages of one client against an
+// LogMessages matches the log messages of a client against an
 // expectedLogMessagesForClient.
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
 	messages := expected.Get("messages")
@@ -170,11 +164,10 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 	})
 }
 
-// Collection matches the contents of a collection, sorted by _id, against the
-// documents of an outcome; path is theirs ("outcome[0].documents"), at the
-// position of the collectionData. The documents must be the same, with the
-// same BSON types; only the order of keys is free, and special operators mean
-// nothing.
+// Collection matches the documents of a collection, sorted by _id, against those
+// of an outcome. path is for example "outcome[0].documents", at the position of the
+// collectionData. Documents must be equal, with equal BSON types, except for the
+// order of keys. Special operators are not evaluated.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
 	m.exact = true
 	return m.found(path, "", func() {
@@ -190,22 +183,18 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	})
 }
 
-// found compares, under a path and a key if there is one, and gives what was
-// found.
+// found runs a comparison at a path and an optional key and returns the
+// mismatches.
 func (m *Matcher) found(path, key string, compare func()) []result.Mismatch {
-	m.path = path
-	if key == "" {
-		compare()
-	} else {
-		m.atKey(key, compare)
-	}
+	m.path = strings.Trim(path+"."+key, ".")
+	compare()
 	if len(m.faults) > 0 {
 		return m.faults
 	}
 	return m.mismatches
 }
 
-// holds reports whether a comparison finds no difference, without noting any.
+// holds reports whether a comparison finds no difference, without recording any.
 func (m *Matcher) holds(compare func()) bool {
 	quiet, differs := m.quiet, m.differs
 	m.quiet, m.differs = true, false
@@ -215,13 +204,13 @@ func (m *Matcher) holds(compare func()) bool {
 	return holds
 }
 
-// differ notes a difference between an expected value and what was seen.
+// differ records a difference between an expected and an actual value.
 func (m *Matcher) differ(want *source.Value, actual bson.RawValue, format string, args ...any) {
 	m.differAs(want, actual, Nested, format, args...)
 }
 
 func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape, format string, args ...any) {
-	if m.differs = true; m.quiet { // nothing is rendered in vain
+	if m.differs = true; m.quiet { // do not render
 		return
 	}
 	at := want.Position
@@ -234,22 +223,22 @@ func (m *Matcher) differAs(want *source.Value, actual bson.RawValue, shape Shape
 	})
 }
 
-// reject notes that what was seen is not what the file says.
+// reject records a difference between an expected value and a rendered one.
 func (m *Matcher) reject(want *source.Value, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.say(want.Position, abridge(want.JSON()), got, format, args...)
 	}
 }
 
-// say notes a difference of things that are not BSON values.
+// say records a difference between rendered values.
 func (m *Matcher) say(at source.Position, want, got, format string, args ...any) {
 	if m.differs = true; !m.quiet {
 		m.mismatches = append(m.mismatches, result.Mismatch{Path: m.path, Position: at, Message: fmt.Sprintf(format, args...), Want: want, Got: got})
 	}
 }
 
-// atKey and atIndex do something one step further down in the path, which has
-// a form like expectEvents[0].events[2].command["a.b"].
+// atKey and atIndex call a function with an extended path, such as
+// expectEvents[0].events[2].command["a.b"].
 func (m *Matcher) atKey(key string, do func()) {
 	switch {
 	case key == "" || strings.ContainsAny(key, ".[]\" \t\n"):

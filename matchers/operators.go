@@ -14,9 +14,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// operator gives the name and the argument of the special operator that an
-// expected value is, "" for any other value: a document whose first and only
-// key starts with $$ ("Special Operators for Matching Assertions").
+// operator returns the name and the argument of a special operator, a document
+// whose only key starts with $$, or "" for any other expected value ("Special
+// Operators for Matching Assertions").
 func (m *Matcher) operator(want *source.Value) (name string, argument *source.Value) {
 	if m.exact || m.inEntity != nil || len(want.Fields) != 1 || !strings.HasPrefix(want.Fields[0].Key, "$$") {
 		return "", nil
@@ -24,12 +24,12 @@ func (m *Matcher) operator(want *source.Value) (name string, argument *source.Va
 	return want.Fields[0].Key, want.Fields[0].Value
 }
 
-// mayBeMissing reports whether a missing value passes an operator.
+// mayBeMissing reports whether an operator matches a missing value.
 func mayBeMissing(operator string, argument *source.Value) bool {
 	return operator == "$$unsetOrMatches" || operator == "$$exists" && !argument.Bool
 }
 
-// operate compares a value that is there with a special operator.
+// operate compares an existing value with a special operator.
 func (m *Matcher) operate(operator string, want, argument *source.Value, actual bson.RawValue, shape Shape) {
 	inside := func(want *source.Value, actual bson.RawValue, shape Shape) {
 		m.atKey(operator, func() { m.match(want, actual, shape) })
@@ -73,24 +73,24 @@ func (m *Matcher) operate(operator string, want, argument *source.Value, actual 
 }
 
 func (m *Matcher) matchType(want, argument *source.Value, actual bson.RawValue) {
-	names := []string{argument.String}
+	aliases := []string{argument.String}
 	if argument.Kind == source.Array {
-		names = nil
-		for _, name := range argument.Items {
-			names = append(names, name.String)
+		aliases = nil
+		for _, alias := range argument.Items {
+			aliases = append(aliases, alias.String)
 		}
 	}
-	if !slices.ContainsFunc(names, func(name string) bool { return hasType(actual, name) }) {
-		m.differ(want, actual, "expected type %s, got %s", strings.Join(names, " or "), typeName(actual))
+	if !slices.Contains(aliases, typeName(actual)) && (!actual.IsNumber() || !slices.Contains(aliases, "number")) {
+		m.differ(want, actual, "expected type %s, got %s", strings.Join(aliases, " or "), typeName(actual))
 	}
 }
 
-// entity gives the content of the entity that an operator names, nil if there
-// is none. Each is asked for once: an engine has to look up a session's lsid.
+// entity returns the content of the entity that an operator names, nil if it is
+// undefined. It looks up each entity once, since engines must report an lsid.
 func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 	key := operator + " " + name.String
-	content, asked := m.known[key]
-	if !asked {
+	content, known := m.known[key]
+	if !known {
 		var err error
 		if content, err = m.lookUp(operator, name); err != nil {
 			m.atKey(operator, func() {
@@ -107,7 +107,7 @@ func (m *Matcher) entity(operator string, name *source.Value) *source.Value {
 
 func (m *Matcher) lookUp(operator string, name *source.Value) (*source.Value, error) {
 	if m.entities == nil {
-		return nil, fmt.Errorf("there are no entities here")
+		return nil, fmt.Errorf("no entities are available")
 	}
 	var value bson.RawValue
 	var err error
@@ -143,7 +143,6 @@ func (m *Matcher) matchBytes(want, argument *source.Value, actual bson.RawValue)
 	}
 }
 
-// matchAtMost never holds for NaN.
 func (m *Matcher) matchAtMost(want, argument *source.Value, actual bson.RawValue) {
 	limit, err := argument.BSON()
 	most, isNumber := numberOf(limit)
@@ -157,7 +156,6 @@ func (m *Matcher) matchAtMost(want, argument *source.Value, actual bson.RawValue
 	}
 }
 
-// parseDocument reads Extended JSON that must be one document.
 func parseDocument(s string) (raw bson.Raw, err error) {
 	if !json.Valid([]byte(s)) {
 		return nil, fmt.Errorf("invalid JSON")

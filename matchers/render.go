@@ -12,11 +12,11 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// nothing is how a missing value reads.
+// nothing renders a missing value.
 const nothing = "(nothing)"
 
-// both renders the two values, in canonical Extended JSON if they would look
-// the same in the relaxed form.
+// both renders two values, in canonical Extended JSON if their relaxed forms are
+// equal.
 func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
 	scalar, isScalar, _ := want.Scalar()
 	wanted, got = want.JSON(), Extended(actual, false)
@@ -29,7 +29,7 @@ func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
 	return abridge(wanted), abridge(got)
 }
 
-// Extended gives a BSON value as Extended JSON, "(nothing)" for a missing one.
+// Extended renders a value as Extended JSON, a missing one as "(nothing)".
 func Extended(v bson.RawValue, canonical bool) string {
 	if v.Type == 0 {
 		return nothing
@@ -41,30 +41,27 @@ func Extended(v bson.RawValue, canonical bool) string {
 	return string(bytes.TrimSuffix(bytes.TrimPrefix(data, []byte(`{"v":`)), []byte("}")))
 }
 
-// longest is how many bytes of a rendered value are shown.
-const longest = 2000
-
+// abridge truncates a rendered value to 2000 bytes at a character boundary.
 func abridge(s string) string {
-	if len(s) <= longest {
+	cut := 2000
+	if len(s) <= cut {
 		return s
 	}
-	cut := longest
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
 	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
 }
 
-// diff shows where two documents or two arrays are apart: "-" was expected,
-// "+" was seen. For anything else it would say no more than the values, and is
-// empty.
+// diff renders the differences of two documents or arrays: "-" is expected, "+"
+// is actual. It is empty for other values, where it would add nothing.
 func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) string {
 	operator, _ := m.operator(want)
 	_, isScalar, err := want.Scalar()
 	if operator != "" || isScalar || err != nil || actual.Type != bson.TypeEmbeddedDocument && actual.Type != bson.TypeArray {
 		return ""
 	}
-	// go-cmp mixes no-break spaces in at random, to keep its form unstable.
+	// go-cmp inserts no-break spaces at random, so that nobody relies on its format.
 	d := cmp.Diff(m.wantTree(want, actual, shape), tree(actual))
 	return strings.TrimSuffix(strings.ReplaceAll(d, "\u00a0", " "), "\n")
 }
@@ -72,7 +69,7 @@ func (m *Matcher) diff(want *source.Value, actual bson.RawValue, shape Shape) st
 // value is a scalar in a tree, as Extended JSON.
 type value string
 
-// tree makes a value comparable for go-cmp.
+// tree converts a value for go-cmp.
 func tree(v bson.RawValue) any {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return value(Extended(v, v.Type == bson.TypeInt64))
@@ -99,8 +96,8 @@ func tree(v bson.RawValue) any {
 	return d
 }
 
-// wantTree is the tree that would have matched: what was seen, where it does
-// match, and what was expected, where it does not.
+// wantTree returns a tree that would match: the actual value where it matches,
+// the expected one where it does not.
 func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape) any {
 	if actual.Type != 0 && m.holds(func() { m.match(want, actual, shape) }) {
 		return tree(actual)
@@ -137,8 +134,8 @@ func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape
 		}
 	}
 	for _, f := range want.Fields {
-		got, there := values[f.Key]
-		if operator, argument := m.operator(f.Value); there || !mayBeMissing(operator, argument) {
+		got, exists := values[f.Key]
+		if operator, argument := m.operator(f.Value); exists || !mayBeMissing(operator, argument) {
 			d[f.Key] = m.wantTree(f.Value, got, Nested)
 		}
 	}

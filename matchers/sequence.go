@@ -4,24 +4,21 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// list is an ordered list of expectations against an ordered list of what was
-// seen: events, log messages or documents.
+// list pairs an ordered list of expectations with an ordered list of actual
+// events, log messages or documents.
 type list[T any] struct {
 	what       string // "event"
 	at         source.Position
 	want       []*source.Value
 	got        []T
-	allowExtra bool // after all expected ones
+	allowExtra bool // after the expected ones
 	match      func(want *source.Value, got T)
-	// alike reports whether the two are of one kind, so that they are worth
-	// comparing although they differ.
-	alike    func(want *source.Value, got T) bool
-	describe func(T) string // in one line
+	alike      func(want *source.Value, got T) bool // worth comparing even if they differ
+	describe   func(T) string                       // on one line
 }
 
-// matchList compares the lists place by place. If their lengths do not fit,
-// every later place would differ for that reason alone: the lists are aligned
-// then, so that a report names what is missing and what is extra.
+// matchList compares the lists by index. If their lengths do not fit, it aligns
+// them instead, so that a missing item does not make all later ones differ.
 func matchList[T any](m *Matcher, s list[T]) {
 	if len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got) {
 		for i := range s.want {
@@ -55,22 +52,22 @@ func matchList[T any](m *Matcher, s list[T]) {
 	}
 }
 
-// The costs of an alignment. Two of one kind that differ are cheaper as
-// a pair than as one missing and one extra.
+// Costs of an alignment. A pair of alike items that differ costs less than a
+// missing and an extra one.
 const (
 	costDiffer = 3
 	costGap    = 2
 	costNever  = 1 << 30
-	// alignUpTo bounds the work for lists that ran away.
-	alignUpTo = 40_000
+
+	maxAlignment = 40_000 // product of the lengths
 )
 
-// align gives for each expected one the place of its counterpart, or -1,
-// by the least edit distance. For very long lists it pairs by place.
+// align returns the index of the counterpart of each expected item, or -1, with
+// the least edit distance. It pairs very long lists by index.
 func align[T any](m *Matcher, s list[T]) []int {
 	wants, gots := len(s.want), len(s.got)
 	partner := make([]int, wants)
-	if wants*gots > alignUpTo {
+	if wants*gots > maxAlignment {
 		for i := range partner {
 			partner[i] = i
 			if i >= gots {
@@ -93,17 +90,14 @@ func align[T any](m *Matcher, s list[T]) []int {
 			}
 		}
 	}
-	// best[i][j] is the least cost of aligning what begins at i and at j.
+	// best[i][j] is the least cost of aligning want[i:] with got[j:].
 	best := make([][]int, wants+1)
 	for i := wants; i >= 0; i-- {
 		best[i] = make([]int, gots+1)
 		for j := gots; j >= 0; j-- {
-			switch {
-			case i == wants:
-				best[i][j] = (gots - j) * costGap
-			case j == gots:
-				best[i][j] = (wants - i) * costGap
-			default:
+			if i == wants || j == gots {
+				best[i][j] = (wants - i + gots - j) * costGap
+			} else {
 				best[i][j] = min(pair[i][j]+best[i+1][j+1], costGap+min(best[i+1][j], best[i][j+1]))
 			}
 		}

@@ -16,15 +16,13 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// The naive twin: the pseudo-code of "Evaluating Matches" on Go values, with
-// exact numbers, and no messages. It shares nothing with the matcher. Expected
-// values are Extended JSON decoded by package bson. A malformed operator is a
-// panic of type naiveFault, which package specs keeps from the matcher, and
-// naiveUnknown an operator that the twin does not have.
+// The naive matcher implements the pseudo-code of "Evaluating Matches" on Go
+// values with exact numbers, independently of the matcher. It panics with
+// naiveFault for malformed operators, which package specs rejects, and for
+// operators that it does not implement.
 type (
-	naiveFault   string
-	naiveUnknown string
-	missing      struct{} // a value that is not there
+	naiveFault string
+	missing    struct{} // a missing value
 )
 
 func naive(expected, actual any, root, rootItems, element bool) bool {
@@ -43,8 +41,8 @@ func naive(expected, actual any, root, rootItems, element bool) bool {
 			got[e.Key] = e.Value
 		}
 		for _, e := range want {
-			v, there := got[e.Key]
-			if !there {
+			v, exists := got[e.Key]
+			if !exists {
 				v = missing{}
 			}
 			delete(got, e.Key)
@@ -69,7 +67,7 @@ func naive(expected, actual any, root, rootItems, element bool) bool {
 	return fmt.Sprintf("%T %v", expected, expected) == fmt.Sprintf("%T %v", actual, actual)
 }
 
-// naiveCheck finds the faults below a value that may never be compared.
+// naiveCheck checks a value for malformed operators.
 func naiveCheck(v any) {
 	switch v := v.(type) {
 	case bson.D:
@@ -125,10 +123,10 @@ func naiveOperator(name string, argument, actual any, root, rootItems, element b
 		_, ok := actual.(bson.D)
 		return ok && naive(argument, actual, true, false, false)
 	}
-	panic(naiveUnknown(name))
+	panic(naiveFault(name))
 }
 
-// naiveNumber gives a number without rounding.
+// naiveNumber returns a number without rounding.
 func naiveNumber(v any) (x *big.Float, nan, ok bool) {
 	x = new(big.Float).SetPrec(64)
 	switch v := v.(type) {
@@ -145,36 +143,32 @@ func naiveNumber(v any) (x *big.Float, nan, ok bool) {
 	return nil, false, false
 }
 
-// judge asks both twins. ok is false for input that one of them cannot read.
-func judge(expected, actual string, shape Shape) (clever, naively, ok bool) {
-	var want, got bson.D
+// judge runs both matchers. ok is false for input that one of them rejects.
+func judge(expected, actual string, shape Shape) (got, want, ok bool) {
+	var x, a bson.D
 	var raw bson.Raw
 	v, err := source.ParseJSON("fuzz", []byte(expected))
-	if err != nil || bson.UnmarshalExtJSON([]byte(`{"v":`+expected+`}`), false, &want) != nil || len(want) != 1 ||
-		bson.UnmarshalExtJSON([]byte(`{"v":`+actual+`}`), false, &raw) != nil || bson.Unmarshal(raw, &got) != nil || len(got) != 1 {
+	if err != nil || bson.UnmarshalExtJSON([]byte(`{"v":`+expected+`}`), false, &x) != nil || len(x) != 1 ||
+		bson.UnmarshalExtJSON([]byte(`{"v":`+actual+`}`), false, &raw) != nil || bson.Unmarshal(raw, &a) != nil || len(a) != 1 {
 		return false, false, false
 	}
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case naiveFault, naiveUnknown:
+		if r := recover(); r != nil {
+			_ = r.(naiveFault)
 			ok = false
-		default:
-			panic(r)
 		}
 	}()
-	clever, ok = len(New(nil).Value("", v, raw.Lookup("v"), shape)) == 0, true
-	naiveCheck(want[0].Value)
-	naively = naive(want[0].Value, got[0].Value, shape == RootDocument, shape == RootDocuments, false)
-	return clever, naively, ok
+	got, ok = len(New(nil).Value("", v, raw.Lookup("v"), shape)) == 0, true
+	naiveCheck(x[0].Value)
+	return got, naive(x[0].Value, a[0].Value, shape == RootDocument, shape == RootDocuments, false), ok
 }
 
-// foreign are the forms of Extended JSON that package bson reads and this
-// project does not, or the reverse.
+// foreign are forms of Extended JSON that only one of package bson and this
+// project accepts.
 var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, `$uuid`, `$code`, `$scope`, `$undefined`, `$dbPointer`,
 	`$minKey`, `$maxKey`, `$oid`, `$number`, `$symbol`, `$timestamp`, `$ref`, `$regularExpression`}
 
-// seeds gives the cases of testdata/values.txt in which something was seen.
+// seeds calls f for the cases of testdata/values.txt with an actual value.
 func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual string, shape Shape)) {
 	t.Helper()
 	for _, c := range testkit.Cases(t, "testdata/values.txt") {
@@ -190,16 +184,15 @@ func FuzzValue(f *testing.F) {
 		f.Add(expected.JSON(), actual, uint8(shape))
 	})
 	f.Fuzz(func(t *testing.T, expected, actual string, shape uint8) {
-		clever, naively, ok := judge(expected, actual, Shape(shape%4))
-		if ok && clever != naively && json.Valid([]byte(expected)) &&
+		got, want, ok := judge(expected, actual, Shape(shape%4))
+		if ok && got != want && json.Valid([]byte(expected)) &&
 			!slices.ContainsFunc(foreign, func(s string) bool { return strings.Contains(strings.ReplaceAll(expected, "$$type", ""), s) }) {
-			t.Errorf("%s against %s, shape %d: matcher says %v, twin says %v", expected, actual, shape%4, clever, naively)
+			t.Errorf("%s against %s, shape %d: the result is %v, want %v", expected, actual, shape%4, got, want)
 		}
 	})
 }
 
-// FuzzActual compares broken BSON with an expectation: no panic, and no match
-// of what cannot be read.
+// Malformed BSON neither matches nor causes a panic.
 func FuzzActual(f *testing.F) {
 	seeds(f, func(_ testkit.Case, _ *source.Value, actual string, _ Shape) {
 		f.Add([]byte(document(seen(f, actual).Value).Value))
@@ -212,18 +205,18 @@ func FuzzActual(f *testing.F) {
 	})
 }
 
-// A matcher that lets a changed expectation pass has a hole. What stands inside an
-// operator that allows several values is not changed.
+// Changed expectations do not match. Arguments of operators that accept several
+// values are not changed.
 func TestMutantsFail(t *testing.T) {
 	n := 0
 	seeds(t, func(c testkit.Case, expected *source.Value, actual string, shape Shape) {
 		if c.Want != matches || actual == `{}` {
-			return // nothing was seen that a changed argument could differ from
+			return // too little to differ from a changed argument
 		}
 		all, _ := mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+expected.JSON()+`}]}]}`))
 		for _, m := range all {
 			if strings.HasSuffix(m.Change, ".5") && len(expected.JSON()) > 15 {
-				continue // the change is rounded away
+				continue // the change is lost in rounding
 			}
 			n++
 			mutant := m.Root.Get("tests").Items[0].Get("operations").Items[0].Get("expectResult")

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// match compares a value, of type 0 if it is missing.
+// match compares a value, which has type 0 if it is missing.
 func (m *Matcher) match(want *source.Value, actual bson.RawValue, shape Shape) {
 	operator, argument := m.operator(want)
 	if actual.Type == 0 {
@@ -113,8 +113,8 @@ func plural(n int, word string) string {
 
 func count(n int, word string) string { return strconv.Itoa(n) + " " + plural(n, word) }
 
-// numberOf reads an int32, an int64 or a double, exactly; nil is NaN.
-// Decimal128 is not a number ("Flexible Numeric Comparisons").
+// numberOf returns an int32, int64 or double exactly; nil is NaN. Decimal128 is
+// not a number here ("Flexible Numeric Comparisons").
 func numberOf(v bson.RawValue) (n *big.Float, ok bool) {
 	if f, ok := v.DoubleOK(); ok {
 		if math.IsNaN(f) {
@@ -129,7 +129,7 @@ func numberOf(v bson.RawValue) (n *big.Float, ok bool) {
 	return new(big.Float).SetInt64(i), ok
 }
 
-// sameNumber is numeric equality without rounding. NaN equals NaN.
+// sameNumber compares numbers without rounding. NaN equals NaN.
 func sameNumber(a, b *big.Float) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -146,6 +146,7 @@ func sameScalar(a, b bson.RawValue) bool {
 	case bson.TypeRegex:
 		p, o, okX := a.RegexOK()
 		q, r, okY := b.RegexOK()
+		sorted := func(s string) []rune { return slices.Sorted(slices.Values([]rune(s))) }
 		return okX && okY && p == q && slices.Equal(sorted(o), sorted(r))
 	case bson.TypeCodeWithScope:
 		c, s, okX := a.CodeWithScopeOK()
@@ -154,10 +155,4 @@ func sameScalar(a, b bson.RawValue) bool {
 	default:
 		return a.Equal(b)
 	}
-}
-
-func sorted(s string) []rune {
-	r := []rune(s)
-	slices.Sort(r)
-	return r
 }

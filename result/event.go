@@ -7,10 +7,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// EventType is the name that the format gives to an event.
+// EventType is the name of an event in the format.
 type EventType string
 
-// The events of the format, in the order in which it lists them.
+// The events of the format, in its order.
 const (
 	CommandStarted   EventType = "commandStartedEvent"
 	CommandSucceeded EventType = "commandSucceededEvent"
@@ -37,7 +37,7 @@ const (
 	TopologyClosed             EventType = "topologyClosedEvent"
 )
 
-// Monitor is the source of an event: the values of eventType in
+// Monitor is the source of events: a value of eventType in
 // expectedEventsForClient.
 type Monitor string
 
@@ -48,7 +48,6 @@ const (
 	MonitorSDAM    Monitor = "sdam"
 )
 
-// eventTypes lists every type of event that the format knows.
 var eventTypes = map[Monitor][]EventType{
 	MonitorCommand: {CommandStarted, CommandSucceeded, CommandFailed},
 	MonitorCMAP: {PoolCreated, PoolReady, PoolCleared, PoolClosed, ConnectionCreated, ConnectionReady, ConnectionClosed,
@@ -57,11 +56,10 @@ var eventTypes = map[Monitor][]EventType{
 		TopologyDescriptionChanged, TopologyOpening, TopologyClosed},
 }
 
-// EventTypes lists the types of events of a monitor, none for an unknown one.
+// EventTypes returns the event types of a monitor, nil if it is unknown.
 func EventTypes(m Monitor) []EventType { return slices.Clone(eventTypes[m]) }
 
-// Monitor gives the source of events of a type, "" for a type that the format
-// does not know.
+// Monitor returns the monitor of an event type, "" if the type is unknown.
 func (t EventType) Monitor() Monitor {
 	for monitor, types := range eventTypes {
 		if slices.Contains(types, t) {
@@ -71,50 +69,48 @@ func (t EventType) Monitor() Monitor {
 	return ""
 }
 
-// Event is one event of one client. Sequence numbers count from 1 per client
-// over all types, in the order in which the events happened. Exactly one of
-// Command, Pool and SDAM is set.
+// Event is an event of a client. Sequence numbers start at 1 for each client
+// and count events of all types in order. Exactly one of Command, Pool and SDAM
+// is set.
 type Event struct {
 	Sequence int64
 	Time     time.Time
 	Type     EventType
-	Address  string // host:port of the server, "" for topology events
+	Address  string // host:port of the server; "" for topology events
 
 	Command *CommandEvent
 	Pool    *PoolEvent
 	SDAM    *SDAMEvent
 }
 
-// CommandEvent are the fields of the three command events.
+// CommandEvent holds the fields of command events.
 type CommandEvent struct {
 	CommandName  string
 	DatabaseName string
 	RequestID    int64
 	OperationID  int64
-	ConnectionID string // the driver's own name of the connection
-	// ServerConnectionID is nil if the server does not send it.
-	ServerConnectionID *int64
+	ConnectionID string // as named by the driver
+
+	ServerConnectionID *int64 // nil if the server does not send it
 	ServiceID          *bson.ObjectID
 	Command            bson.Raw // started; empty if redacted
 	Reply              bson.Raw // succeeded; empty if redacted
 	Failure            *Error   // failed
 	Duration           time.Duration
-	// Redacted is true for sensitive commands (Command Logging and
-	// Monitoring, "Security").
-	Redacted bool
+	Redacted           bool // a sensitive command (Command Logging and Monitoring, "Security")
 }
 
-// PoolEvent are the fields of the CMAP events.
+// PoolEvent holds the fields of CMAP events.
 type PoolEvent struct {
 	ConnectionID int64 // 0 for events of the pool itself
 	Reason       string
 	ServiceID    *bson.ObjectID
-	// InterruptInUseConnections is nil if the event does not have the field.
-	InterruptInUseConnections *bool
-	Err                       string
+	Err          string
+
+	InterruptInUseConnections *bool // nil if the event lacks the field
 }
 
-// SDAMEvent are the fields of the SDAM events.
+// SDAMEvent holds the fields of SDAM events.
 type SDAMEvent struct {
 	Awaited  *bool // heartbeats
 	Previous *TopologyState
@@ -122,14 +118,14 @@ type SDAMEvent struct {
 	Err      string
 }
 
-// TopologyState is a server or topology description as the format sees it:
-// its type, and for topologies the servers with their types.
+// TopologyState is a server or topology description as far as the format uses
+// it.
 type TopologyState struct {
 	Type    string        `json:"type"`
 	Servers []ServerState `json:"servers,omitempty"`
 }
 
-// ServerState is one server of a topology description.
+// ServerState describes a server of a topology description.
 type ServerState struct {
 	Address string `json:"address"`
 	Type    string `json:"type"`

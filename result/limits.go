@@ -9,25 +9,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Limits bound what a verdict keeps for reports: a test that goes round in
-// circles for a minute makes hundreds of thousands of events. Of a list that
-// is longer the first three quarters of the limit are kept and, as the last
-// quarter, the last ones; a Gap says how many are missing between.
+// Limits bound what a verdict keeps for reports: a test that retries in a loop
+// for a minute creates hundreds of thousands of events. Of a longer list, three
+// quarters of the limit are kept from the start and a quarter from the end; a Gap
+// records the omission.
 type Limits struct {
 	Mismatches int // of a test
 	Events     int // of a client
 	Operations int // of a test
 	Decisions  int // of an operation
 	LogLines   int // of the servers
-	// Bytes of all mismatches of a test together, of all its events, and of its
-	// excerpt of the servers' logs.
+	// Bytes of the mismatches, the events and the server log of a test.
 	MismatchBytes, EventBytes, LogBytes int
-	// Document is the longest document, in bytes. A longer one is replaced by
-	// one that says how long it was, and a longer text loses its end.
+	// Document is the maximum size in bytes of documents, which are replaced by
+	// {leftOut: …}, and of texts, which are truncated.
 	Document int
 }
 
-// DefaultLimits are those of a run.
+// DefaultLimits returns the limits of a run.
 func DefaultLimits() Limits {
 	return Limits{
 		Mismatches: 200, Events: 2000, Operations: 500, Decisions: 500, LogLines: 60,
@@ -35,27 +34,26 @@ func DefaultLimits() Limits {
 	}
 }
 
-// NoLimits keep everything.
+// NoLimits returns limits that keep everything.
 func NoLimits() Limits {
-	const all = math.MaxInt / 4 // parts of it are multiplied
+	const all = math.MaxInt / 4 // trimmed multiplies by 3
 	return Limits{
 		Mismatches: all, Events: all, Operations: all, Decisions: all, LogLines: all,
 		MismatchBytes: all, EventBytes: all, LogBytes: all, Document: all,
 	}
 }
 
-// Gap says what is missing in a list: Count entries, behind the first After
-// ones that were kept. The zero value is that nothing is.
+// Gap records that Count entries were omitted from a list after the first After
+// entries. The zero value means none.
 type Gap struct {
 	After int `json:"after"`
 	Count int `json:"count"`
 }
 
-// IsZero reports that nothing is missing.
+// IsZero reports whether nothing was omitted.
 func (g Gap) IsZero() bool { return g.Count == 0 }
 
-// Trim leaves of a verdict what the limits allow. What the verdict refers to
-// is not changed.
+// Trim reduces a verdict to the limits. It copies what it changes.
 func (v *Verdict) Trim(l Limits) {
 	v.Mismatches = slices.Clone(v.Mismatches)
 	for i := range v.Mismatches {
@@ -86,9 +84,9 @@ func (v *Verdict) Trim(l Limits) {
 	v.ServerLog, v.OmittedLog = trimmed(v.ServerLog, v.OmittedLog, l.LogLines, l.LogBytes, func(line *LogLine) int { return len(line.Text) })
 }
 
-// trimmed gives what is kept of a list, as a copy, and what is missing, with
-// what was missing before. An entry counts for so many bytes at least that no
-// more than most of them fit.
+// trimmed returns a trimmed copy of a list and the gap, including entries that
+// were omitted before. Each entry costs at least bytes/most, so that at most that
+// many fit.
 func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([]T, Gap) {
 	cost := func(i int) int { return max(bytes/max(1, most), size(&list[i])) }
 	all := 0
@@ -123,7 +121,7 @@ func (e *Event) size() int {
 }
 
 func (l Limits) command(c *CommandEvent) *CommandEvent {
-	if c == nil || len(c.Command) <= l.Document && len(c.Reply) <= l.Document && (c.Failure == nil || l.error(c.Failure) == c.Failure) {
+	if c == nil || len(c.Command) <= l.Document && len(c.Reply) <= l.Document && l.error(c.Failure) == c.Failure {
 		return c
 	}
 	short := *c
@@ -131,7 +129,7 @@ func (l Limits) command(c *CommandEvent) *CommandEvent {
 	return &short
 }
 
-// error gives the error itself if nothing of it is too long.
+// error returns e itself if it is within the limits.
 func (l Limits) error(e *Error) *Error {
 	if e == nil {
 		return nil
@@ -152,7 +150,7 @@ func (l Limits) error(e *Error) *Error {
 	return &short
 }
 
-// text cuts what is too long, between two characters.
+// text truncates a long string at a character boundary.
 func (l Limits) text(s string) string {
 	if len(s) <= l.Document {
 		return s
@@ -174,14 +172,8 @@ func (l Limits) value(v bson.RawValue) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(fmt.Sprintf("%d bytes", len(v.Value)))}
 }
 
-// LeftOut is the only field of a document that stands for one that was left
-// out; its value says what that was.
-const LeftOut = "leftOut"
-
+// leftOut returns the replacement of an omitted document.
 func leftOut(what string) bson.Raw {
-	d, err := bson.Marshal(bson.D{{Key: LeftOut, Value: what}})
-	if err != nil {
-		return nil // a string is always written
-	}
+	d, _ := bson.Marshal(bson.D{{Key: "leftOut", Value: what}}) // a string never fails
 	return d
 }

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// events makes so many events whose commands have so many bytes, about.
+// events returns n events whose commands have about the given size.
 func events(n, bytes int) (list []result.Event) {
 	command, err := bson.Marshal(bson.D{{Key: "x", Value: strings.Repeat("x", bytes)}})
 	if err != nil {
@@ -33,11 +33,11 @@ func TestTrimEvents(t *testing.T) {
 		gap      result.Gap
 	}{
 		{"nothing", nil, 1, nil, result.Gap{}},
-		{"as many as there may be", events(8, 10), 1, []int64{1, 2, 3, 4, 5, 6, 7, 8}, result.Gap{}},
-		{"one more: three quarters of the limit come first", events(9, 10), 1, []int64{1, 2, 3, 4, 5, 6, 8, 9}, result.Gap{After: 6, Count: 1}},
+		{"as many as allowed", events(8, 10), 1, []int64{1, 2, 3, 4, 5, 6, 7, 8}, result.Gap{}},
+		{"one too many: three quarters of the limit are kept from the start", events(9, 10), 1, []int64{1, 2, 3, 4, 5, 6, 8, 9}, result.Gap{After: 6, Count: 1}},
 		{"very many", events(1000, 0), 1, []int64{1, 2, 3, 4, 5, 6, 999, 1000}, result.Gap{After: 6, Count: 992}},
 		{"few and large", events(5, 300), 1, []int64{1, 2, 5}, result.Gap{After: 2, Count: 2}},
-		{"the first and the last are kept, however large", events(3, 380), 3, []int64{1, 3}, result.Gap{After: 1, Count: 1}},
+		{"the first and the last are always kept", events(3, 380), 3, []int64{1, 3}, result.Gap{After: 1, Count: 1}},
 		{"clients share the bytes", events(8, 100), 2, []int64{1, 2, 3, 8}, result.Gap{After: 3, Count: 4}},
 	} {
 		v := &result.Verdict{}
@@ -56,17 +56,17 @@ func TestTrimEvents(t *testing.T) {
 			}
 		}
 		if len(before[0].Events) != len(r.events) {
-			t.Errorf("%s: the list itself was cut", r.reason)
+			t.Errorf("%s: the original list was changed", r.reason)
 		}
 		v.Trim(result.NoLimits())
 		if len(v.Clients[0].Events) != len(r.sequence) || v.Clients[0].Omitted != r.gap {
-			t.Errorf("%s: without limits something is left out", r.reason)
+			t.Errorf("%s: NoLimits omitted events", r.reason)
 		}
 	}
 }
 
-// Long documents are replaced wherever they are, and what the engine has keeps
-// them.
+// Long documents are replaced everywhere in the verdict, but not in the engine's
+// values.
 func TestTrimDocuments(t *testing.T) {
 	long, err := bson.Marshal(bson.D{{Key: "x", Value: strings.Repeat("long", 30_000)}})
 	testkit.Check(t, err)
@@ -93,17 +93,17 @@ func TestTrimDocuments(t *testing.T) {
 	}
 	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write errors and 1 write concern errors"}]`)
 	if operations[2].Outcome.Err != kept || events[3].Command.Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
-		t.Error("what is short was changed")
+		t.Error("a short document was changed")
 	}
 	if len(command.Command) != len(long) || len(failure.Response) != len(long) || len(failure.WriteErrors) != 1 {
-		t.Error("what the verdict refers to was changed")
+		t.Error("the original documents were changed")
 	}
 	if engine[0].Outcome.Err != failure || len(engine[1].Outcome.Value.Value) != len(long) {
-		t.Error("the list of operations is the engine's own, and was changed")
+		t.Error("the engine's operations were changed")
 	}
 }
 
-// Of long texts the end is left out, in whole characters; of many the middle.
+// Long texts are truncated at a character boundary; long lists lose their middle.
 func TestTrimMismatches(t *testing.T) {
 	long := strings.Repeat("ä", 50_000)
 	v := &result.Verdict{Mismatches: make([]result.Mismatch, 20)}
@@ -119,11 +119,11 @@ func TestTrimMismatches(t *testing.T) {
 		t.Errorf("…%s", d[len(d)-60:])
 	}
 	if len(before[0].Diff) != 100_001 {
-		t.Error("the mismatch itself was cut")
+		t.Error("the original mismatch was changed")
 	}
 }
 
-// Of a list that is too long the first three quarters and the last are kept.
+// The start and the end of a long list are kept.
 func TestTrimLists(t *testing.T) {
 	v := &result.Verdict{Mismatches: make([]result.Mismatch, 1000), Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}
 	v.Operations[1999].Outcome.Decisions = make([]result.Decision, 1000)
@@ -142,26 +142,26 @@ func TestTrimLists(t *testing.T) {
 		{"mismatches of a test", len(v.Mismatches), v.OmittedMismatches, 200, result.Gap{After: 150, Count: 800}},
 		{"operations of a test", len(v.Operations), v.OmittedOperations, 500, result.Gap{After: 375, Count: 1500}},
 		{"decisions of an operation", len(last.Outcome.Decisions), last.Omitted, 500, result.Gap{After: 375, Count: 500}},
-		{"lines of the log, by their bytes", len(v.ServerLog), v.OmittedLog, 20, result.Gap{After: 15, Count: 4980}},
+		{"lines of the log, limited by bytes", len(v.ServerLog), v.OmittedLog, 20, result.Gap{After: 15, Count: 4980}},
 	} {
 		if r.kept != r.want || r.gap != r.left {
-			t.Errorf("%s: %d are kept, %+v is missing, want %d, %+v", r.reason, r.kept, r.gap, r.want, r.left)
+			t.Errorf("%s: kept %d, omitted %+v, want %d, %+v", r.reason, r.kept, r.gap, r.want, r.left)
 		}
 	}
 	v.Trim(result.Limits{Mismatches: 8, MismatchBytes: 8, Operations: 500, EventBytes: 1, Decisions: 500, LogLines: 8, LogBytes: 4000})
 	if len(v.Mismatches) != 8 || v.OmittedMismatches != (result.Gap{After: 6, Count: 992}) || v.OmittedLog != (result.Gap{After: 6, Count: 4992}) {
-		t.Errorf("what was missing before is still missing: %+v, %+v", v.OmittedMismatches, v.OmittedLog)
+		t.Errorf("gaps after trimming twice: %+v, %+v", v.OmittedMismatches, v.OmittedLog)
 	}
 }
 
-// Each part of a mismatch counts, and so does each part of an event.
+// The size of a mismatch and of an event includes all parts.
 func TestSizes(t *testing.T) {
 	text := strings.Repeat("x", 600)
 	for i, one := range []result.Mismatch{{Path: text}, {Message: text}, {Want: text}, {Got: text}, {Diff: text}} {
 		v := &result.Verdict{Mismatches: []result.Mismatch{one, one, one}}
 		v.Trim(result.Limits{Mismatches: 9, MismatchBytes: 1000, Document: 600})
 		if len(v.Mismatches) != 2 || v.OmittedMismatches != (result.Gap{After: 1, Count: 1}) {
-			t.Errorf("part %d: %d are kept, %+v", i, len(v.Mismatches), v.OmittedMismatches)
+			t.Errorf("part %d: kept %d, omitted %+v", i, len(v.Mismatches), v.OmittedMismatches)
 		}
 	}
 	document := events(1, 600)[0].Command.Command
@@ -169,13 +169,12 @@ func TestSizes(t *testing.T) {
 		v := &result.Verdict{Clients: []result.ClientLog{{Events: []result.Event{{Command: one}, {Command: one}, {Pool: &result.PoolEvent{}}, {Command: one}}}}}
 		v.Trim(result.Limits{Events: 9, EventBytes: 1000, Document: 1000})
 		if c := v.Clients[0]; len(c.Events) != 2 || c.Omitted != (result.Gap{After: 1, Count: 2}) {
-			t.Errorf("part %d: %d are kept, %+v", i, len(c.Events), c.Omitted)
+			t.Errorf("part %d: kept %d, omitted %+v", i, len(c.Events), c.Omitted)
 		}
 	}
 }
 
-// What is exactly as long as the limit stays as it is, and what is one longer
-// does not.
+// A document of exactly the limit is kept, a longer one is not.
 func TestLimitsAreInclusive(t *testing.T) {
 	document := events(1, 100)[0].Command.Command
 	exactly := result.Limits{Document: len(document), Operations: 1, Events: 9, EventBytes: 9999}
@@ -199,10 +198,10 @@ func TestLimitsAreInclusive(t *testing.T) {
 			v.Trim(limits)
 			got, event := v.Operations[0].Outcome.Err, v.Clients[0].Events[0].Command
 			if r.kept(got) != (less == 0) || (got == r.err) != (less == 0) || (event.Failure == r.err) != (less == 0) {
-				t.Errorf("%s of %d bytes under a limit of %d: %+v", reason, len(document), limits.Document, got)
+				t.Errorf("%s of %d bytes with a limit of %d: %+v", reason, len(document), limits.Document, got)
 			}
 			if len(event.Command) == len(document) != (less == 0) || len(event.Reply) == len(document) != (less == 0) {
-				t.Errorf("a command and a reply of %d bytes under a limit of %d: %s, %s", len(document), limits.Document, event.Command, event.Reply)
+				t.Errorf("a command and a reply of %d bytes with a limit of %d: %s, %s", len(document), limits.Document, event.Command, event.Reply)
 			}
 		}
 	}
@@ -211,14 +210,14 @@ func TestLimitsAreInclusive(t *testing.T) {
 			v := &result.Verdict{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: many}}}}
 			v.Trim(result.Limits{Document: 1000, Operations: limit, EventBytes: 1})
 			if kept := v.Operations[0].Outcome.Err == many; kept != (limit == 2) {
-				t.Errorf("two of %+v under a limit of %d: kept is %t", many, limit, kept)
+				t.Errorf("two of %+v with a limit of %d: kept is %t", many, limit, kept)
 			}
 		}
 	}
 }
 
-// Two operations are kept whole under a limit of one, the first and the last,
-// and the engine's own list keeps its values then, too.
+// The first and the last operation are kept even with a limit of one, and the
+// engine's list is not changed.
 func TestTrimTwo(t *testing.T) {
 	long := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: events(1, 100)[0].Command.Command}
 	engine := []result.OperationLog{{Outcome: result.Outcome{Value: long}}, {Outcome: result.Outcome{Value: long}}}
@@ -228,6 +227,6 @@ func TestTrimTwo(t *testing.T) {
 		t.Errorf("%d operations, %+v: %v", len(v.Operations), v.OmittedOperations, v.Operations[0].Outcome.Value)
 	}
 	if !engine[0].Outcome.Value.Equal(long) {
-		t.Error("the engine's own operation was changed")
+		t.Error("the engine's operation was changed")
 	}
 }

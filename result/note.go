@@ -2,60 +2,51 @@ package result
 
 import "time"
 
-// Note is one thing that happened in a run. Reporters read one stream of
-// notes; the set of implementations is sealed.
+// Note is an event of a run. Reporters read the stream of notes; only this
+// package implements the interface.
 type Note interface{ note() }
 
-// RunStarted opens the stream.
+// RunStarted is the first note.
 type RunStarted struct {
-	Time   time.Time
-	Engine string // name and version
-	Total  int    // tests to run, times deployments, times iterations
-	// Skipped of Total are known not to run.
-	Skipped int
+	Time    time.Time
+	Engine  string // name and version
+	Total   int    // tests, multiplied by deployments and iterations
+	Skipped int    // of Total, already known to be skipped
 	Files   int
-	// ByFile says how many of Total are of which file; nil if nobody knows.
-	ByFile map[string]int
-	Jobs   int
-	Seed   *int64 // of --shuffle
-	Shard  string // the part of a run that this is, such as "2/5"; "" if whole
-	Cell   string // the cell of a matrix that this is; "" if it is none, or all
-	// Servers are the versions that deployments on offer have, such as
-	// "replicaset 8.0.4".
-	Servers []string
+	ByFile  map[string]int // Total by file; nil if unknown
+	Jobs    int
+	Seed    *int64   // of --shuffle
+	Shard   string   // such as "2/5"; "" for the whole run
+	Cell    string   // of a matrix; "" for none or all
+	Servers []string // of the offered deployments, such as "replicaset 8.0.4"
 }
 
-// DeploymentReady says that a deployment is in use.
+// DeploymentReady reports that the run connected to a deployment.
 type DeploymentReady struct {
 	Name string // as in TestID.Deployment
 	Info string // topology, version, hosts; no secrets
 	Took time.Duration
 }
 
-// TestStarted opens a test, and each further attempt at one. Tests of several
-// workers interleave.
+// TestStarted precedes each attempt at a test. Tests of several workers
+// interleave.
 type TestStarted struct {
 	Test TestID
 	Time time.Time
 }
 
-// TestFinished closes a test. Skipped tests have no TestStarted.
+// TestFinished ends a test. Skipped tests have no TestStarted.
 type TestFinished struct{ Verdict *Verdict }
 
-// CellFinished says how one cell of several went, once all its tests were told.
-// It comes for every cell, also of one that has no test.
+// CellFinished follows the tests of each cell of a matrix, even if it has none.
 type CellFinished struct {
 	Cell    string
-	Summary Summary // of this cell alone
-	// Broken says why the cell is not whole: its process died, or was cut off.
-	// "" for a whole one.
-	Broken string
-	// Kept is when the cell began in an earlier run, of which this is the
-	// result. It is zero for a cell that was run now.
-	Kept time.Time
+	Summary Summary   // of this cell alone
+	Broken  string    // why the cell is incomplete, such as a dead process; "" if complete
+	Kept    time.Time // start of the earlier run that the result is kept from; zero for this run
 }
 
-// RunFinished closes the stream; nothing comes after it.
+// RunFinished is the last note.
 type RunFinished struct {
 	Time    time.Time
 	Summary Summary

@@ -17,7 +17,7 @@ func TestSummary(t *testing.T) {
 		one.Add(&result.Verdict{Status: status})
 		for _, c := range one.Counts() {
 			if want := map[bool]int{c.Status == status: 1}[true]; c.Tests != want {
-				t.Errorf("%s: %d tests count as %s", status, c.Tests, c.Status)
+				t.Errorf("%s: %d tests counted as %s", status, c.Tests, c.Status)
 			}
 		}
 		if got := one.ExitCode(); got != exits[status] || status.Red() != (exits[status] != 0) {
@@ -42,13 +42,13 @@ func TestSummary(t *testing.T) {
 		{"a problem of the run itself", result.Summary{Passed: 1, Problems: []string{"a pattern matches nothing"}}, 1},
 		{"an interruption", result.Summary{Passed: 1, Interrupted: true}, 3},
 		{"broken outweighs failed", result.Summary{Failed: 1, Broken: 1}, 3},
-		{"an interruption outweighs failures", result.Summary{Failed: 1, Interrupted: true}, 3},
+		{"interrupted outweighs failed", result.Summary{Failed: 1, Interrupted: true}, 3},
 	} {
 		testkit.Equal(t, r.reason, r.summary.ExitCode(), r.want)
 	}
 }
 
-// Every field of the timings is added: each is given a value of its own.
+// Add adds every field.
 func TestTimingsAdd(t *testing.T) {
 	var sum, other, want result.Timings
 	for i := range reflect.TypeFor[result.Timings]().NumField() {
@@ -62,19 +62,11 @@ func TestTimingsAdd(t *testing.T) {
 
 func TestWhere(t *testing.T) {
 	for _, r := range []struct{ reason, cell, deployment, want string }{
-		{"a run by itself", "", "replicaset 8.0", "replicaset 8.0"},
+		{"a run outside a matrix", "", "replicaset 8.0", "replicaset 8.0"},
 		{"a cell of a matrix", "nightly", "replicaset 8.0", "nightly, replicaset 8.0"},
-		{"a cell that has no deployment yet", "nightly", "", "nightly"},
+		{"a cell without a deployment", "nightly", "", "nightly"},
 		{"neither", "", "", ""},
 	} {
 		testkit.Equal(t, r.reason, (result.TestID{Cell: r.cell, Deployment: r.deployment}).Where(), r.want)
 	}
-}
-
-func TestHasLabel(t *testing.T) {
-	e := &result.Error{Message: "not primary", Labels: []string{"RetryableError", "Second"}}
-	for label, want := range map[string]bool{"RetryableError": true, "Second": true, "second": false, "": false} {
-		testkit.Equal(t, label, e.HasLabel(label), want)
-	}
-	testkit.Equal(t, "text", e, "not primary")
 }

@@ -6,13 +6,12 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Status is how a test ended.
+// Status is the result of a test.
 type Status string
 
-// The verdicts. Broken means that set-up, deployment or engine failed: it
-// counts neither as a test failure nor as a pass. Flaky means that the test
-// passed when it was tried again after it had failed or broken, which does not
-// count as a pass.
+// The statuses. Broken means that set-up, deployment or engine failed, which is
+// neither a failure nor a pass. Flaky means that the test passed only when it was
+// retried, which is not a pass.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
@@ -22,48 +21,46 @@ const (
 	Flaky        Status = "flaky"
 )
 
-// Red reports whether a verdict makes a run red: its test did not do what its
-// suite says, or could not be judged.
+// Red reports whether a status makes the run fail.
 func (s Status) Red() bool { return s == Failed || s == Broken || s == Flaky }
 
-// Statuses lists all verdicts, in the order in which reports list them.
+// Statuses returns all statuses in the order of reports.
 func Statuses() []Status { return []Status{Failed, Broken, Flaky, Passed, KnownFailing, Skipped} }
 
-// SkipKind is the type of a skip's reason.
+// SkipKind is the kind of reason for a skip.
 type SkipKind string
 
-// The reasons to skip.
+// The reasons for a skip.
 const (
 	SkipRequirement SkipKind = "requirement" // runOnRequirements not met
-	SkipFile        SkipKind = "skipReason"  // the file says so
-	SkipCapability  SkipKind = "capability"  // the engine lacks something
-	SkipFilter      SkipKind = "filter"      // --fail-fast, interruption: it was never begun
+	SkipFile        SkipKind = "skipReason"  // in the file
+	SkipCapability  SkipKind = "capability"  // that the engine lacks
+	SkipFilter      SkipKind = "filter"      // not started: --fail-fast, interruption
 )
 
-// Mismatch is one difference between what was expected and what was seen.
+// Mismatch is a difference between expected and actual.
 type Mismatch struct {
-	// Path is the place in the expected document, such as
+	// Path is the path in the suite, such as
 	// expectEvents[0].events[2].commandStartedEvent.command.filter.
 	Path     string          `json:"path"`
 	Position source.Position `json:"place,omitzero"`
-	Message  string          `json:"message"`        // what is wrong, in a person's words
-	Want     string          `json:"want,omitempty"` // rendered expected value, "" if it does not apply
-	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if it does not apply
-	Diff     string          `json:"diff,omitempty"` // go-cmp difference of both, "" if it says no more
+	Message  string          `json:"message"`
+	Want     string          `json:"want,omitempty"` // rendered expected value, "" if not applicable
+	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if not applicable
+	Diff     string          `json:"diff,omitempty"` // go-cmp difference, "" if it adds nothing
 }
 
-// TestID names a test within a run.
+// TestID identifies a test of a run.
 type TestID struct {
 	File        string // as named by the user
-	Suite       string // the file's description
-	Description string // the test's description
-	Deployment  string // short name of the deployment, such as "replicaset 8.0"
+	Suite       string // description of the file
+	Description string // of the test
+	Deployment  string // short name, such as "replicaset 8.0"
 	Iteration   int    // from 1, with --count
-	Cell        string // of a matrix; "" of a run that is not part of one
+	Cell        string // of a matrix, or ""
 }
 
-// Where says on what a test ran: in which cell, if it is one of a matrix, and on
-// which deployment, if it came as far as that.
+// Where returns the cell and the deployment of a test, without unknown parts.
 func (id TestID) Where() string {
 	if id.Cell != "" && id.Deployment != "" {
 		return id.Cell + ", " + id.Deployment
@@ -71,8 +68,8 @@ func (id TestID) Where() string {
 	return id.Cell + id.Deployment
 }
 
-// Verdict is how one test on one deployment ended, with everything that a
-// report needs to explain it.
+// Verdict is the result of a test on a deployment, with everything that reports
+// need to explain it.
 type Verdict struct {
 	Test       TestID
 	Position   source.Position
@@ -80,59 +77,53 @@ type Verdict struct {
 	SkipKind   SkipKind // Skipped
 	Reason     string   // one line: why skipped, broken, known-failing, flaky
 	Mismatches []Mismatch
-	// OmittedMismatches says what is missing in Mismatches (Limits).
-	OmittedMismatches Gap
-	// Clients holds the ordered events of each client, in the order in which
-	// the clients were created. Kept for failed tests and on request.
-	Clients    []ClientLog
+	Clients    []ClientLog // in order of creation; of failed tests, or on request
 	Operations []OperationLog
-	// OmittedOperations says what is missing in Operations (Limits).
-	OmittedOperations Gap
-	// ServerLog is what the deployment's servers logged while the test ran, if
-	// they show their logs. Kept for tests that failed or broke.
-	ServerLog  []LogLine
-	OmittedLog Gap       // what is missing in ServerLog
-	Began      time.Time // zero if unknown
-	Duration   time.Duration
-	Timings    Timings
-	Rerun      []string // the argument vector that runs this one test again
-	// Attempts holds all attempts in order where there was more than one. Then
-	// Duration and Timings are those of all together, and the rest is that of
-	// the last attempt that was not well.
+	ServerLog  []LogLine // of the servers during the test, if available; of failed and broken tests
+	// What Limits omitted from Mismatches, Operations and ServerLog.
+	OmittedMismatches, OmittedOperations, OmittedLog Gap
+
+	Began    time.Time // zero if unknown
+	Duration time.Duration
+	Timings  Timings
+	Rerun    []string // argument vector that runs this test again
+	// Attempts are all attempts in order if there was more than one. Then Duration
+	// and Timings are totals, and the other fields are those of the last attempt
+	// that did not pass.
 	Attempts []*Verdict
 }
 
-// ClientLog is the ordered event log of a client entity.
+// ClientLog holds the events of a client entity in order.
 type ClientLog struct {
 	Client  string
 	Events  []Event
-	Omitted Gap // what is missing in Events
+	Omitted Gap // in Events
 }
 
-// LogLine is one line of a server's own log, without secrets.
+// LogLine is a line of a server's log, without secrets.
 type LogLine struct {
 	Time   time.Time `json:"time"`
 	Server string    `json:"server"` // host:port
 	Text   string    `json:"text"`
 }
 
-// OperationLog is what one operation did: for reports.
+// OperationLog describes a performed operation.
 type OperationLog struct {
 	Name     string
 	Object   string
 	Position source.Position
 	Outcome  Outcome
 	Duration time.Duration
-	Omitted  Gap // what is missing in Outcome.Decisions
+	Omitted  Gap // in Outcome.Decisions
 }
 
-// Timings says where the time of a test went.
+// Timings divides the duration of a test.
 type Timings struct {
 	Setup   time.Duration // initial data, entities
-	Engine  time.Duration // operations, less the time of commands and waits
-	Server  time.Duration // between command started and its end
+	Engine  time.Duration // operations, without commands and waits
+	Server  time.Duration // commands
 	Waiting time.Duration // wait, waitForEvent, waitForThread
-	Cleanup time.Duration // fail points off, sessions ended, entities closed
+	Cleanup time.Duration // disabling fail points, ending sessions, closing entities
 }
 
 // Add adds other timings.
@@ -151,12 +142,12 @@ type Summary struct {
 	Duration    time.Duration
 	Interrupted bool
 	Timings     Timings
-	// Problems are faults of the run itself: a pattern that matched nothing,
-	// an unexpected pass. Any of them fails the run.
+	// Problems are errors of the run itself, such as a pattern that matches no
+	// test or an unexpected pass. Each fails the run.
 	Problems []string
 }
 
-// counter is where verdicts of a status are counted, nil for an unknown one.
+// counter returns the counter of a status, nil if it is unknown.
 func (s *Summary) counter(status Status) *int {
 	return map[Status]*int{
 		Failed: &s.Failed, Broken: &s.Broken, Flaky: &s.Flaky, Passed: &s.Passed, KnownFailing: &s.KnownFailing, Skipped: &s.Skipped,
@@ -171,16 +162,16 @@ func (s *Summary) Add(v *Verdict) {
 	s.Timings.Add(v.Timings)
 }
 
-// Ran is the number of tests that ran, however they ended.
+// Ran returns the number of tests that ran.
 func (s *Summary) Ran() int { return s.Passed + s.Failed + s.Broken + s.KnownFailing + s.Flaky }
 
-// StatusCount says how many tests ended with a status.
+// StatusCount is the number of tests with a status.
 type StatusCount struct {
 	Status Status
 	Tests  int
 }
 
-// Counts gives the counts of all statuses, in the order of Statuses.
+// Counts returns the counts of all statuses in the order of Statuses.
 func (s *Summary) Counts() []StatusCount {
 	var counts []StatusCount
 	for _, status := range Statuses() {
@@ -189,8 +180,8 @@ func (s *Summary) Counts() []StatusCount {
 	return counts
 }
 
-// ExitCode is the process's exit code for a finished run: 0 all well, 1 tests
-// failed or were flaky, 3 broken. (2, bad usage or invalid suite, never gets this far.)
+// ExitCode returns the exit code of the program after a run: 0 for success, 1 for
+// failed or flaky tests or problems, 3 for broken tests or an interruption.
 func (s *Summary) ExitCode() int {
 	switch {
 	case s.Broken > 0 || s.Interrupted:

@@ -11,9 +11,9 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Lacking names what a test needs and an engine does not support: a newer schema version,
-// operations as "collection.find", in the order in which the test uses them, and other
-// abilities. The test of a newer schema version fails, others are skipped.
+// Lacking returns what a test requires and the engine does not support: a newer
+// schema version, with which the test fails, operations such as "collection.find",
+// and features.
 func Lacking(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
 	need := func(met bool, name string) {
 		if !met && !slices.Contains(names, name) {
@@ -32,8 +32,8 @@ func Lacking(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 	return names
 }
 
-// incompatible reports a file that is newer than the engine: its tests fail,
-// since a skip would hide them ("Executing a Test File").
+// incompatible returns a mismatch if a file is newer than the engine: its tests
+// fail, since a skip would hide them ("Executing a Test File").
 func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 	highest, err := specs.ParseVersion(about.SchemaVersion)
 	if err != nil || s.SchemaVersion.Compare(highest) <= 0 {
@@ -43,8 +43,8 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 		Message: "the file is newer than the engine", Want: "up to " + highest.String(), Got: s.SchemaVersion.String()}
 }
 
-// setsFailPoints reports whether a test sets fail points through a client, or
-// through one of its sessions.
+// setsFailPoints reports whether a test sets fail points through a client or one
+// of its sessions.
 func setsFailPoints(t *specs.Test, client string) bool {
 	ofClient := func(session string) bool {
 		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool {
@@ -66,8 +66,8 @@ func needsDistinct(t *specs.Test) bool {
 	return calls("distinct") && calls("startTransaction", "withTransaction")
 }
 
-// needsScripts reports whether a test makes the servers execute JavaScript. A
-// mapReduce that expects an error gets it from a fail point.
+// needsScripts reports whether a test requires server-side JavaScript, except for a
+// mapReduce that expects an error, which a fail point causes.
 func needsScripts(t *specs.Test) bool {
 	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
 		return s.Name == "mapReduce" && s.ExpectError == nil || hasScript(s.Arguments)
@@ -80,9 +80,8 @@ func hasScript(v *source.Value) bool {
 	}))
 }
 
-// DropPlan lists, sorted and without repetition, the namespaces
-// ("database.collection") that running the suites drops: those of
-// initialData. (The enxcol_ collections beside each are dropped too.)
+// DropPlan returns the sorted namespaces ("database.collection") of initialData,
+// which a run drops together with their enxcol_ collections.
 func DropPlan(suites []*specs.Suite) (namespaces []string) {
 	for _, s := range suites {
 		for _, data := range s.InitialData {
@@ -92,8 +91,7 @@ func DropPlan(suites []*specs.Suite) (namespaces []string) {
 	return slices.Compact(slices.Sorted(slices.Values(namespaces)))
 }
 
-// FailPoints lists, sorted and without repetition, the fail points that the
-// suites set.
+// FailPoints returns the sorted names of the fail points that the suites set.
 func FailPoints(suites []*specs.Suite) (names []string) {
 	for _, s := range suites {
 		for _, t := range s.Tests {
@@ -107,20 +105,19 @@ func FailPoints(suites []*specs.Suite) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// commandEffects has what is known of commands that runCommand and its cursors
-// run. All others can change anything.
+// commandEffects maps commands of runCommand and its cursors to their effects.
+// Other commands can change anything.
 var commandEffects = map[string]operations.Effect{
 	"ping": operations.Reads, "hello": operations.Reads, "find": operations.Reads, "count": operations.Reads,
 	"distinct": operations.Reads, "listCollections": operations.Reads, "listIndexes": operations.Reads,
 	"buildInfo": operations.Reads, "dbStats": operations.Reads, "collStats": operations.Reads,
-	"configureFailPoint": operations.Reads, // fail points are turned off
+	"configureFailPoint": operations.Reads, // the runner disables fail points
 	"getParameter":       operations.Reads,
 
 	"insert": operations.Writes, "update": operations.Writes, "delete": operations.Writes, "findAndModify": operations.Writes,
 }
 
-// effectOf is what the operations of a test can leave behind: what their rows say,
-// or less with some arguments.
+// effectOf returns the combined effect of the operations of a test.
 func effectOf(t *specs.Test) operations.Effect {
 	all := operations.Reads
 	for _, s := range t.Steps {
@@ -133,8 +130,8 @@ func effectOf(t *specs.Test) operations.Effect {
 	return all
 }
 
-// narrowed is the effect of an operation that can change anything, with these
-// arguments.
+// narrowed returns the effect, with specific arguments, of an operation that can
+// change anything.
 func narrowed(name string, arguments *source.Value) operations.Effect {
 	switch name {
 	case "runCommand", "runCursorCommand", "createCommandCursor":

@@ -15,14 +15,14 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// A job is one test on one offer, once; or the reason why it does not run.
+// job is one run of a test on an offered deployment.
 type job struct {
 	suite *specs.Suite
 	test  *specs.Test
 	id    result.TestID
-	offer int
-	skip  *skip
-	fails *result.Mismatch // why it fails without running, wherever that were
+	offer int              // index
+	skip  *skip            // why it is skipped, or nil
+	fails *result.Mismatch // why it fails without running, or nil
 }
 
 type skip struct {
@@ -30,8 +30,6 @@ type skip struct {
 	reason string
 }
 
-// choose decides, without touching anything, what runs where and in which
-// order.
 func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	var jobs []job
 	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
@@ -42,9 +40,7 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 			}
 		}
 	}
-	// One deployment after the other, so that neither they nor a reader have
-	// to change between them more than needed.
-	if cfg.AllTopologies {
+	if cfg.AllTopologies { // one deployment after the other
 		slices.SortStableFunc(jobs, func(a, b job) int {
 			return (a.id.Iteration-b.id.Iteration)*len(offers) + a.offer - b.offer
 		})
@@ -57,14 +53,14 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 	return jobs
 }
 
-// place gives the jobs of one test: one for each topology, or one alone, and none if
-// the filter leaves it out.
+// place returns the jobs of a test: one, or one for each topology. It returns
+// none if the filter excludes the test.
 func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	base := job{suite: s, test: t, id: id}
 	switch {
 	case !cfg.Filter.Allows(s, t):
 		return nil
-	case t.SkipReason != nil: // on every deployment and for every engine
+	case t.SkipReason != nil:
 		base.skip = &skip{result.SkipFile, *t.SkipReason}
 		return []job{base}
 	}
@@ -76,7 +72,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
 		j.offer = group[0]
-		var closest []lack // the offers that lack least, of the version that is preferred
+		var closest []lack // offers of one version that lack least
 		for _, i := range group {
 			why, lacks := refusal(s, t, world{deployment: offers[i], engine: about})
 			if lacks == 0 {
@@ -92,7 +88,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 		found := closest == nil
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, everyReason(closest)}
+			j.skip = &skip{result.SkipRequirement, joinReasons(closest)}
 		case len(missing) > 0:
 			j.skip = &skip{result.SkipCapability, "the engine does not support " + missing[0]}
 		}
@@ -104,14 +100,13 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	return jobs
 }
 
-// refusal says why a test cannot run somewhere, "" if it can, and how much is
-// lacking for it.
+// refusal returns why a test cannot run, or "", and the number of unmet
+// conditions.
 func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
-	if why, lacks = unmet(s.Requirements, w); lacks > 0 {
-		return why, lacks
-	}
-	if why, lacks = unmet(t.Requirements, w); lacks > 0 {
-		return why, lacks
+	for _, requirements := range [][]specs.Requirement{s.Requirements, t.Requirements} {
+		if why, lacks = unmet(requirements, w); lacks > 0 {
+			return why, lacks
+		}
 	}
 	if w.deployment.NoScripting && needsScripts(t) {
 		return needs("server-side JavaScript", "none"), 1
@@ -119,16 +114,15 @@ func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	return "", 0
 }
 
-// lack is why a test cannot run on an offer.
 type lack struct {
 	offer deployment.Description
 	why   string
-	lacks int // conditions that are not met
+	lacks int // unmet conditions
 }
 
-// everyReason says why none of some offers will do: each reason once, with the
-// offers that it is against, unless it is against all.
-func everyReason(all []lack) string {
+// joinReasons joins the reasons against several offers: each once, with the names
+// of its offers unless it applies to all.
+func joinReasons(all []lack) string {
 	var reasons, names []string
 	for _, l := range all {
 		if i := slices.Index(reasons, l.why); i >= 0 {
@@ -146,8 +140,8 @@ func everyReason(all []lack) string {
 	return strings.Join(reasons, "; ")
 }
 
-// groups puts the numbers of the offers together of which a test takes the
-// first that will do: those of one topology, or all.
+// groups returns the indexes of all offers, or of those of each topology. A test
+// runs on the first suitable offer of a group.
 func groups(offers []deployment.Description, byTopology bool) [][]int {
 	var out [][]int
 	for i, o := range offers {
@@ -161,10 +155,10 @@ func groups(offers []deployment.Description, byTopology bool) [][]int {
 	return out
 }
 
-// subject is what the patterns of filters and known failures see.
+// subject is what the patterns of filters and known failures match.
 func subject(s *specs.Suite, t *specs.Test) string { return s.File + ": " + t.Description }
 
-// Allows reports whether the filter lets a test through.
+// Allows reports whether the filter selects a test.
 func (f Filter) Allows(s *specs.Suite, t *specs.Test) bool { return f.allows(subject(s, t)) }
 
 func (f Filter) allows(subject string) bool {
@@ -172,15 +166,13 @@ func (f Filter) allows(subject string) bool {
 	return (len(f.Run) == 0 || slices.ContainsFunc(f.Run, matches)) && !slices.ContainsFunc(f.Skip, matches)
 }
 
-// Unused reports what is wrong with the filter and the known failures of a
-// configuration: patterns that match no test of the suites, and a filter that
-// leaves none to run; and known failures that have expired. Run makes problems
-// of the same.
+// Unused returns the problems that Run reports of the filter and the known
+// failures: patterns that match no test, a filter that selects none, and known
+// failures that have expired.
 func Unused(suites []*specs.Suite, cfg Config) []string {
 	return stale(suites, &cfg, time.Now())
 }
 
-// stale judges by the day of now.
 func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 	var problems []string
 	for i, p := range slices.Concat(cfg.Filter.Run, cfg.Filter.Skip) {
@@ -206,15 +198,14 @@ func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 	return problems
 }
 
-// anyTest reports whether a condition holds for the subject of any test.
 func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
 		return slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return holds(subject(s, t)) })
 	})
 }
 
-// known gives the entry of the known failures that a test falls under: the
-// first that has not expired, else the first.
+// known returns the first known failure of a test that has not expired, or else
+// the first.
 func known(list []KnownFailure, subject string, now time.Time) (found *KnownFailure) {
 	for _, k := range list {
 		if k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
@@ -224,17 +215,16 @@ func known(list []KnownFailure, subject string, now time.Time) (found *KnownFail
 	return found
 }
 
-// Planned is a test of a run that has not begun: the name of the deployment that it
-// would run on, or why it is skipped.
+// Planned is a planned test: the name of its deployment, or why it is skipped.
 type Planned struct {
 	Test       result.TestID
 	Deployment string
-	Skip       result.SkipKind // "" if it would run
+	Skip       result.SkipKind // "" if it runs
 	Reason     string
 }
 
-// Plan says of each test where it would run, or why it would not. It sends nothing to
-// the servers beyond what opening the source did.
+// Plan returns where each test would run, or why it would be skipped. It sends
+// nothing to the servers.
 func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) ([]Planned, error) {
 	r, err := prepare(ctx, cfg)
 	if err != nil {

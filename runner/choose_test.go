@@ -28,7 +28,7 @@ func parseFile(t testing.TB, name, text string) *specs.Suite {
 	return s
 }
 
-// oneTest is a suite of one test, which has these fields beside its description.
+// oneTest returns a suite of one test with the given fields.
 func oneTest(t testing.TB, fields string) *specs.Suite {
 	t.Helper()
 	return parse(t, "description: x\nschemaVersion: '1.28'\ntests: [{description: a, "+fields+"}]\n")
@@ -51,7 +51,7 @@ tests:
   - {description: nowhere, runOnRequirements: [{minServerVersion: "99.0"}], operations: []}
 `
 
-// chosen tells where the tests of a suite run, or why they do not.
+// chosen returns where the tests of a suite run, or why they do not.
 func chosen(cfg *Config, offers []deployment.Description, suite *specs.Suite) (lines []string) {
 	for _, j := range choose([]*specs.Suite{suite}, cfg, offers, engine.Description{}) {
 		line := j.id.Description
@@ -77,10 +77,10 @@ func TestChoose(t *testing.T) {
 		cfg    Config
 		want   []string
 	}{
-		{"each test runs on the first offer that will do", Config{}, []string{
+		{"each test runs on the first suitable offer", Config{}, []string{
 			"anywhere on replicaset 8.0", "sharded on sharded 8.0", "with auth on replicaset 8.0 auth",
 			"nowhere: needs server 99.0 or later, the deployment has 8.0"}},
-		{"all topologies: on one offer of each that will do, and skipped on the others", Config{AllTopologies: true}, []string{
+		{"all topologies: each test runs on the first suitable offer of each", Config{AllTopologies: true}, []string{
 			"anywhere on replicaset 8.0",
 			"sharded on replicaset 8.0: needs topology sharded, the deployment has replicaset",
 			"nowhere on replicaset 8.0: needs server 99.0 or later, the deployment has 8.0",
@@ -89,18 +89,18 @@ func TestChoose(t *testing.T) {
 			"with auth on sharded 8.0: needs topology replicaset, the deployment has sharded; " +
 				"and needs authentication enabled, the deployment has authentication disabled",
 			"nowhere on sharded 8.0: needs server 99.0 or later, the deployment has 8.0"}},
-		{"a run pattern chooses, a skip pattern leaves out", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
+		{"a run pattern selects, a skip pattern excludes", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
 			"anywhere on replicaset 8.0", "with auth on replicaset 8.0 auth"}},
-		{"a part of the run", Config{Shard: Shard{Index: 1, Count: 2}}, []string{"sharded on sharded 8.0", "with auth on replicaset 8.0 auth"}},
-		{"count repeats", Config{Count: 2, Filter: Filter{Skip: patterns("where|auth")}}, []string{
+		{"a shard", Config{Shard: Shard{Index: 1, Count: 2}}, []string{"sharded on sharded 8.0", "with auth on replicaset 8.0 auth"}},
+		{"a count of 2", Config{Count: 2, Filter: Filter{Skip: patterns("where|auth")}}, []string{
 			"sharded on sharded 8.0", "sharded on sharded 8.0"}},
 	} {
 		testkit.Equal(t, row.reason, strings.Join(chosen(&row.cfg, offers, parse(t, choices)), "\n"), strings.Join(row.want, "\n"))
 	}
 }
 
-// Among several versions, a test gets the first that will do; the reason against
-// all is that of the offers which lack least.
+// A test runs on the first suitable version. The reason for a skip is that of the
+// closest offers.
 func TestChooseAmongVersions(t *testing.T) {
 	var offers []deployment.Description
 	for _, v := range [][3]int{{8, 0}, {9, 0}, {4, 2}} {
@@ -121,14 +121,13 @@ func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 	plain, shuffled := order(nil), order(&one)
 	testkit.Equal(t, "the order of one seed", shuffled, order(&one))
 	if slices.Equal(shuffled, order(&two)) || slices.Equal(shuffled, plain) {
-		t.Error("two seeds give one order")
+		t.Error("two seeds have the same order")
 	}
 	testkit.Equal(t, "all tests", slices.Sorted(slices.Values(plain)), slices.Sorted(slices.Values(shuffled)))
 }
 
-// A pattern that matches nothing is a problem of the run, and so is a filter
-// that leaves nothing. A known failure of other suites than those of the run is
-// not stale.
+// Patterns that match no test and a filter that excludes all are problems, but not
+// known failures of other suites.
 func TestUnused(t *testing.T) {
 	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}}
 	testkit.PlayCases(t, "testdata/cases/unused.txt", func(t *testing.T, in string) string {
@@ -150,14 +149,12 @@ func TestUnused(t *testing.T) {
 	})
 }
 
-// Collections are named once, and sorted.
 func TestDropPlan(t *testing.T) {
 	s := parse(t, `{description: d, schemaVersion: "1.0", tests: [{description: t, operations: []}], initialData: [
 		{databaseName: db, collectionName: b, documents: []}, {databaseName: db, collectionName: a, documents: []}]}`)
 	testkit.Equal(t, "what is dropped", DropPlan([]*specs.Suite{s, s}), []string{"db.a", "db.b"})
 }
 
-// A configuration that cannot be run is refused before anything is touched.
 func TestBadConfig(t *testing.T) {
 	off := []deployment.Description{{Name: "single 8.0", Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})}}
 	for _, cfg := range []Config{{}, {Engine: &fakeEngine{}}, {Source: &fakeSource{}}, {Engine: &fakeEngine{}, Source: &fakeSource{}}} {
@@ -171,23 +168,22 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// What operations are seen to do before they run: which fail points are turned off
-// in the end, and whether a server without JavaScript will do.
-func TestSeenOfOperations(t *testing.T) {
+// The fail points that a suite sets, and whether it requires server-side JavaScript.
+func TestFailPointsAndScripts(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
 		suite := oneTest(t, "operations: ["+in+"]")
-		var said []string
+		var facts []string
 		for _, name := range FailPoints([]*specs.Suite{suite, suite}) {
-			said = append(said, "sets "+name)
+			facts = append(facts, "sets "+name)
 		}
 		runs := func(on deployment.Description) string {
 			return strings.Join(chosen(&Config{}, []deployment.Description{on}, suite), " ")
 		}
 		testkit.Equal(t, "with JavaScript", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
 		if without := runs(deployment.Description{Name: "single 4.9", NoScripting: true}); without != "a on single 4.9" {
-			said = append(said, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
+			facts = append(facts, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
 		}
-		return cmp.Or(strings.Join(said, ", "), "nothing")
+		return cmp.Or(strings.Join(facts, ", "), "nothing")
 	})
 }
 
@@ -223,8 +219,7 @@ func TestRequirements(t *testing.T) {
 	})
 }
 
-// Cases have a list, and what it says: position, pattern, reason, day, and
-// whether the failure comes by chance.
+// Results are position, pattern, reason, Until and Sometimes.
 func TestParseKnownFailing(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/known.txt", func(t *testing.T, in string) string {
 		text, err := strconv.Unquote(in)
@@ -259,7 +254,7 @@ func FuzzParseKnownFailing(f *testing.F) {
 		list, _ := ParseKnownFailing("k", strings.NewReader(text))
 		for _, k := range list {
 			if k.Reason == "" || k.Pattern == nil || k.Position.Line < 1 {
-				t.Errorf("%q gives %+v", text, k)
+				t.Errorf("%q: %+v", text, k)
 			}
 		}
 	})

@@ -14,49 +14,45 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
-// commands is the runner's own way to a deployment, beside the engine's: the
-// internal MongoClient ("Initializing the Test Runner"). It may be used
-// concurrently.
+// commands is the internal MongoClient of the runner ("Initializing the Test
+// Runner"). It may be used concurrently.
 type commands interface {
-	// at runs a command on one server: by default on the primary, or on the one
-	// mongos that all set-up goes through.
+	// at runs a command on a server.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
-	// list runs a command that answers with a cursor, and gives all documents.
+	// list runs a command that returns a cursor and reads all documents.
 	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
-	// once runs a command through a new connection, and returns which service
-	// behind a load balancer that led to.
+	// once runs a command on a new connection and returns the service that it
+	// reached behind a load balancer.
 	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
-	// close ends all connections.
 	close()
 }
 
-// byDefault is the address of the server that set-up goes through.
-const byDefault = ""
+// defaultServer is the address of the primary, or of the mongos that inserts
+// initial data.
+const defaultServer = ""
 
-// dialer gives what makes the commands of a deployment, by clients that declare a
-// version of the Stable API, if any: a server with requireApiVersion requires that of
-// every client. Nothing is sent yet.
+// dialer returns a function that creates the commands of a deployment without
+// connecting. Clients declare a version of the Stable API unless it is "": servers
+// with requireApiVersion require it.
 func dialer(api string) func(deployment.Deployment) (commands, error) {
 	return func(d deployment.Deployment) (commands, error) {
 		client, err := mongo.Connect(internal(d.SingleURI(), api))
-		return &clients{deployment: d, api: api, clients: map[string]*mongo.Client{byDefault: client}}, err
+		return &clients{deployment: d, api: api, clients: map[string]*mongo.Client{defaultServer: client}}, err
 	}
 }
 
-// clients are commands by the official driver: one client for the deployment,
-// and one for each server that was asked for, kept between tests.
+// clients implements commands with a client of the Go driver for the deployment
+// and one for each address, kept between tests.
 type clients struct {
 	deployment deployment.Deployment
-	api        string // "": none is declared
+	api        string
 
 	mu      sync.Mutex
 	clients map[string]*mongo.Client // by address
 }
 
-// internal gives the options of internal clients. They are the connection
-// string's, so that TLS and authentication are as for the clients of the
-// tests, but for the monitoring: a client that streams hello can miss that it
-// is disconnected, and then waits for the next heartbeat, 10 s.
+// internal returns the options of an internal client. It polls, since a client
+// that streams hello can miss a disconnection until the next heartbeat, 10 s.
 func internal(uri, api string) *options.ClientOptions {
 	o := options.Client().ApplyURI(uri).SetAppName("utr internal client").
 		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
@@ -110,8 +106,8 @@ func (c *clients) once(ctx context.Context, uri, database string, command any) (
 	return service, errors.Join(err, client.Disconnect(ctx))
 }
 
-// closeLimit bounds the goodbye to a deployment, which may be gone: sessions
-// are ended there by and by, too.
+// closeLimit bounds close, since the deployment may be unreachable. Servers also
+// end sessions themselves.
 const closeLimit = time.Second
 
 func (c *clients) close() {
@@ -120,6 +116,6 @@ func (c *clients) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, client := range c.clients {
-		_ = client.Disconnect(ctx) // nothing is lost with it
+		_ = client.Disconnect(ctx)
 	}
 }

@@ -17,13 +17,12 @@ import (
 
 var document = testkit.Extended[bson.D, string] // a document in Extended JSON
 
-// lend starts an embedded deployment, and lends it as one that somebody else
-// runs.
-func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
+// acquire starts an embedded deployment and acquires it as an existing cluster.
+func acquire(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
 	t.Helper()
-	lent, err := cluster(t, options, as).Acquire(testkit.Context(t), 0)
+	d, err := cluster(t, options, as).Acquire(testkit.Context(t), 0)
 	testkit.Check(t, err)
-	return lent
+	return d
 }
 
 func cluster(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Source {
@@ -39,11 +38,11 @@ func cluster(t *testing.T, options embedded.Options, as deployment.ClusterOption
 	return source
 }
 
-// The contents of collections are read from the primary, with local read
-// concern, sorted by _id, whatever the connection string says.
+// Collections are read from the primary, with local read concern, sorted by _id,
+// even if the connection string specifies something else.
 func TestDocuments(t *testing.T) {
 	ctx := testkit.Context(t)
-	d := lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{})
+	d := acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{})
 	var finds []bson.Raw
 	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		if e.CommandName == "find" {
@@ -52,9 +51,9 @@ func TestDocuments(t *testing.T) {
 	}}
 	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
 	testkit.Check(t, err)
-	c := &clients{clients: map[string]*mongo.Client{byDefault: client}}
+	c := &clients{clients: map[string]*mongo.Client{defaultServer: client}}
 	defer c.close()
-	_, err = c.at(ctx, byDefault, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
+	_, err = c.at(ctx, defaultServer, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
 	testkit.Check(t, err)
 	got, err := (&site{commands: c}).documents(ctx, "db", "coll")
 	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 || len(finds) != 1 {
@@ -68,50 +67,48 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// The runner's own clients declare the version of the Stable API that the run
-// declares: servers with requireApiVersion refuse those that do not, wherever
-// they are aimed.
+// The runner's own clients declare the version of the Stable API, as servers with
+// requireApiVersion require.
 func TestDialedAPI(t *testing.T) {
 	ctx, ping := testkit.Context(t), document(t, `{"ping": 1}`)
 	for _, kind := range []embedded.Topology{embedded.ReplicaSet, embedded.LoadBalanced} {
 		required := embedded.Options{Topology: kind, Parameters: document(t, `{"requireApiVersion": true}`)}
-		lent := lend(t, required, deployment.ClusterOptions{ServerAPI: "1"})
-		c, err := dialer("1")(lent)
+		d := acquire(t, required, deployment.ClusterOptions{ServerAPI: "1"})
+		c, err := dialer("1")(d)
 		testkit.Check(t, err)
 		defer c.close()
-		_, primary := c.at(ctx, byDefault, "admin", ping)
-		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
-		_, once := c.once(ctx, lent.URI(), "admin", ping)
+		_, primary := c.at(ctx, defaultServer, "admin", ping)
+		_, at := c.at(ctx, d.Description().Hosts[0], "admin", ping)
+		_, once := c.once(ctx, d.URI(), "admin", ping)
 		_, documents := (&site{commands: c}).documents(ctx, "db", "none")
 		testkit.Equal(t, string(kind), []error{primary, at, once, documents}, make([]error, 4))
 	}
 }
 
-// Initial data that was written just as the primary stepped down is made again;
-// an error is reported if a majority does not come in time.
+// Initial data is created again after a stepdown. A missing majority is an error.
 func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
-	s, err := openSite(ctx, lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
+	s, err := openSite(ctx, acquire(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
 	testkit.Check(t, err)
-	defer s.close()
+	defer s.commands.close()
 	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))
 	testkit.Check(t, err)
 	data := []specs.CollectionData{{DatabaseName: "db", CollectionName: "c", Documents: value.Items}}
 	for _, r := range []struct {
 		reason, fails string
-		made          bool
+		ok            bool
 	}{
-		{"nothing is wrong", `["ping"], "writeConcernError": {"code": 91, "errmsg": "x"}`, true},
+		{"no error", `["ping"], "writeConcernError": {"code": 91, "errmsg": "x"}`, true},
 		{"the primary shut down after the insert", `["insert"], "writeConcernError": {"code": 91, "errmsg": "x"}`, true},
-		{"it stepped down after the drop", `["drop"], "writeConcernError": {"code": 11602, "errmsg": "x"}`, true},
-		{"the others are late", `["insert"], "writeConcernError": {"code": 64, "errmsg": "x"}`, false},
+		{"the primary stepped down after the drop", `["drop"], "writeConcernError": {"code": 11602, "errmsg": "x"}`, true},
+		{"the secondaries are late", `["insert"], "writeConcernError": {"code": 64, "errmsg": "x"}`, false},
 	} {
 		_, err := s.run(ctx, "admin", document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
 		testkit.Check(t, err)
-		if err := s.seed(ctx, data, ReseedAlways); (err == nil) != r.made {
+		if err := s.seed(ctx, data, ReseedAlways); (err == nil) != r.ok {
 			t.Errorf("%s: %v", r.reason, err)
 		}
-		if found, err := s.documents(ctx, "db", "c"); r.made && (err != nil || len(found) != 2) {
+		if found, err := s.documents(ctx, "db", "c"); r.ok && (err != nil || len(found) != 2) {
 			t.Errorf("%s: %v, %v", r.reason, found, err)
 		}
 	}

@@ -9,79 +9,58 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Config says how suites are run. Engine and Source are needed; the zero
-// value of everything else is a sensible choice. A Config is not changed by a
-// run and may serve several.
+// Config configures a run. Engine and Source are required; other fields have
+// useful zero values. A run does not modify its Config.
 type Config struct {
 	// Engine is the driver under test. The runner does not close it.
 	Engine engine.Engine
-	// Source lends deployments. The runner does not close it.
+	// Source provides deployments. The runner does not close it.
 	Source deployment.Source
-	// Notify gets the notes of the run, in order, never two at once. It must
-	// not block for long: workers wait for it. Nil drops them.
+	// Notify receives the notes of the run in order. Calls never overlap, and
+	// block the workers. It may be nil.
 	Notify func(result.Note)
 
-	// Jobs is the number of tests that run at once; less than 1 means 1. Each
-	// worker acquires its own deployment, so that a source with one cluster
-	// runs one test at a time whatever is said here.
-	Jobs int
-	// Filter chooses tests.
-	Filter Filter
-	// FailFast begins no further test after the first that failed or broke.
-	FailFast bool
-	// Timeout bounds each test, clean-up apart; 0 means DefaultTimeout.
-	Timeout time.Duration
-	// Shuffle is the seed of a random order; nil keeps the order of the files.
-	Shuffle *int64
-	// Count is how many times each test runs; less than 1 means 1.
-	Count int
-	// AllTopologies runs each test on every offer of the source. Otherwise a
-	// test runs once, on the first offer that meets its requirements.
-	AllTopologies bool
-	// Reseed says when initial data is created again.
-	Reseed Reseed
-	// KnownFailing lists tests that are expected to fail.
-	KnownFailing []KnownFailure
-	// Retries is how often a test that failed or broke is tried again. One that
-	// passes then is flaky.
-	Retries int
-	// Shard is the part of the tests to run; the zero Shard is all.
-	Shard Shard
-	// ServerAPI is the version of the Stable API that clients declare for which
-	// their suite declares none (serverApi), and that the runner's own clients
-	// declare; "" leaves them without.
-	ServerAPI string
-	// Cell names the cell of a matrix that this run is; "" outside of a matrix.
-	Cell string
-	// KeepEvents keeps events and operations of passed tests in verdicts.
-	KeepEvents bool
-	// Limits bound what verdicts keep; the zero value is result.DefaultLimits.
-	Limits result.Limits
-	// Rerun gives the argument vector that runs one test again, for reports.
-	// Nil leaves it out.
-	Rerun func(result.TestID) []string
-	// Now is the time of durations; nil means time.Now.
-	Now func() time.Time
+	// Jobs is the number of concurrent tests; less than 1 means 1. Each worker
+	// acquires a deployment: with one cluster, tests run one at a time.
+	Jobs          int
+	Filter        Filter         // selects tests
+	FailFast      bool           // start no further test after one failed or broke
+	Timeout       time.Duration  // of each test, without clean-up; 0 means DefaultTimeout
+	Shuffle       *int64         // seed of a random order; nil keeps the order of the files
+	Count         int            // runs of each test; less than 1 means 1
+	AllTopologies bool           // run each test on every topology, not only on the first that meets its requirements
+	Reseed        Reseed         // when to create initial data again
+	KnownFailing  []KnownFailure // tests that are expected to fail
+	Retries       int            // of a failed or broken test; if one passes, the test is flaky
+	Shard         Shard          // the part of the tests to run; the zero Shard is all
+	// ServerAPI is the version of the Stable API that clients without serverApi and
+	// the runner's own clients declare, or "".
+	ServerAPI  string
+	Cell       string                       // of a matrix, or ""
+	KeepEvents bool                         // keep events and operations of passed tests in verdicts
+	Limits     result.Limits                // of verdicts; the zero value means result.DefaultLimits
+	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
+	Now        func() time.Time             // for durations; nil means time.Now
 }
 
-// DefaultTimeout bounds a test when Config.Timeout does not.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 2 * time.Minute
 
-// Filter chooses tests by patterns over "file: description". The zero Filter
-// chooses all. A pattern that matches no test at all is a Problem of the
-// Summary, so that a stale one does not stay unnoticed.
+// Filter selects tests by patterns over "file: description". The zero Filter
+// selects all. A pattern that matches no test is a Problem of the Summary.
 type Filter struct {
-	Run  []*regexp.Regexp // at least one must match, unless empty
+	Run  []*regexp.Regexp // one must match, unless empty
 	Skip []*regexp.Regexp // none may match
 }
 
-// Reseed says when initial data is created again.
+// Reseed defines when initial data is created again.
 type Reseed string
 
-// The ways to reseed. ReseedAuto, the zero value, leaves a collection alone
-// that no test since can have changed, and only exchanges the documents of one in
-// which nothing else can have changed: see specs/operations.Effect.
+// The values of Reseed. ReseedAuto keeps collections that no test can have
+// changed, and replaces only the documents where nothing else can have changed
+// (operations.Effect). ReseedAlways creates all before each test, as the format
+// specifies.
 const (
 	ReseedAuto   Reseed = ""
-	ReseedAlways Reseed = "always" // the letter of the format
+	ReseedAlways Reseed = "always"
 )

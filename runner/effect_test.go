@@ -24,7 +24,7 @@ import (
 )
 
 const exampleEntities = `
-description: what operations change
+description: effects of operations
 schemaVersion: "1.12"
 createEntities:
   - client: {id: client}
@@ -38,13 +38,12 @@ createEntities:
 tests:
 `
 
-// Each operation that is said to change less than anything is done on an embedded
-// deployment, and what changed is compared with the table; so is all that is said
-// of arguments. As each row has to say exactly that, a row with another effect fails.
+// The effect of each operation on an embedded deployment is that of the table, or
+// the one stated in the case for specific arguments.
 func TestEffects(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(exampleEntities)
-	var stated []string // for each test, or ""
+	var stated []string // effect of each test, or ""
 	for line := range strings.Lines(testkit.Stories(t, "testdata/cases/effects.txt")[0].Text) {
 		steps, effect, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		stated = append(stated, effect)
@@ -67,10 +66,10 @@ func TestEffects(t *testing.T) {
 	proved := make(map[string]operations.Effect) // by row
 	var before state
 	done := 0
-	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: unslept(t), Source: source, Notify: func(n result.Note) {
+	_, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: withoutBackoff(t), Source: source, Notify: func(n result.Note) {
 		switch n := n.(type) {
 		case result.TestStarted:
-			plant(t, client)
+			populate(t, client)
 			before = stateOf(t, client)
 		case result.TestFinished:
 			test, want := suite.Tests[done], stated[done]
@@ -86,7 +85,7 @@ func TestEffects(t *testing.T) {
 			}
 			changed, taken := before.change(stateOf(t, client)), effectOf(test)
 			if changed.String() != want || taken != changed {
-				t.Errorf("%sit changed %s, not %s, and is taken to change %s", test.Description, changed, want, taken)
+				t.Errorf("%sit changed %s, want %s, effectOf returns %s", test.Description, changed, want, taken)
 			}
 			if want == row.Effect.String() {
 				proved[key(row)] = changed
@@ -95,31 +94,29 @@ func TestEffects(t *testing.T) {
 	}})
 	testkit.Check(t, err)
 	for _, row := range operations.All() {
-		effect := proved[key(row)] // anything, without an example
+		effect := proved[key(row)] // Anything without a case
 		if row.Kind == operations.TestRunner {
-			effect = operations.Reads // the runner's own: fail points, which it turns off, and looks
+			effect = operations.Reads // the runner disables fail points
 		}
 		if row.Effect != effect {
-			t.Errorf("%s can change %s; the table says %s", key(row), effect, row.Effect)
+			t.Errorf("%s can change %s, but has effect %s in the table", key(row), effect, row.Effect)
 		}
 	}
 }
 
-// looking looks at the deployment just before a test begins, after its initial
-// data was made.
-type looking struct {
+// observer calls a function before each test, after initial data was created.
+type observer struct {
 	engine.Engine
-	look func()
+	before func()
 }
 
-func (l looking) Begin(ctx context.Context) (engine.Test, error) {
-	l.look()
-	return l.Engine.Begin(ctx)
+func (o observer) Begin(ctx context.Context) (engine.Test, error) {
+	o.before()
+	return o.Engine.Begin(ctx)
 }
 
-// Whatever tests went before, in any order, each meets its initial data as the
-// letter of the format would make it.
-func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
+// After any tests, in any order, initial data is as ReseedAlways would create it.
+func TestInitialDataIsComplete(t *testing.T) {
 	files, err := filepath.Glob("../specs/retryable-*s/*.yml")
 	testkit.Check(t, err)
 	part := testkit.Chance(t, 3) // parsing takes longer than running
@@ -129,58 +126,58 @@ func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
 	for _, s := range loaded.Suites {
 		s.Tests = slices.DeleteFunc(s.Tests, func(*specs.Test) bool { return !picked() })
 	}
-	for _, version := range []string{"7.0", "8.0"} { // which has bulkWrite
-		t.Run(version, func(t *testing.T) { meetInitialData(t, version, loaded.Suites) })
+	for _, version := range []string{"7.0", "8.0"} { // without and with bulkWrite
+		t.Run(version, func(t *testing.T) { checkInitialData(t, version, loaded.Suites) })
 	}
 }
 
-func meetInitialData(t *testing.T, version string, suites []*specs.Suite) {
+func checkInitialData(t *testing.T, version string, suites []*specs.Suite) {
 	source, client := started(t, version)
 	data := make(map[string][]specs.CollectionData)
 	for _, s := range suites {
 		data[s.File] = s.InitialData
 	}
 	var file string
-	looked := 0
-	look := func() {
-		looked++
+	tests := 0
+	check := func() {
+		tests++
 		found := stateOf(t, client)
 		for _, d := range data[file] {
 			c, err := collectionOf(d)
 			testkit.Check(t, err)
 			if is := found[c.namespace()]; !is.plain || !slices.EqualFunc(is.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
-				t.Errorf("%s: %s has %v, and is plain: %v", file, c.namespace(), is.documents, is.plain)
+				t.Errorf("%s: %s has %v; without options and indexes: %v", file, c.namespace(), is.documents, is.plain)
 			}
 		}
 	}
 	seed := int64(testkit.Seed(t) >> 1)
-	_, err := Run(testkit.Context(t), suites, Config{Engine: looking{unslept(t), look}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
+	_, err := Run(testkit.Context(t), suites, Config{Engine: observer{withoutBackoff(t), check}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
 		if n, ok := n.(result.TestStarted); ok {
 			file = n.Test.File
 		}
 	}})
 	testkit.Check(t, err)
-	if looked < 5 {
-		t.Errorf("only %d tests began", looked)
+	if tests < 5 {
+		t.Errorf("only %d tests", tests)
 	}
 }
 
-// started starts a replica set, with a client that looks at it.
+// started starts a replica set and connects a client.
 func started(t *testing.T, version string) (deployment.Source, *mongo.Client) {
 	t.Helper()
 	ctx := testkit.Context(t)
 	source := cluster(t, embedded.Options{Topology: embedded.ReplicaSet, Version: version}, deployment.ClusterOptions{})
-	lent, err := source.Acquire(ctx, 0)
+	d, err := source.Acquire(ctx, 0)
 	testkit.Check(t, err)
-	source.Release(lent, false)
-	client, err := mongo.Connect(options.Client().ApplyURI(lent.URI()))
+	source.Release(d, false)
+	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(ctx)) })
 	return source, client
 }
 
-// unslept is the reference engine, without the sleeping of backoffs.
-func unslept(t *testing.T) engine.Engine {
+// withoutBackoff returns the reference engine without backoff.
+func withoutBackoff(t *testing.T) engine.Engine {
 	t.Helper()
 	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
 	testkit.Check(t, err)
@@ -190,18 +187,17 @@ func unslept(t *testing.T) engine.Engine {
 
 func key(row operations.Operation) string { return string(row.Kind) + "." + row.Name }
 
-// state is what a deployment holds: what is there of each collection, its
-// documents, and under "" what belongs to no collection.
+// state is the state of a deployment by namespace; "" has the server parameters.
 type state map[string]struct {
-	made      []bson.Raw // as listCollections and listIndexes show it
-	plain     bool       // as an insert makes it
-	documents []bson.Raw
+	definition []bson.Raw // listCollections and listIndexes
+	plain      bool       // no options and indexes
+	documents  []bson.Raw
 }
 
 func (before state) change(after state) operations.Effect {
 	effect := operations.Reads
 	for ns, was := range before {
-		if is, found := after[ns]; !found || !cmp.Equal(was.made, is.made) {
+		if is, found := after[ns]; !found || !cmp.Equal(was.definition, is.definition) {
 			return operations.Anything
 		} else if !cmp.Equal(was.documents, is.documents) {
 			effect = operations.Writes
@@ -236,9 +232,9 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 		for _, listed := range all(db.ListCollections(ctx, bson.D{})) {
 			c := db.Collection(listed.Lookup("name").StringValue())
 			one := out[name+"."+c.Name()]
-			one.made = append(all(c.Indexes().List(ctx)), listed)
+			one.definition = append(all(c.Indexes().List(ctx)), listed)
 			options, _ := listed.Lookup("options").Document().Elements()
-			one.plain = len(one.made) == 2 && len(options) == 0
+			one.plain = len(one.definition) == 2 && len(options) == 0
 			one.documents = all(c.Find(ctx, bson.D{}))
 			out[name+"."+c.Name()] = one
 		}
@@ -250,7 +246,7 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 		elements, _ := reply.Elements()
 		for _, e := range elements {
 			if !strings.HasPrefix(e.Key(), "$") && e.Key() != "operationTime" {
-				rest.made = append(rest.made, bson.Raw(e))
+				rest.definition = append(rest.definition, bson.Raw(e))
 			}
 		}
 	}
@@ -258,8 +254,8 @@ func stateOf(t *testing.T, client *mongo.Client) state {
 	return out
 }
 
-// plant makes the data that the examples work on.
-func plant(t *testing.T, client *mongo.Client) {
+// populate creates the data of the cases.
+func populate(t *testing.T, client *mongo.Client) {
 	t.Helper()
 	ctx, db := testkit.Context(t), client.Database("db")
 	testkit.Check(t, db.Drop(ctx))

@@ -10,20 +10,19 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// entityMap is the entity map of one test ("Entity Map"): drivers' objects, saved
-// results, threads and topology descriptions by unique names. The driver's
-// objects themselves live on the engine; the map knows which client they
-// descend from. Threads of a test use it concurrently.
+// entityMap is the entity map of a test ("Entity Map"): objects of the driver,
+// which the engine holds, saved results, threads and topology descriptions by
+// name. It may be used concurrently.
 type entityMap struct {
 	mu   sync.RWMutex
 	byID map[string]entity
-	ids  []string // as they were added
+	ids  []string // in order of creation
 }
 
 type entity struct {
 	kind    operations.Kind
-	client  string // that a driver's object descends from
-	content any    // of the others: a bson.RawValue, *thread or result.TopologyState
+	client  string // of an object of the driver
+	content any    // of other entities: a bson.RawValue, *thread or result.TopologyState
 }
 
 func (m *entityMap) add(id string, e entity) error {
@@ -40,20 +39,12 @@ func (m *entityMap) add(id string, e entity) error {
 	return nil
 }
 
-// free reports why a name cannot be given to an entity, nil if it can.
-func (m *entityMap) free(id string) error {
-	if old, err := m.get(id); err == nil {
-		return duplicate(id, old)
-	}
-	return nil
-}
-
 func duplicate(id string, old entity) error {
 	return fmt.Errorf("duplicate entity name: there is already a %s %q", old.kind, id)
 }
 
-// addObject stores a driver's object. Its parent must be there; for a cursor it
-// is the entity whose operation created it.
+// addObject adds an object of the driver. The parent of a cursor is the entity
+// whose operation created it.
 func (m *entityMap) addObject(kind operations.Kind, id, parent string) error {
 	client := id
 	if kind != operations.Client {
@@ -66,7 +57,6 @@ func (m *entityMap) addObject(kind operations.Kind, id, parent string) error {
 	return m.add(id, entity{kind: kind, client: client})
 }
 
-// remove forgets an entity whose creation failed after its name was taken.
 func (m *entityMap) remove(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +74,7 @@ func (m *entityMap) get(id string) (entity, error) {
 	return e, nil
 }
 
-// of lists the ids of one kind in the order in which they were added.
+// of returns the ids of entities of a kind in order of creation.
 func (m *entityMap) of(kind operations.Kind) (ids []string) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -96,33 +86,30 @@ func (m *entityMap) of(kind operations.Kind) (ids []string) {
 	return ids
 }
 
-// contentOf gives an entity that is not a driver's object.
+// contentOf returns the content of an entity that is not an object of the driver.
 func contentOf[T any](m *entityMap, id string, kind operations.Kind) (content T, err error) {
 	e, err := m.get(id)
 	if err != nil {
 		return content, err
 	}
-	content, is := e.content.(T)
-	if !is {
+	content, ok := e.content.(T)
+	if !ok {
 		return content, fmt.Errorf("entity of unexpected type: %q is a %s, not a %s", id, e.kind, kind)
 	}
 	return content, nil
 }
 
-// errStopped refuses work for a thread that was told that no more is
-// forthcoming.
 var errStopped = errors.New("the thread has been told that no more operations are forthcoming")
 
-// thread is a test runner thread ("thread"): it does work in the order in
-// which it was given, beside the main thread. The zero thread is ready. It may
-// be used concurrently.
+// thread is a test runner thread ("thread"), which performs work in order. The
+// zero thread is ready to use, also concurrently.
 type thread struct {
 	mu      sync.Mutex
-	last    chan struct{} // closed once all work so far is done; nil before the first
+	last    chan struct{} // closed when all work is done; nil before the first
 	stopped bool
 }
 
-// do gives the thread work, which must not panic. A stopped thread refuses it.
+// do queues work, which must not panic, unless the thread is stopped.
 func (t *thread) do(work func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,15 +128,13 @@ func (t *thread) do(work func()) error {
 	return nil
 }
 
-// stop says that no more work is forthcoming. It may be called again.
 func (t *thread) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true
 }
 
-// wait waits until the thread has done the work that it was given, or returns
-// the cause of the context's end.
+// wait waits until all work is done or the context ends, whose cause it returns.
 func (t *thread) wait(ctx context.Context) error {
 	t.mu.Lock()
 	last := t.last
@@ -161,11 +146,11 @@ func (t *thread) wait(ctx context.Context) error {
 	case <-last:
 		return nil
 	case <-ctx.Done():
-		select {
-		case <-last: // it was done all the same
-			return nil
-		default:
-			return context.Cause(ctx)
-		}
+	}
+	select {
+	case <-last: // also done
+		return nil
+	default:
+		return context.Cause(ctx)
 	}
 }

@@ -21,17 +21,17 @@ func TestEntityMap(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		err    error
-		want   string // the error contains it; "" if there is none
+		want   string // suffix of the error, "" without one
 	}{
 		{"a client", add(operations.Client, "client", ""), ""},
 		{"a thread", m.add("thread", entity{kind: operations.Thread, content: new(thread)}), ""},
 		{"a saved result", m.add("value", entity{kind: operations.SavedValue, content: bson.RawValue{}}), ""},
-		{"a name may be used once", add(operations.Client, "client", ""), `duplicate entity name: there is already a client "client"`},
-		{"a name is taken whatever the kind", add(operations.Client, "thread", ""), `there is already a thread "thread"`},
-		{"a parent must be there", add(operations.Session, "s", "client1"), `undefined entity: nothing is named "client1"`},
+		{"a name that is used", add(operations.Client, "client", ""), `duplicate entity name: there is already a client "client"`},
+		{"a name that another kind uses", add(operations.Client, "thread", ""), `there is already a thread "thread"`},
+		{"an undefined parent", add(operations.Session, "s", "client1"), `undefined entity: nothing is named "client1"`},
 		{"a session", add(operations.Session, "session", "client"), ""},
-		{"a cursor may come from a client", add(operations.Cursor, "cursor", "session"), ""},
-		{"a value that is not there", value("nobody"), `undefined entity: nothing is named "nobody"`},
+		{"a cursor of a session", add(operations.Cursor, "cursor", "session"), ""},
+		{"an undefined value", value("nobody"), `undefined entity: nothing is named "nobody"`},
 		{"a value that is a client", value("client"), `entity of unexpected type: "client" is a client, not a BSON value`},
 		{"a value", value("value"), ""},
 	} {
@@ -49,7 +49,7 @@ func TestEntityMap(t *testing.T) {
 	testkit.Check(t, add(operations.Database, "a", "client"))
 }
 
-// Whoever lists entities waits for the one who adds.
+// Listing entities waits for the lock.
 func TestEntityMapLocks(t *testing.T) {
 	m := new(entityMap)
 	m.mu.Lock()
@@ -72,9 +72,9 @@ func TestThread(t *testing.T) {
 		testkit.Check(t, thread.do(func() { <-release; got = append(got, i) }))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("out of patience"))
-	if err := thread.wait(ctx); err == nil || err.Error() != "out of patience" {
-		t.Errorf("waiting for a busy thread gives %v", err)
+	cancel(errors.New("timeout"))
+	if err := thread.wait(ctx); err == nil || err.Error() != "timeout" {
+		t.Errorf("waiting for a busy thread returns %v", err)
 	}
 	close(release)
 	thread.stop()
@@ -82,7 +82,7 @@ func TestThread(t *testing.T) {
 	testkit.Check(t, thread.wait(context.Background()))
 	testkit.Equal(t, "the order of work", got, []int{0, 1, 2})
 	if err := thread.do(func() {}); !errors.Is(err, errStopped) {
-		t.Errorf("a stopped thread takes work: %v", err)
+		t.Errorf("a stopped thread accepts work: %v", err)
 	}
-	testkit.Check(t, thread.wait(ctx)) // nothing has to be waited for
+	testkit.Check(t, thread.wait(ctx)) // already done
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,17 +11,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// failPoint is a fail point that a test has set, and where it has to be
-// turned off ("Disabling Fail Points").
+// failPoint is a fail point that a test set ("Disabling Fail Points").
 type failPoint struct {
 	name    string
-	address string         // of the server, "" if the engine does not know
+	address string         // of the server, "" if unknown
 	service *bson.ObjectID // behind a load balancer
-	uri     string         // of the client that set it, behind a load balancer
+	uri     string         // of the client that set it
 }
 
-// off turns a fail point off on the very server where it was set, or, if that
-// is not known, on each that can be reached.
+// off disables a fail point on its server or, if that is unknown, on all.
 func (s *site) off(ctx context.Context, f failPoint) error {
 	if s.about.Topology == deployment.LoadBalanced {
 		return s.offBehindBalancer(ctx, f)
@@ -31,49 +30,38 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		failures = append(failures, retriedAfter(ctx, strikesItself, func() error { return s.offAt(ctx, host, f.name) }))
+		failures = append(failures, retriedAfter(ctx, anyError, func() error {
+			if _, err := s.runAt(ctx, host, "admin", turnOff(f.name)); err != nil {
+				return fmt.Errorf("fail point %s could not be turned off: %w", f.name, err)
+			}
+			return nil
+		}))
 	}
 	return errors.Join(failures...)
 }
 
-// strikesItself reports that any error passes: a fail point that is to fail a few times
-// can fail the handshake of the connection that turns it off.
-func strikesItself(error) bool { return true }
-
-func (s *site) offAt(ctx context.Context, address, name string) error {
-	if _, err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
-		return fmt.Errorf("fail point %s could not be turned off: %w", name, err)
-	}
-	return nil
-}
+// anyError retries after all errors: a fail point may fail the handshake of the
+// connection that disables it.
+func anyError(error) bool { return true }
 
 func turnOff(name string) bson.D {
 	return bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
 }
 
-// connections bounds the search for a service behind a load balancer, which
-// hands out connections as it likes.
-const connections = 64
-
-// offBehindBalancer turns a fail point off on the service where it was set. A
-// load balancer cannot be told where to go: new connections are opened until
-// one has arrived there. Turning it off elsewhere on the way does no harm.
+// offBehindBalancer opens connections and disables a fail point on each until one
+// reaches its service, since a load balancer chooses the service.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
-	uri := f.uri
-	if uri == "" {
-		uri = s.deployment.URI()
-	}
-	enough := connections
-	if f.service == nil {
-		enough = 1 // nothing says when the right one is met
+	uri, connections := cmp.Or(f.uri, s.deployment.URI()), 64
+	if f.service == nil { // unknown
+		connections = 1
 		if uri != s.deployment.SingleURI() {
-			enough = connections / 4
+			connections = 16
 		}
 	}
 	var failure error
-	for range enough {
+	for range connections {
 		var service *bson.ObjectID
-		err := retriedAfter(ctx, strikesItself, func() (err error) {
+		err := retriedAfter(ctx, anyError, func() (err error) {
 			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
 			return err
 		})
@@ -90,7 +78,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	case failure != nil:
 		return fmt.Errorf("fail point %s could not be turned off behind the load balancer: %w", f.name, failure)
 	case f.service != nil:
-		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, enough, f.service.Hex())
+		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, connections, f.service.Hex())
 	}
 	return nil
 }
@@ -105,9 +93,9 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return c.failf("%s", err)
 	}
-	outcome, f := t.ask(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
+	outcome, f := t.query(ctx, c.path, c.op.Position, c.text("client"), engine.OpConfigureFailPoint, arguments)
 	if outcome.Err == nil || outcome.Err.Client {
-		// Even an answer that never arrived may have been that it is set.
+		// After a network error, it may be set.
 		t.recordFailPoint(name, c.text("client"), outcome)
 	}
 	if f == nil && outcome.Err != nil {
@@ -117,7 +105,7 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // targetFailPoint sets a fail point on the mongos that a session is pinned to,
-// through the runner's own client of that mongos ("targetedFailPoint").
+// through the runner's own client ("targetedFailPoint").
 func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	command, name, f := failPointOf(c)
 	if f != nil {
@@ -132,17 +120,15 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	}
 	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
 	_, err := t.site.commands.at(ctx, address, "admin", command)
-	if f := ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address); f != nil {
-		return f
+	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
+	if f == nil && err != nil {
+		f = c.failf("the fail point %s could not be set on %s: %s", name, address, err)
 	}
-	if err != nil {
-		return c.failf("the fail point %s could not be set on %s: %s", name, address, err)
-	}
-	return nil
+	return f
 }
 
-// failPointOf gives a fail point of a test, which names itself: other tests are
-// flawed.
+// failPointOf returns the command and the name of a fail point. Its form has been
+// validated.
 func failPointOf(c call) (command bson.Raw, name string, f *fault) {
 	v := c.value("failPoint")
 	command, err := v.Raw()

@@ -18,22 +18,22 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fakeEngine plays a script: outcomes and events for the operations that it
-// is asked for. What it is asked for goes to the transcript.
+// fakeEngine returns outcomes and events of a script and writes its calls to the
+// transcript.
 type fakeEngine struct {
-	say       func(format string, args ...any) // nil for no transcript
-	during    func()                           // called in every operation, if it is set
+	say       func(format string, args ...any) // writes to the transcript; may be nil
+	during    func()                           // called in every operation; may be nil
 	interrupt func()
-	release   chan struct{} // ends what is stuck
-	schema    string        // the version that it serves, "" for any
-	serves    []string      // nil for everything
+	release   chan struct{} // ends stuck steps
+	schema    string        // supported schema version, "" for any
+	serves    []string      // supported operations, nil for all
 
 	mu     sync.Mutex
 	script map[string][]step
-	open   int // tests that were begun and not ended
+	open   int // tests in progress
 }
 
-// step is what the engine does when it is asked once. Stories write it in YAML.
+// step is the reaction to one call. Stories write it in YAML.
 type step struct {
 	On         string    // "object.operation", "open.id" or "end"
 	Result     yaml.Node // Extended JSON
@@ -46,8 +46,8 @@ type step struct {
 	Takes      time.Duration
 	Interrupts bool
 	Hangs      bool   // until the context ends
-	Stuck      bool   // beyond that
-	Broken     string // an error that is not the driver's: open and end only
+	Stuck      bool   // even longer
+	Broken     string // an error of the engine itself: open and end only
 	Repeat     bool
 }
 
@@ -66,7 +66,6 @@ type scriptedLog struct {
 	Data                     yaml.Node
 }
 
-// event is what a client of the engine sees.
 func (s scriptedEvent) event() result.Event {
 	e := result.Event{Type: s.Type, Address: s.Address}
 	switch {
@@ -92,7 +91,7 @@ func strictly(text string, into any) error {
 	return d.Decode(into)
 }
 
-// bsonOf reads Extended JSON in a story; nothing is the missing value.
+// bsonOf parses Extended JSON in a story, which may be missing.
 func bsonOf(n yaml.Node) bson.RawValue {
 	if n.IsZero() {
 		return bson.RawValue{}
@@ -100,8 +99,6 @@ func bsonOf(n yaml.Node) bson.RawValue {
 	return must(must(source.ParseYAML("script", must(yaml.Marshal(&n)))).BSON())
 }
 
-// Describe gives an engine that serves whatever it is asked for, unless the
-// story says what it serves.
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
 	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves}
 	if e.serves == nil {
@@ -119,10 +116,10 @@ func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, said: map[string][]result.LogMessage{}}, nil
+	return &fakeTest{engine: e, messages: map[string][]result.LogMessage{}}, nil
 }
 
-// next says what is asked for, and takes the next step of the script.
+// next writes a call to the transcript and returns the next step of the script.
 func (e *fakeEngine) next(key, line string) step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,8 +140,8 @@ type fakeTest struct {
 	engine *fakeEngine
 	logs   sync.Map // of event logs, by client
 
-	mu   sync.Mutex
-	said map[string][]result.LogMessage
+	mu       sync.Mutex
+	messages map[string][]result.LogMessage
 }
 
 func (t *fakeTest) log(client string) *enginekit.EventLog {
@@ -152,7 +149,7 @@ func (t *fakeTest) log(client string) *enginekit.EventLog {
 	return log.(*enginekit.EventLog)
 }
 
-// play does what a step says. The error is not the driver's.
+// play performs a step. It returns an error of the engine itself.
 func (t *fakeTest) play(ctx context.Context, s step) error {
 	if s.Panics != "" {
 		panic(s.Panics)
@@ -164,7 +161,7 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 	for _, x := range s.Logs {
 		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
 		t.mu.Lock()
-		t.said[x.Client] = append(t.said[x.Client], m)
+		t.messages[x.Client] = append(t.messages[x.Client], m)
 		t.mu.Unlock()
 	}
 	if s.Interrupts {
@@ -226,7 +223,7 @@ func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait 
 }
 
 func (t *fakeTest) Logs(_ context.Context, client string) ([]result.LogMessage, error) {
-	return t.said[client], nil
+	return t.messages[client], nil
 }
 
 func (t *fakeTest) Close(context.Context, string) error { return nil }

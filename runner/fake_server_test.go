@@ -16,28 +16,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// fakeDeployment is a deployment that keeps collections in memory and plays
-// commands. What is run on it goes to the transcript.
+// fakeDeployment is a deployment in memory, which writes its commands to the
+// transcript.
 type fakeDeployment struct {
 	about deployment.Description
 	owned bool
-	none  error                            // why there is no such deployment
-	say   func(format string, args ...any) // nil for no transcript
+	none  error                            // why it cannot be acquired
+	say   func(format string, args ...any) // writes to the transcript; may be nil
 
 	mu          sync.Mutex
-	collections map[string]*fakeCollection // by namespace
-	created     byte                       // numbers UUIDs
-	failures    map[string][]error         // by command name
-	services    []bson.ObjectID            // in the order in which once meets them
+	collections map[string][]bson.Raw // by namespace
+	failures    map[string][]error    // by command name
+	services    []bson.ObjectID       // that once reaches, in order
 	time        uint32
-	busy        int // how often $currentOp shows a command, -1 for ever
+	busy        int // how often $currentOp returns a command, -1 for always
 	closed      bool
-	asked       [][2]time.Time // windows of the log that were asked for
-}
-
-type fakeCollection struct {
-	uuid      byte
-	documents []bson.Raw
+	windows     [][2]time.Time // of calls of Log
 }
 
 func (d *fakeDeployment) Description() deployment.Description { return d.about }
@@ -54,9 +48,9 @@ func (d *fakeDeployment) SingleURI() string {
 	return d.URI()
 }
 
-// Log has a hundred lines, whatever time is asked about.
+// Log returns a hundred lines.
 func (d *fakeDeployment) Log(from, to time.Time) (lines []deployment.LogLine) {
-	d.asked = append(d.asked, [2]time.Time{from, to})
+	d.windows = append(d.windows, [2]time.Time{from, to})
 	for i := range 100 {
 		lines = append(lines, deployment.LogLine{Time: from, Server: "a:1", Text: fmt.Sprintf("line %d", i)})
 	}
@@ -93,7 +87,7 @@ func (d *fakeDeployment) once(_ context.Context, uri, database string, command a
 
 func (d *fakeDeployment) close() { d.closed = true }
 
-// volatile hides what differs from run to run in a transcript.
+// volatile matches values that differ between runs.
 var volatile = regexp.MustCompile(`\{"\$oid":\s?"[0-9a-f]{24}"\}`)
 
 func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, error) {
@@ -101,7 +95,7 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 	name := must(raw.Elements())[0].Key()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.say != nil && name != "hello" { // of all members at once, in no order that a transcript could show
+	if d.say != nil && name != "hello" { // sent concurrently, in any order
 		d.say("%-7s %s %s", where, database, volatile.ReplaceAllString(raw.String(), "OID"))
 	}
 	if f := d.failures[name]; len(f) > 0 {
@@ -124,26 +118,24 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, error) {
 	target, _ := raw.Lookup(name).StringValueOK()
 	ns := database + "." + target
-	c := d.collections[ns]
-	switch {
-	case c == nil && (name == "drop" || name == "listIndexes"):
+	documents, exists := d.collections[ns]
+	if !exists && (name == "drop" || name == "listIndexes") {
 		return nil, mongo.CommandError{Code: codeNamespaceNotFound, Message: "ns not found"}
-	case c == nil && (name == "create" || name == "insert"):
-		if d.collections == nil {
-			d.collections = make(map[string]*fakeCollection)
-		}
-		d.created++
-		c = &fakeCollection{uuid: d.created}
-		d.collections[ns] = c
+	}
+	if d.collections == nil {
+		d.collections = make(map[string][]bson.Raw)
 	}
 	switch name {
 	case "drop":
 		delete(d.collections, ns)
+	case "create":
+		d.collections[ns] = nil
 	case "insert":
 		values, _ := raw.Lookup("documents").Array().Values()
 		for _, v := range values {
-			c.documents = append(c.documents, bytes.Clone(v.Document()))
+			documents = append(documents, bytes.Clone(v.Document()))
 		}
+		d.collections[ns] = documents
 	case "aggregate": // $currentOp
 		if d.busy == 0 {
 			return batchReply(), nil
@@ -151,21 +143,13 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 		d.busy = max(d.busy-1, -1)
 		return batchReply(mustRaw(bson.D{{Key: "active", Value: true}})), nil
 	case "find":
-		if c == nil {
-			return batchReply(), nil
-		}
-		return batchReply(c.documents...), nil
+		return batchReply(documents...), nil
 	case "listCollections":
-		var found []bson.Raw
-		for ns, c := range d.collections {
-			one := strings.TrimPrefix(ns, database+".")
-			names := raw.Lookup("filter", "name")
-			if s, ok := names.StringValueOK(); ok && s == one || bytes.Contains(names.Value, append([]byte(one), 0)) {
-				uuid := bson.Binary{Subtype: 4, Data: []byte{c.uuid}}
-				found = append(found, mustRaw(bson.D{{Key: "name", Value: one}, {Key: "info", Value: bson.D{{Key: "uuid", Value: uuid}}}}))
-			}
+		name := raw.Lookup("filter", "name").StringValue()
+		if _, exists := d.collections[database+"."+name]; exists {
+			return batchReply(mustRaw(bson.D{{Key: "name", Value: name}})), nil
 		}
-		return batchReply(found...), nil
+		return batchReply(), nil
 	case "listIndexes":
 		return batchReply(mustRaw(bson.D{{Key: "name", Value: "_id_"}})), nil
 	}
@@ -185,7 +169,7 @@ func must[T any](v T, err error) T {
 
 func mustRaw(d any) bson.Raw { return must(bson.Marshal(d)) }
 
-// fakeSource lends fake deployments: new ones, or those that were given back.
+// fakeSource provides fake deployments, new or released.
 type fakeSource struct {
 	offers []deployment.Description
 	start  func(deployment.Description) *fakeDeployment
@@ -193,7 +177,7 @@ type fakeSource struct {
 	mu   sync.Mutex
 	idle []*fakeDeployment
 	lent map[deployment.Deployment]bool
-	most int // lent at the same time
+	most int // lent at once
 }
 
 func (s *fakeSource) Offers() []deployment.Description { return s.offers }
@@ -224,7 +208,7 @@ func (s *fakeSource) Release(d deployment.Deployment, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.lent[d] {
-		panic("a deployment was given back twice")
+		panic("a deployment was released twice")
 	}
 	delete(s.lent, d)
 	if !broken {
@@ -232,7 +216,8 @@ func (s *fakeSource) Release(d deployment.Deployment, broken bool) {
 	}
 }
 
-// failuresOf reads lines such as "find fails 11600": 0 is a network error, -1 a success.
+// failuresOf parses lines such as "find fails 11600": 0 is a network error, -1 a
+// success.
 func failuresOf(text string) (map[string][]error, error) {
 	out := make(map[string][]error)
 	for line := range strings.Lines(text) {

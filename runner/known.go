@@ -14,28 +14,23 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// KnownFailure expects tests to fail. They run all the same; one that passes
-// is a Problem of the Summary, unless it is known to do so Sometimes, and so
-// is a pattern that matches no test.
+// KnownFailure expects tests to fail. An unexpected pass and a pattern that
+// matches no test are Problems of the Summary.
 type KnownFailure struct {
 	Position source.Position
 	Pattern  *regexp.Regexp // over "file: description"
 	Reason   string
-	// Suites, over files, says which suites the failure is about: where none of
-	// them is in the run, that the pattern matches no test is not a problem. Nil:
-	// always about some.
+	// Suites matches the files that the failure applies to. If the run has none of
+	// them, the pattern may match no test. Nil means all files.
 	Suites *regexp.Regexp
-	// Until is the last day (UTC) on which the failure is known; the zero Time
-	// sets no end. From the next day on tests may not fail any more, and the
-	// line is a Problem of the Summary, until somebody looks at it.
+	// Until is the last day (UTC) of the failure; zero means no end. Afterwards, the
+	// tests must pass, and the entry is a Problem of the Summary.
 	Until time.Time
-	// Sometimes: what the engine does wrong depends on chance, such as which
-	// server it selects, so that a pass says nothing.
+	// Sometimes means that the tests fail at random and may pass.
 	Sometimes bool
 }
 
-// failing gives the known failures that are known by the format: the tests of
-// suites that must fail.
+// failing returns known failures for suites that must fail (valid-fail).
 func failing(suites []*specs.Suite) (list []KnownFailure) {
 	for _, s := range suites {
 		if s.MustFail {
@@ -46,18 +41,15 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 	return list
 }
 
-// ParseKnownFailing reads a list of known failures: on each line a regular
-// expression over "file: description", blanks, #, blanks, and a reason, which
-// is required. Empty lines and lines that start with # are comments. The
-// pattern ends at the first # that follows a blank, so that a # inside a
-// pattern is written without one before it, or as \x23. A reason that begins
-// with "until 2027-01-31:" is one of Until that day; one that begins, after
-// that, with "sometimes:" is one of Sometimes. A line "[for REGEXP]" says of
-// those after it, up to the next one, which files they are about; "[for all]"
-// ends that.
+// ParseKnownFailing parses a list of known failures. Each line is a regular
+// expression over "file: description", blanks, #, blanks and a reason. Empty lines
+// and lines that start with # are comments. The pattern ends at the first # after a
+// blank: escape one as \x23. "until 2027-01-31:" at the start of a reason sets
+// Until, then "sometimes:" sets Sometimes. A line "[for REGEXP]" sets Suites for the
+// following lines; "[for all]" resets it.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
-	var about *regexp.Regexp
+	var suites *regexp.Regexp
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -67,11 +59,11 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		at := source.Position{File: name, Line: n, Column: 1}
 		var err error
 		if files, found := strings.CutPrefix(line, "[for "); found && strings.HasSuffix(files, "]") {
-			about, err = parseAbout(strings.TrimSpace(strings.TrimSuffix(files, "]")))
+			suites, err = parseSuites(strings.TrimSpace(strings.TrimSuffix(files, "]")))
 		} else {
 			var k KnownFailure
 			k, err = parseKnown(line)
-			k.Position, k.Suites = at, about
+			k.Position, k.Suites = at, suites
 			list = append(list, k)
 		}
 		if err != nil {
@@ -84,8 +76,7 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	return list, nil
 }
 
-// parseAbout reads what a [for …] line names.
-func parseAbout(text string) (*regexp.Regexp, error) {
+func parseSuites(text string) (*regexp.Regexp, error) {
 	switch text {
 	case "":
 		return nil, errors.New("[for REGEXP] names files, or all")
@@ -95,9 +86,8 @@ func parseAbout(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// knownForm has the pattern, the reason, the day at the start of the reason,
-// and the rest. Words that begin with until and no digit are a reason like any
-// other.
+// knownForm matches the pattern, the reason, the day at the start of the reason,
+// and the rest. "until" without a digit is part of the reason.
 var knownForm = regexp.MustCompile(`^(.*?)[ \t]+#\s*((?:until[ \t]+(\d[^:]*)(?::\s*|$))?(.*))$`)
 
 func parseKnown(line string) (k KnownFailure, err error) {
@@ -119,12 +109,12 @@ func parseKnown(line string) (k KnownFailure, err error) {
 	return k, nil
 }
 
-// concerns reports whether the run has a suite that the failure is about.
+// concerns reports whether the failure applies to any of the suites.
 func (k *KnownFailure) concerns(suites []*specs.Suite) bool {
 	return k.Suites == nil || slices.ContainsFunc(suites, func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) })
 }
 
-// Expired reports whether the day until which the failure was known is over.
+// Expired reports whether the day Until has passed.
 func (k *KnownFailure) Expired(now time.Time) bool {
 	return !k.Until.IsZero() && !now.Before(k.Until.AddDate(0, 0, 1))
 }

@@ -12,24 +12,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// member is a server of a deployment as it answered, or did not.
 type member struct {
-	err error
-	// process is drawn anew when the server starts (Server Discovery and
-	// Monitoring, "topologyVersion"); zero before 4.4.
+	err error // why it is unreachable
+	// process identifies the process (Server Discovery and Monitoring,
+	// "topologyVersion"); zero before 4.4.
 	process bson.ObjectID
 }
 
-// memberLimit bounds the question to a member that may be gone.
 const memberLimit = 2 * time.Second
 
-// members asks every server of the deployment, all at once. Behind a load
-// balancer there is nobody to be asked.
+// members sends hello to every server concurrently. It returns nil behind a load
+// balancer.
 func (s *site) members(ctx context.Context) map[string]member {
 	if s.about.Topology == deployment.LoadBalanced {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, memberLimit, &limitError{"the limit for an answer", memberLimit})
+	ctx, cancel := limited(ctx, memberLimit, "the limit for an answer")
 	defer cancel()
 	hello := "hello"
 	if s.about.Version[0] < 5 {
@@ -37,7 +35,7 @@ func (s *site) members(ctx context.Context) map[string]member {
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	told := make(map[string]member)
+	states := make(map[string]member)
 	for _, host := range s.about.Hosts {
 		all.Go(func() {
 			var m member
@@ -49,50 +47,46 @@ func (s *site) members(ctx context.Context) map[string]member {
 			m.process, _ = reply.Lookup("topologyVersion", "processId").ObjectIDOK()
 			mu.Lock()
 			defer mu.Unlock()
-			told[host] = m
+			states[host] = m
 		})
 	}
 	all.Wait()
-	return told
+	return states
 }
 
-// fallen reports which servers died, or were restarted, since they were
-// last asked: what failed meanwhile says nothing of the engine. A server that
-// was not there in the first place is not missed.
-func (s *site) fallen(ctx context.Context) error {
+// died returns an error that names the servers which died or restarted since
+// the last call: failures are then not the engine's fault. It ignores servers that
+// were unreachable before.
+func (s *site) died(ctx context.Context) error {
 	before, now := s.before, s.members(ctx)
 	if ctx.Err() != nil {
-		return nil // it says nothing of the servers
+		return nil // inconclusive
 	}
 	s.before = now
 	var all []string
 	for _, host := range s.about.Hosts {
-		was, asked := before[host]
+		was, known := before[host]
 		switch is := now[host]; {
 		case was.err != nil:
 		case is.err != nil:
 			all = append(all, fmt.Sprintf("%s stopped answering: %s", host, is.err))
-			now[host] = was // it is missed until it is back
-		case asked && was.process != is.process:
+			now[host] = was // report it until it is back
+		case known && was.process != is.process:
 			all = append(all, host+" was restarted")
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("in the middle of the test, %s", strings.Join(all, "; "))
+	return fmt.Errorf("during the test, %s", strings.Join(all, "; "))
 }
 
-// primaryType is the type of a primary in SDAM events.
-const primaryType = "RSPrimary"
-
-// elections reports, by the events of a test's clients that another member became
-// primary while it ran, "" if none did.
+// elections reports a new primary in the events of a test's clients, or "".
 func elections(logs []result.ClientLog) string {
 	for _, l := range logs {
 		primary := ""
 		for _, e := range l.Events {
-			if e.Type != result.ServerDescriptionChanged || e.SDAM == nil || e.SDAM.New == nil || e.SDAM.New.Type != primaryType {
+			if e.Type != result.ServerDescriptionChanged || e.SDAM == nil || e.SDAM.New == nil || e.SDAM.New.Type != "RSPrimary" {
 				continue
 			}
 			if primary != "" && e.Address != primary {

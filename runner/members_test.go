@@ -14,14 +14,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// roll answers hello: its fields are hosts and the process that each one is, such
-// as "a1 b2". Other hosts do not answer, and "ao" is too old to say its process.
-type roll struct {
+// fakeMembers replies to hello. hosts has the name and the process of each server,
+// such as "a1 b2"; process "o" is an old server, which does not report it. Other
+// servers do not respond.
+type fakeMembers struct {
 	commands
 	hosts string
 }
 
-func (r *roll) at(_ context.Context, address, _ string, _ any) (bson.Raw, error) {
+func (r *fakeMembers) at(_ context.Context, address, _ string, _ any) (bson.Raw, error) {
 	for _, host := range strings.Fields(r.hosts) {
 		switch process := host[1]; {
 		case host[0] != address[0]:
@@ -34,12 +35,11 @@ func (r *roll) at(_ context.Context, address, _ string, _ any) (bson.Raw, error)
 	return nil, errors.New("connection refused")
 }
 
-// Which servers are missed after each of several tests, and which are not.
-func TestFallen(t *testing.T) {
-	testkit.PlayCases(t, "testdata/cases/fallen.txt", func(t *testing.T, in string) string {
+func TestDied(t *testing.T) {
+	testkit.PlayCases(t, "testdata/cases/died.txt", func(t *testing.T, in string) string {
 		head, tests, _ := strings.Cut(in, ": ")
 		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
-		servers := &roll{hosts: before}
+		servers := &fakeMembers{hosts: before}
 		about := deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}
 		s := &site{about: about, commands: servers}
 		if asked {
@@ -47,17 +47,16 @@ func TestFallen(t *testing.T) {
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		var said []string
+		var results []string
 		for now := range strings.SplitSeq(tests, " | ") {
 			servers.hosts = strings.TrimSuffix(now, "none")
-			testkit.Equal(t, "after an interruption, which says nothing of the servers", s.fallen(over), nil)
-			said = append(said, fmt.Sprint(s.fallen(t.Context())))
+			testkit.Equal(t, "after an interruption", s.died(over), nil)
+			results = append(results, fmt.Sprint(s.died(t.Context())))
 		}
-		return strings.ReplaceAll(strings.Join(said, " | "), "<nil>", "well")
+		return strings.ReplaceAll(strings.Join(results, " | "), "<nil>", "well")
 	})
 }
 
-// An election is known by what the clients of the test have seen.
 func TestElections(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/elections.txt", func(_ *testing.T, seen string) string {
 		var logs []result.ClientLog

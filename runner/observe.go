@@ -9,14 +9,12 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// observation says which events of a client a test may see ("client").
+// observation defines the observed events of a client ("client").
 type observation struct {
 	types     map[result.EventType]bool
 	ignored   map[string]bool // command names
 	sensitive bool            // observeSensitiveCommands
-	// after is the last event that came before the pool was populated
-	// ("awaitMinPoolSizeMS").
-	after int64
+	after     int64           // last event before the pools were populated ("awaitMinPoolSizeMS")
 }
 
 func observationOf(client *source.Value) *observation {
@@ -27,32 +25,29 @@ func observationOf(client *source.Value) *observation {
 	for _, item := range client.Get("ignoreCommandMonitoringEvents").Elements() {
 		o.ignored[item.Text()] = true
 	}
-	if v := client.Get("observeSensitiveCommands"); v != nil {
-		o.sensitive = v.Bool
-	}
+	o.sensitive = client.Get("observeSensitiveCommands").IsTrue()
 	return o
 }
 
-// sensitiveCommands are those that carry credentials (Command Logging and
-// Monitoring, "Security").
+// sensitiveCommands contain credentials (Command Logging and Monitoring,
+// "Security").
 var sensitiveCommands = map[string]bool{
 	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
-// helloCommands are sensitive if they authenticate speculatively. The events
-// show it by being redacted.
+// helloCommands are sensitive, and redacted, if they authenticate speculatively.
 var helloCommands = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
-// filter gives the events that the test may see, in order. The end of a
-// command is sensitive if its start was.
+// filter returns the observed events. The end of a command is sensitive if its
+// start is.
 func (o *observation) filter(log []result.Event) []result.Event {
 	var seen []result.Event
 	redacted := make(map[int64]bool) // by request
 	for _, e := range log {
 		if c := e.Command; c != nil {
-			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] ||
-				helloCommands[c.CommandName] && emptied(e)
+			empty := e.Type != result.CommandFailed && len(c.Command)+len(c.Reply) <= 5
+			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] || helloCommands[c.CommandName] && empty
 			if e.Type == result.CommandStarted {
 				redacted[c.RequestID] = secret
 			}
@@ -67,29 +62,17 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	return seen
 }
 
-// observation says what the test may see of a client.
 func (t *testRun) observation(client string) (o *observation) {
 	t.locked(func() { o = t.observations[client] })
 	return o
 }
 
-func emptied(e result.Event) bool {
-	switch e.Type {
-	case result.CommandStarted:
-		return len(e.Command.Command) <= 5 // an empty document has five bytes
-	case result.CommandSucceeded:
-		return len(e.Command.Reply) <= 5
-	}
-	return false
-}
-
-// log gives all events of a client so far.
 func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error) {
 	return t.logWaiting(ctx, client, 0, 0)
 }
 
-// logWaiting gives all events of a client so far, also with an error. If there is
-// none beyond after, it waits for one, up to wait.
+// logWaiting returns all events of a client so far, even with an error. It waits
+// for an event with a sequence number greater than after, at most for wait.
 func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
 	var known []result.Event
 	t.locked(func() { known = t.logs[client] })
@@ -105,7 +88,7 @@ func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wa
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Another thread may have read on meanwhile: what it has is not read again.
+	// Another thread may have read the same events.
 	for _, e := range events {
 		if e.Sequence > lastSequence(t.logs[client]) {
 			t.logs[client] = append(t.logs[client], e)
@@ -121,11 +104,7 @@ func lastSequence(log []result.Event) int64 {
 	return log[len(log)-1].Sequence
 }
 
-// observed gives the events of a client that the test may see so far.
 func (t *testRun) observed(ctx context.Context, client string) ([]result.Event, error) {
 	log, err := t.log(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	return t.observation(client).filter(log), nil
+	return t.observation(client).filter(log), err
 }

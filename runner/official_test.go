@@ -11,11 +11,10 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Of the format's own tests, each of valid-fail fails, which is not a failure of
-// the run, and for the reason that its description names; each of valid-pass
-// passes, or lacks what it requires.
+// Tests of valid-fail fail for the reason that they describe. Tests of valid-pass
+// pass, or are skipped.
 func TestFormatsOwnTests(t *testing.T) {
-	reasons := map[string]string{ // test: what a mismatch has to say
+	reasons := map[string]string{ // text of a mismatch by test
 		"operation fails if client field is not specified":                        "operation assertNumberConnectionsCheckedOut requires argument client",
 		"operation fails if connections field is not specified":                   "operation assertNumberConnectionsCheckedOut requires argument connections",
 		"operation fails if client entity does not exist":                         `entity "client1" is not defined here; a client is required`,
@@ -56,7 +55,7 @@ func TestFormatsOwnTests(t *testing.T) {
 				want, found = reasons[v.Test.Suite+" "+v.Test.Description]
 			}
 			if v.Status != result.KnownFailing || !found || !strings.Contains(text, want) {
-				t.Errorf("%s: want a failure that says %q, got %s", filepath.Base(v.Test.File), want, text)
+				t.Errorf("%s: want a failure with %q, got %s", filepath.Base(v.Test.File), want, text)
 			}
 		case v.Status != result.Passed:
 			t.Errorf("%s: %s", filepath.Base(v.Test.File), text)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// create makes entities in their order ("createEntities").
+// create creates entities in order ("createEntities").
 func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
 	for i, e := range list {
 		at := fmt.Sprintf("%s[%d].%s", path, i, e.Kind)
@@ -43,7 +44,8 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	for _, key := range operations.Parents[kind].Keys {
 		parent = parent.Get(key)
 	}
-	if err := t.entities.addObject(kind, e.ID, parent.Text()); err != nil {
+	err := t.entities.addObject(kind, e.ID, parent.Text())
+	if err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	request := engine.Entity{Kind: e.Kind, ID: e.ID}
@@ -54,32 +56,29 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		if request.URI, f = t.uriFor(path, e); f != nil {
 			return f
 		}
-		// The wait for pools is the runner's; two would hide events from each
-		// other.
-		value = t.declared(t.hastened(e.ID, value).With("awaitMinPoolSizeMS", nil))
+		// The runner itself waits for the pools, to ignore their events.
+		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
 		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
-		var err error
-		if value, err = t.snapshot(value); err != nil {
+		if value, err = t.withSnapshotTime(value); err != nil {
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
 	}
-	if f = unfilled(path, value); f != nil {
+	if f = checkPlaceholders(path, value); f != nil {
 		return f
 	}
-	var err error
 	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
-	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (none, error) { return none{}, t.engine.Open(ctx, request) })
+	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Open(ctx, request) })
 	if err != nil {
 		t.entities.remove(e.ID)
-		var trouble *callError
-		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && !errors.As(err, &trouble) {
+		var call *callError
+		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && !errors.As(err, &call) {
 			return f
 		}
-		return openingFault(path, e, err)
+		return openFault(path, e, err)
 	}
 	if kind == operations.Client {
 		return t.awaitPools(ctx, path, e)
@@ -87,10 +86,11 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	return nil
 }
 
-// unfilled is the fault of a $$placeholder in an entity, for which utr has no values.
-func unfilled(path string, v *source.Value) *fault {
+// checkPlaceholders rejects entities with a $$placeholder, which utr cannot
+// replace.
+func checkPlaceholders(path string, v *source.Value) *fault {
 	for i, item := range v.Items {
-		if f := unfilled(fmt.Sprintf("%s[%d]", path, i), item); f != nil {
+		if f := checkPlaceholders(fmt.Sprintf("%s[%d]", path, i), item); f != nil {
 			return f
 		}
 	}
@@ -98,16 +98,16 @@ func unfilled(path string, v *source.Value) *fault {
 		if f.Key == "$$placeholder" {
 			return failf(path, v.Position, "no value is configured for this placeholder")
 		}
-		if f := unfilled(path+"."+f.Key, f.Value); f != nil {
+		if f := checkPlaceholders(path+"."+f.Key, f.Value); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// openingFault: an error of the driver under test fails the test, any other
-// says that the engine is broken.
-func openingFault(path string, e specs.Entity, err error) *fault {
+// openFault returns the fault of an entity that did not open: an error of the
+// driver fails the test, any other breaks it.
+func openFault(path string, e specs.Entity, err error) *fault {
 	var raised *result.Error
 	switch {
 	case !errors.As(err, &raised):
@@ -119,54 +119,48 @@ func openingFault(path string, e specs.Entity, err error) *fault {
 	}
 }
 
-// uriFor chooses a client's connection string ("useMultipleMongoses"): all
-// mongoses or one, the load balancer before several or the one before one.
+// uriFor returns the connection string of a client ("useMultipleMongoses").
 func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 	d, about := t.site.deployment, t.site.about
 	direct := e.Value.Get("uriOptions").Get("directConnection")
 	if direct != nil && direct.Bool && about.Topology != deployment.LoadBalanced && len(about.Hosts) > 0 {
-		return d.DirectURI(about.Hosts[0]), nil // one seed, and no replicaSet beside it
+		return d.DirectURI(about.Hosts[0]), nil // one seed, without replicaSet
 	}
 	multiple := e.Value.Get("useMultipleMongoses")
 	switch {
 	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
-		return d.URI(), nil
 	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
 		return "", failf(path+".useMultipleMongoses", multiple.Position,
-			"the client has to connect to several mongoses, the deployment has %d", len(about.Hosts))
+			"the client must connect to several mongoses, but the deployment has %d", len(about.Hosts))
 	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
 		return d.SingleURI(), nil
 	}
 	return d.URI(), nil
 }
 
-// Heartbeats of clients that the test sets fail points through: the lowest
-// that the URI Options allow, and a shorter pause between two checks than
-// drivers make ("Executing a Test").
+// Heartbeats of clients that set fail points ("Executing a Test"): the minimum of
+// the URI Options specification, and a shorter minHeartbeatFrequencyMS.
 const (
 	heartbeatFrequencyMS    = 500
 	minHeartbeatFrequencyMS = 50
 )
 
-// hastened gives the options of a client that the test sets fail points
-// through a faster heartbeat, unless they say one themselves, if the engine
-// asks for that.
-func (t *testRun) hastened(id string, client *source.Value) *source.Value {
+// withHeartbeat adds a short heartbeat interval to the options of a client that
+// sets fail points and does not specify one, if the engine supports it.
+func (t *testRun) withHeartbeat(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
 	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !setsFailPoints(t.test, id) || uriOptions.Get("heartbeatFrequencyMS") != nil {
 		return client
 	}
 	number := func(n int64) *source.Value { return &source.Value{Position: client.Position, Kind: source.Int, Int: n} }
-	if uriOptions == nil {
-		uriOptions = &source.Value{Position: client.Position, Kind: source.Document}
-	}
+	uriOptions = cmp.Or(uriOptions, &source.Value{Position: client.Position, Kind: source.Document})
 	return client.With("uriOptions", uriOptions.With("heartbeatFrequencyMS", number(heartbeatFrequencyMS))).
 		With("minHeartbeatFrequencyMS", number(minHeartbeatFrequencyMS))
 }
 
-// declared gives the options of a client the version of the Stable API that the
-// run declares, unless they declare one themselves.
-func (t *testRun) declared(client *source.Value) *source.Value {
+// withServerAPI adds Config.ServerAPI to the options of a client without
+// serverApi.
+func (t *testRun) withServerAPI(client *source.Value) *source.Value {
 	if t.run.cfg.ServerAPI == "" || client.Get("serverApi") != nil {
 		return client
 	}
@@ -175,9 +169,9 @@ func (t *testRun) declared(client *source.Value) *source.Value {
 	return client.With("serverApi", api.With("version", version))
 }
 
-// snapshot puts the saved value in the place of snapshotTime, which names an
-// entity ("getSnapshotTime").
-func (t *testRun) snapshot(session *source.Value) (*source.Value, error) {
+// withSnapshotTime replaces the name in snapshotTime by the value of the entity
+// ("getSnapshotTime").
+func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error) {
 	options := session.Get("sessionOptions")
 	name := options.Get("snapshotTime")
 	if name == nil || name.Kind != source.String {
@@ -194,13 +188,12 @@ func (t *testRun) snapshot(session *source.Value) (*source.Value, error) {
 	return session.With("sessionOptions", options.With("snapshotTime", value)), nil
 }
 
-// dataBearing lists the server types that have a connection pool which
-// awaitMinPoolSizeMS waits for (Server Discovery and Monitoring, "Data-bearing
-// server type").
+// dataBearing lists the server types that have a connection pool (Server
+// Discovery and Monitoring, "Data-bearing server type").
 var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondary": true, "Standalone": true, "LoadBalancer": true}
 
-// awaitPools waits until each pool of a client is populated
-// ("awaitMinPoolSizeMS"). What happened until then is not observed.
+// awaitPools waits until the pools of a client are populated
+// ("awaitMinPoolSizeMS"). Earlier events are not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
 	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
 	connections, _ := size.Whole()
@@ -209,7 +202,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 	}
 	milliseconds, _ := limit.Whole()
 	wait := time.Duration(milliseconds) * time.Millisecond
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, &limitError{"awaitMinPoolSizeMS", wait})
+	ctx, cancel := limited(ctx, wait, "awaitMinPoolSizeMS")
 	defer cancel()
 	for after := int64(0); ; {
 		log, err := t.logWaiting(ctx, e.ID, after, 50*time.Millisecond)
@@ -217,7 +210,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 			return f
 		}
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		after = lastSequence(log)
 		topology, f := t.topologyOf(ctx, path, limit.Position, e.ID)
@@ -231,8 +224,8 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 	}
 }
 
-// populated reports whether every data-bearing server is known and has its
-// connections ready.
+// populated reports whether all servers are known and all pools have a number of
+// connections.
 func populated(topology result.TopologyState, log []result.Event, size int64) bool {
 	open := make(map[string]map[int64]bool)
 	for _, e := range log {

@@ -18,24 +18,22 @@ import (
 // ("bulkWrite").
 var aggregates = map[string]bool{"bulkWrite": true, "insertMany": true}
 
-// perform executes one operation with its assertions ("Executing an
-// Operation"). The outcome is that of the engine.
-func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
-	return t.performWithin(ctx, ctx, path, op)
-}
-
-// performWithin does so in a context of the engine's within the test's own: in
-// a callback, where the engine may set a deadline that does not end the test.
-func (t *testRun) performWithin(test, ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
+// perform executes an operation with its assertions ("Executing an Operation")
+// and returns the engine's outcome. ctx is the context of test or, in a callback,
+// one of the engine, whose deadline does not end the test.
+func (t *testRun) perform(test, ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
 	if f := ended(test, path, op.Position, "the operations before "+op.Name); f != nil {
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		if f := t.special(test, path, op); f != nil {
+		do, known := t.run.specials[op.Name]
+		if !known {
+			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
+		}
+		if f := do(test, t, call{path, op}); f != nil {
 			return result.Outcome{}, f
 		}
-		// They return no result and are always expected to succeed ("Special
-		// Test Operations"): what expects something else does not hold.
+		// It returns no result ("Special Test Operations").
 		return t.conclude(test, path, op, operations.Operation{}, result.Outcome{})
 	}
 	object, err := t.entities.get(op.Object)
@@ -60,9 +58,9 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	if outcome.Err != nil && outcome.Err.Unsupported != "" {
 		return outcome, &fault{unsupported: outcome.Err.Unsupported}
 	}
-	t.notice(op, request, outcome)
+	t.track(op, request, outcome)
 	if request.Callback != nil && t.hasFault() {
-		return outcome, nil // the callback has said what is wrong
+		return outcome, nil // recorded by the callback
 	}
 	if object.kind == operations.Cursor && op.Name == "close" {
 		outcome = result.Outcome{} // "close": errors are suppressed
@@ -78,11 +76,7 @@ func (t *testRun) conclude(
 	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
 ) (result.Outcome, *fault) {
 	f := failed(t.matcher(test).Outcome(path, matchers.Expectation{
-		Position:   op.Position,
-		Error:      op.ExpectError,
-		Result:     op.ExpectResult,
-		Shape:      row.Result,
-		Aggregates: aggregates[op.Name],
+		Position: op.Position, Error: op.ExpectError, Result: op.ExpectResult, Shape: row.Result, Aggregates: aggregates[op.Name],
 	}, outcome))
 	if f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
@@ -97,8 +91,8 @@ func (t *testRun) conclude(
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if op.SaveResultAsEntity != "" {
-		if err := t.entities.free(op.SaveResultAsEntity); err != nil {
-			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
+		if old, err := t.entities.get(op.SaveResultAsEntity); err == nil {
+			return request, failf(path+".saveResultAsEntity", op.Position, "%s", duplicate(op.SaveResultAsEntity, old))
 		}
 		if row.Result.Makes() != operations.SavedValue {
 			request.SaveAs = op.SaveResultAsEntity
@@ -110,15 +104,13 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 		arguments = arguments.With("callback", nil)
 	}
 	var err error
-	if arguments != nil {
-		if request.Arguments, err = arguments.Raw(); err != nil {
-			return request, failf(path+".arguments", op.Position, "%s", err)
-		}
+	if request.Arguments, err = arguments.Raw(); err != nil {
+		return request, failf(path+".arguments", op.Position, "%s", err)
 	}
 	return request, nil
 }
 
-// do has the engine perform an operation, and keeps a log of it.
+// do performs an operation on the engine and logs it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
 	started := t.run.now()
 	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
@@ -127,10 +119,7 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	t.operations = append(t.operations, result.OperationLog{
 		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.now().Sub(started),
 	})
-	if err != nil {
-		return outcome, &fault{broken: err}
-	}
-	return outcome, nil
+	return outcome, broken(err)
 }
 
 func (t *testRun) send(ctx context.Context, during string, request engine.Operation) (result.Outcome, error) {
@@ -140,21 +129,21 @@ func (t *testRun) send(ctx context.Context, during string, request engine.Operat
 	})
 }
 
-// ask has the engine answer a question of the runner's own.
-func (t *testRun) ask(
-	ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw,
+// query performs an operation of the runner, whose name begins with $.
+func (t *testRun) query(
+	ctx context.Context, path string, at source.Position, object, name string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
-	outcome, err := t.send(ctx, question+" on "+object, engine.Operation{Object: object, Name: question, Arguments: arguments})
+	outcome, err := t.send(ctx, name+" on "+object, engine.Operation{Object: object, Name: name, Arguments: arguments})
 	switch {
 	case err != nil:
 		return outcome, &fault{broken: err}
 	case outcome.Err != nil && outcome.Err.Unsupported != "":
 		return outcome, &fault{unsupported: outcome.Err.Unsupported}
 	}
-	return outcome, ended(ctx, path, at, question+" on "+object)
+	return outcome, ended(ctx, path, at, name+" on "+object)
 }
 
-// save keeps the result under a name ("saveResultAsEntity").
+// save stores the result as an entity ("saveResultAsEntity").
 func (t *testRun) save(path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
 	if op.SaveResultAsEntity == "" {
 		return nil
@@ -171,16 +160,13 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	return nil
 }
 
-// callback runs the operations of withTransaction's callback. The first error
-// that one of them raises propagates, whether it was expected or not; a
-// failed assertion ends the test, and withTransaction with it.
+// callback returns the callback of withTransaction. It returns the first error of
+// an operation, expected or not. A failed assertion ends the test.
 func (t *testRun) callback(test context.Context, path string, ops []specs.Operation) func(context.Context) *result.Error {
 	return func(ctx context.Context) *result.Error {
 		for i, op := range ops {
-			outcome, f := t.performWithin(test, ctx, fmt.Sprintf("%s[%d]", path, i), op)
-			if f != nil {
-				t.add(f)
-			}
+			outcome, f := t.perform(test, ctx, fmt.Sprintf("%s[%d]", path, i), op)
+			t.add(f)
 			if t.stopAtFault() {
 				return &result.Error{Client: true, Kind: "assertion", Message: "an operation of the callback failed its assertions"}
 			}
@@ -192,9 +178,8 @@ func (t *testRun) callback(test context.Context, path string, ops []specs.Operat
 	}
 }
 
-// notice remembers what a clean-up has to know of an operation: transactions,
-// and fail points that were set by hand.
-func (t *testRun) notice(op specs.Operation, request engine.Operation, outcome result.Outcome) {
+// track records transactions and fail points for the clean-up.
+func (t *testRun) track(op specs.Operation, request engine.Operation, outcome result.Outcome) {
 	switch op.Name {
 	case "startTransaction", "withTransaction":
 		t.locked(func() { t.transactions = true })
@@ -205,7 +190,6 @@ func (t *testRun) notice(op specs.Operation, request engine.Operation, outcome r
 	}
 }
 
-// recordFailPoint keeps where a fail point was set through an entity.
 func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	f := failPoint{name: name, address: outcome.Server, service: outcome.ServiceID}
 	if f.address == "" && outcome.Err != nil {
@@ -223,7 +207,7 @@ func (t *testRun) matcher(ctx context.Context) *matchers.Matcher {
 }
 
 type entityView struct {
-	ctx context.Context // of the assertion that it was made for
+	ctx context.Context // of the assertion
 	t   *testRun
 }
 
@@ -235,11 +219,8 @@ func (v entityView) LSID(name string) (bson.Raw, error) {
 	if _, err := v.t.entities.get(name); err != nil {
 		return nil, err
 	}
-	outcome, f := v.t.ask(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)
+	outcome, f := v.t.query(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)
 	switch {
-	case f != nil && f.unsupported != "":
-		v.t.add(f)
-		return nil, errors.New("the engine lacks " + f.unsupported)
 	case f != nil:
 		v.t.add(f)
 		return nil, errors.New("the engine does not report the session's lsid")

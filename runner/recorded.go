@@ -10,33 +10,32 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// A Recording holds all that tests heard from an engine and a deployment. A
-// suite whose expectations were changed asks the same questions, so that it can
-// be judged without either. Its methods may be called concurrently.
+// Recording holds the responses of an engine and a deployment to tests, so that
+// suites with changed expectations can be judged without them. Its methods may be
+// called concurrently.
 type Recording struct {
-	// Passed are the tests that passed, by where each stands. Those of Racing passed as
-	// well, but cannot be judged: threads asked the same at once.
-	Passed map[result.TestID]source.Position
-	Racing map[result.TestID]source.Position
+	// Passed and Racing hold the positions of tests that passed. Those of Racing
+	// cannot be judged: their threads sent equal requests concurrently.
+	Passed, Racing map[result.TestID]source.Position
 
 	engine engine.Description
 	sites  map[string]deployment.Description // by name
 	tapes  map[result.TestID]*tape
 }
 
-// Record runs suites as Run does, but one test at a time and each with its initial data
-// written again, and keeps what they heard.
+// Record runs suites like Run, but one test at a time and with ReseedAlways, and
+// records them.
 func Record(ctx context.Context, suites []*specs.Suite, cfg Config) (*Recording, result.Summary, error) {
 	rec := &Recording{map[result.TestID]source.Position{}, map[result.TestID]source.Position{},
 		engine.Description{}, map[string]deployment.Description{}, map[result.TestID]*tape{}}
-	var now *tape // of the one test that runs
-	cfg.Engine, cfg.Jobs, cfg.Reseed = taped{cfg.Engine, &now}, 1, ReseedAlways
+	var current *tape
+	cfg.Engine, cfg.Jobs, cfg.Reseed = tapedEngine{cfg.Engine, &current}, 1, ReseedAlways
 	notify := cfg.Notify
 	cfg.Notify = func(n result.Note) {
 		switch n := n.(type) {
 		case result.TestStarted:
-			now = newTape()
-			rec.tapes[n.Test] = now
+			current = newTape()
+			rec.tapes[n.Test] = current
 		case result.TestFinished:
 			switch v := n.Verdict; {
 			case v.Status != result.Passed:
@@ -59,15 +58,14 @@ func Record(ctx context.Context, suites []*specs.Suite, cfg Config) (*Recording,
 	r.dial = func(d deployment.Deployment) (commands, error) {
 		rec.sites[d.Description().Name] = d.Description()
 		c, err := dial(d)
-		return &tapedCommands{c, &now}, err
+		return &tapedCommands{c, &current}, err
 	}
 	summary, err := r.all(ctx, suites)
 	return rec, summary, err
 }
 
-// Judge runs one test of a suite, whose expectations may have been changed, on
-// what was recorded of the test with this name. The error says that it asked what the
-// recorded test did not.
+// Judge runs a suite of one test, with changed expectations, on the recording of a
+// test. It returns an error if the test performs an operation that is not recorded.
 func (r *Recording) Judge(ctx context.Context, suite *specs.Suite, id result.TestID) (*result.Verdict, error) {
 	t := r.tapes[id].rewound()
 	verdict := &result.Verdict{}
@@ -76,12 +74,12 @@ func (r *Recording) Judge(ctx context.Context, suite *specs.Suite, id result.Tes
 			verdict = f.Verdict
 		}
 	}
-	run, err := prepare(ctx, Config{Engine: taped{silentEngine{r.engine}, &t}, Reseed: ReseedAlways,
-		Source: &still{r.sites[id.Deployment]}, Notify: notify})
+	run, err := prepare(ctx, Config{Engine: tapedEngine{playbackEngine{r.engine}, &t}, Reseed: ReseedAlways,
+		Source: &playbackSource{r.sites[id.Deployment]}, Notify: notify})
 	if err != nil {
 		return verdict, err
 	}
-	run.dial = func(deployment.Deployment) (commands, error) { return &tapedCommands{silentCommands{}, &t}, nil }
+	run.dial = func(deployment.Deployment) (commands, error) { return &tapedCommands{playbackCommands{}, &t}, nil }
 	if _, err = run.all(ctx, []*specs.Suite{suite}); err == nil {
 		err = t.missed
 	}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,15 +12,14 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// world is what requirements are judged by: what the deployment is, and what
-// the engine can do.
+// world is what requirements are checked against.
 type world struct {
 	deployment deployment.Description
 	engine     engine.Description
 }
 
-// unmet says why none of the requirements is met, "" if one is or there are
-// none, and how many conditions of the closest one are not met.
+// unmet returns why no requirement is met, and the number of unmet conditions of
+// the closest one; "" if one is met or the list is empty.
 func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {
@@ -37,7 +37,7 @@ func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	return strings.Join(reasons, "; or "), lacks
 }
 
-// against gives a reason for each condition of a requirement that is not met
+// against returns a reason for each unmet condition of a requirement
 // ("runOnRequirement").
 func (w world) against(r specs.Requirement) (reasons []string) {
 	check := func(met bool, need, have string) {
@@ -45,7 +45,8 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 			reasons = append(reasons, needs(need, have))
 		}
 	}
-	d, version := w.deployment, w.version()
+	d := w.deployment
+	version := specs.Version{Major: d.Version[0], Minor: d.Version[1], Patch: d.Version[2]}
 	if min := r.MinServerVersion; min != nil {
 		check(version.Compare(*min) >= 0, "server "+min.String()+" or later", version.String())
 	}
@@ -66,19 +67,16 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 		check(*r.Auth == d.Auth, words[*r.Auth], words[d.Auth])
 	}
 	if r.AuthMechanism != "" {
-		have := "none"
-		if len(d.AuthMechanisms) > 0 {
-			have = strings.Join(d.AuthMechanisms, ", ")
-		}
 		same := func(have string) bool { return strings.EqualFold(have, r.AuthMechanism) }
+		have := cmp.Or(strings.Join(d.AuthMechanisms, ", "), "none")
 		check(slices.ContainsFunc(d.AuthMechanisms, same), "authentication mechanism "+r.AuthMechanism, have)
 	}
 	if need, have := w.parameter(r); need != "" {
 		check(false, need, have)
 	}
 	if r.CSFLE != nil {
-		// Server 4.2, libmongocrypt, and crypt_shared or mongocryptd, which the
-		// engine reports ("csfle").
+		// Server 4.2, and libmongocrypt with crypt_shared or mongocryptd, as reported
+		// by the engine ("csfle").
 		encrypts, libmongocrypt, described := w.encryption()
 		supported := encrypts && version.Compare(specs.Version{Major: 4, Minor: 2}) >= 0
 		have := fmt.Sprintf("server %s, and the engine %s", version, described)
@@ -94,13 +92,8 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 
 func needs(need, have string) string { return "needs " + need + ", the deployment has " + have }
 
-func (w world) version() specs.Version {
-	v := w.deployment.Version
-	return specs.Version{Major: v[0], Minor: v[1], Patch: v[2]}
-}
-
-// isTopology: "sharded" accepts any sharded cluster, "sharded-replicaset" only
-// one whose shards are replica sets.
+// isTopology compares topologies: "sharded" is any sharded cluster,
+// "sharded-replicaset" one whose shards are replica sets.
 func (w world) isTopology(name string) bool {
 	have := w.deployment.Topology
 	switch deployment.Topology(name) {
@@ -114,8 +107,7 @@ func (w world) isTopology(name string) bool {
 	return false
 }
 
-// parameter gives the first server parameter that is not as required, "" if
-// there is none. One that the server does not have is not equal to anything
+// parameter returns the first server parameter that differs or is missing, or ""
 // ("serverParameters").
 func (w world) parameter(r specs.Requirement) (need, have string) {
 	if r.ServerParameters == nil {
@@ -137,23 +129,20 @@ func (w world) parameter(r specs.Requirement) (need, have string) {
 	return "", ""
 }
 
-// encryption reports whether the engine can encrypt, the version of
-// libmongocrypt if it says one, and both in words.
+// encryption returns whether the engine supports encryption, the version of
+// libmongocrypt if known, and a description.
 func (w world) encryption() (encrypts bool, libmongocrypt *specs.Version, described string) {
+	described = "no encryption"
+	if encrypts = slices.Contains(w.engine.Features, engine.FeatureEncryption); encrypts {
+		described = "encryption of unknown version"
+	}
 	for _, f := range w.engine.Features {
 		if number, found := strings.CutPrefix(f, engine.FeatureLibmongocrypt); found {
 			number, _, _ = strings.Cut(number, "-") // a pre-release counts as its release
 			if v, err := specs.ParseVersion(number); err == nil {
-				libmongocrypt = &v
+				libmongocrypt, described = &v, "libmongocrypt "+v.String()
 			}
 		}
 	}
-	encrypts = slices.Contains(w.engine.Features, engine.FeatureEncryption)
-	switch {
-	case libmongocrypt != nil:
-		return encrypts, libmongocrypt, "libmongocrypt " + libmongocrypt.String()
-	case encrypts:
-		return encrypts, nil, "encryption of unknown version"
-	}
-	return encrypts, nil, "no encryption"
+	return encrypts, libmongocrypt, described
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// attempt does a job, and again as often as the configuration allows while it
-// does not end well. An attempt that is kept from running says nothing and
+// attempt runs a job and retries it while it fails or breaks. A skipped retry
 // does not count.
 func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 	attempts := []*result.Verdict{r.do(ctx, j)}
@@ -19,12 +18,11 @@ func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 		}
 		attempts = append(attempts, last)
 	}
-	return together(attempts)
+	return merged(attempts)
 }
 
-// together makes one verdict of all attempts at a test: a pass after a failure
-// does not count as a pass.
-func together(attempts []*result.Verdict) *result.Verdict {
+// merged combines the attempts at a test into one verdict.
+func merged(attempts []*result.Verdict) *result.Verdict {
 	n := len(attempts)
 	last := attempts[n-1]
 	if n == 1 {
@@ -33,11 +31,15 @@ func together(attempts []*result.Verdict) *result.Verdict {
 	v := *last
 	switch {
 	case last.Status.Red():
-		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; not well at any of %d attempts", v.Reason, n), "; ")
+		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no pass in %d attempts", v.Reason, n), "; ")
 	case last.Status == result.Passed:
 		v = *attempts[n-2]
 		v.Status = result.Flaky
-		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, endings(attempts[:n-1]), v.Reason), ": ")
+		var statuses []string
+		for _, a := range attempts[:n-1] {
+			statuses = append(statuses, string(a.Status))
+		}
+		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, strings.Join(statuses, ", "), v.Reason), ": ")
 	}
 	v.Attempts, v.Began = attempts, attempts[0].Began
 	v.Duration, v.Timings = 0, result.Timings{}
@@ -46,13 +48,4 @@ func together(attempts []*result.Verdict) *result.Verdict {
 		v.Timings.Add(a.Timings)
 	}
 	return &v
-}
-
-// endings says how attempts ended, such as "failed, broken".
-func endings(attempts []*result.Verdict) string {
-	var words []string
-	for _, a := range attempts {
-		words = append(words, string(a.Status))
-	}
-	return strings.Join(words, ", ")
 }

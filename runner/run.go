@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,11 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Run runs suites and gives the summary of their verdicts. Every test ends
-// with one verdict per deployment and iteration, the ones that were filtered
-// out included. The end of ctx interrupts: tests that run are cut short and
-// cleaned up, those that did not start are skipped, and Summary.Interrupted
-// is set. An error means that the run could not begin or go on: a bad Config,
-// an engine that cannot describe itself, a deployment without
-// enableTestCommands.
+// Run runs suites and returns a summary. Every selected test gets one verdict
+// for each deployment and iteration. If ctx ends, running tests are stopped and
+// cleaned up, the remaining ones are skipped, and Summary.Interrupted is set. An
+// error means that the run could not start or continue: an invalid Config, an
+// engine without a description, a deployment without enableTestCommands.
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
 	cfg.KnownFailing = slices.Concat(cfg.KnownFailing, failing(suites))
 	r, err := prepare(ctx, cfg)
@@ -32,7 +31,13 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
-	skipped, byFile := count(jobs)
+	skipped, byFile := 0, map[string]int{}
+	for _, j := range jobs {
+		byFile[j.id.File]++
+		if j.skip != nil {
+			skipped++
+		}
+	}
 	started := r.now()
 	r.day = started
 	r.notify(result.RunStarted{
@@ -45,23 +50,11 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	}
 	r.work(ctx, jobs)
 	for _, s := range r.sites {
-		s.close()
+		s.commands.close()
 	}
 	r.summary.Duration = r.now().Sub(started)
 	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
-	return r.summary, r.refusal
-}
-
-// count says how many jobs are skips already, and of which files all are.
-func count(jobs []job) (skipped int, byFile map[string]int) {
-	byFile = map[string]int{}
-	for _, j := range jobs {
-		byFile[j.id.File]++
-		if j.skip != nil {
-			skipped++
-		}
-	}
-	return skipped, byFile
+	return r.summary, r.err
 }
 
 type run struct {
@@ -72,23 +65,24 @@ type run struct {
 	now      func() time.Time
 	timeout  time.Duration
 	workers  int
-	day      time.Time // that known failures are judged by: all by the same one
+	day      time.Time // for the expiry of all known failures
 	dial     func(deployment.Deployment) (commands, error)
 
-	mu      sync.Mutex // guards what follows
-	next    int        // job to be taken
-	stop    *skip      // why no further test begins
-	refusal error
+	mu      sync.Mutex // guards the following fields
+	next    int        // index of the next job
+	stop    *skip      // why the remaining tests are skipped
+	err     error
 	sites   map[deployment.Deployment]*site
 	summary result.Summary
 
-	notes sync.Mutex // one note at a time
+	notes sync.Mutex // held while Notify runs
 }
 
-// prepare checks the configuration and asks engine and source what they are.
+// prepare checks the configuration and reads the descriptions of engine and
+// deployments.
 func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Engine == nil || cfg.Source == nil {
-		return nil, errors.New("runner: a Config needs an Engine and a Source")
+		return nil, errors.New("runner: a Config requires an Engine and a Source")
 	}
 	r := &run{
 		cfg: cfg, specials: specials(), now: cfg.Now, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
@@ -115,7 +109,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	return r, nil
 }
 
-// sleep waits for d, or returns the cause of the context's end.
+// sleep waits for d or the end of the context, whose cause it returns.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -129,13 +123,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
-	for range min(r.workers, max(1, len(jobs))) {
+	for range min(r.workers, len(jobs)) {
 		workers.Go(func() {
-			for {
-				j, found := r.take(ctx, jobs)
-				if !found {
-					return
-				}
+			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
 				r.finish(r.attempt(ctx, j))
 			}
 		})
@@ -143,7 +133,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 	workers.Wait()
 }
 
-// take gives the next job. One that must not begin any more is a skip.
+// take returns the next job, as a skip if no further test may start.
 func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,13 +146,11 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 		r.summary.Interrupted = true
 		j.skip = notRun("interrupted")
 	}
-	if j.skip == nil {
-		j.skip = r.stop
-	}
+	j.skip = cmp.Or(j.skip, r.stop)
 	return j, true
 }
 
-// do does one job: on a deployment of its own until it is done with it.
+// do runs a job on a deployment that it acquires.
 func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	v := &result.Verdict{Test: j.id, Position: j.test.Position}
 	skipped := func(why *skip) *result.Verdict {
@@ -184,8 +172,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		defer func() { r.cfg.Source.Release(d, broken) }()
 		var s *site
 		if s, err = r.siteOf(ctx, d, began); err == nil {
-			// The wait for a deployment may have outlived the reason to run.
-			if why := r.stopped(); why != nil {
+			if why := r.stopped(); why != nil { // while waiting for the deployment
 				broken = false
 				return skipped(why)
 			}
@@ -198,9 +185,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	}
 	switch {
 	case errors.Is(err, errNoTestCommands):
-		r.locked(func() { // no deployment of a kind that may not be touched is tried twice
-			r.refusal, r.stop = err, notRun(err.Error())
-		})
+		r.locked(func() { r.err, r.stop = err, notRun(err.Error()) })
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:
 		r.locked(func() { r.summary.Interrupted = true })
@@ -214,12 +199,11 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	return v
 }
 
-// siteOf gives the site of a deployment, opening it at its first use.
 func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (s *site, err error) {
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
-	opening, cancel := context.WithTimeoutCause(ctx, r.timeout, &limitError{"the time limit for connecting to the deployment", r.timeout})
+	opening, cancel := limited(ctx, r.timeout, "the time limit for connecting to the deployment")
 	defer cancel()
 	if s, err = openSite(opening, d, r.dial); err != nil {
 		return nil, err
@@ -233,26 +217,24 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	return s, nil
 }
 
-// keep decides about a site after a test: whether it serves the next one, or
-// is given up. Without the only deployment that there is, nothing more begins; a
-// source that repairs itself knows what is left.
+// keep reports whether a site may run another test, and closes it otherwise. If
+// the source cannot replace the deployment, the remaining tests are skipped.
 func (r *run) keep(s *site, state condition) bool {
-	owned := s.deployment.Owned()
-	if state == fit || state == doubtful && !owned {
+	if state == usable || state == suspect && !s.deployment.Owned() {
 		return true
 	}
-	if !owned && !deployment.Mends(r.cfg.Source) {
+	if !s.deployment.Owned() && !deployment.Mends(r.cfg.Source) {
 		r.abandon(s.about.Name)
 	}
 	r.locked(func() { delete(r.sites, s.deployment) })
-	s.close()
+	s.commands.close()
 	return false
 }
 
 func notRun(why string) *skip { return &skip{result.SkipFilter, "not run: " + why} }
 
-// abandon lets no further test begin: each would wait long for a deployment
-// that does not come back.
+// abandon skips the remaining tests, each of which would wait for the deployment
+// until its timeout.
 func (r *run) abandon(name string) {
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
 	r.locked(func() {
@@ -272,14 +254,14 @@ func (r *run) finish(v *result.Verdict) {
 	r.notify(result.TestFinished{Verdict: v})
 }
 
-// locked changes or reads what the workers share.
+// locked accesses shared state.
 func (r *run) locked(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 }
 
-// stopped says why no further test begins, nil if they do.
+// stopped returns why the remaining tests are skipped, or nil.
 func (r *run) stopped() (why *skip) {
 	r.locked(func() { why = r.stop })
 	return why
@@ -289,7 +271,6 @@ func (r *run) problem(format string, args ...any) {
 	r.locked(func() { r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...)) })
 }
 
-// notify hands on a note, one at a time.
 func (r *run) notify(n result.Note) {
 	if r.cfg.Notify == nil {
 		return

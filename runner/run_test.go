@@ -25,15 +25,15 @@ tests:
   - {description: t, operations: [{name: runCommand, object: database0, arguments: {commandName: ping, command: {ping: 1}}}]}
 `
 
-// Workers run tests at once, each on a deployment of its own, and every job
-// ends in one verdict. A test takes a second of the bubble.
+// Workers run tests concurrently, each on its own deployment, and every job has one
+// verdict. A test takes one second.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, verdicts := &fakeSource{}, 0
 		engine := &fakeEngine{during: func() { time.Sleep(time.Second) }}
 		r, err := onFakes(Config{Engine: engine, Jobs: 3, Count: 30, Timeout: 5 * time.Second, Notify: func(n result.Note) {
 			if _, ok := n.(result.TestFinished); ok {
-				verdicts++ // the race detector notices two notes at once
+				verdicts++ // the race detector finds concurrent notes
 			}
 		}}, src)
 		testkit.Check(t, err)
@@ -42,13 +42,12 @@ func TestWorkers(t *testing.T) {
 			t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
 		}
 		if src.most != 3 || len(src.lent) != 0 || slices.ContainsFunc(src.idle, func(d *fakeDeployment) bool { return !d.closed }) {
-			t.Errorf("%d deployments were lent at once, %d not given back, or one not closed", src.most, len(src.lent))
+			t.Errorf("%d deployments were lent at once, %d not released, or one not closed", src.most, len(src.lent))
 		}
 	})
 }
 
-// chatty has a test that passes, one that fails, one that breaks, and one that
-// is known to fail.
+// chatty has a test of each status.
 const chatty = `
 description: chatty
 schemaVersion: "1.0"
@@ -70,7 +69,7 @@ tests:
     operations: *find
 `
 
-// evidence runs the tests of chatty, a second each: an operation makes so many
+// evidence runs the tests of chatty. Each takes one second and has a number of
 // events.
 func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict, *fakeDeployment) {
 	t.Helper()
@@ -81,7 +80,7 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	cfg.Engine = &fakeEngine{during: func() { time.Sleep(time.Second) }, script: map[string][]step{
 		"collection0.find": {one}, "open.client0": {{}, {}, {}, {Broken: "the engine's process is gone"}},
 	}}
-	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "somebody said so"}}
+	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "DRIVERS-1"}}
 	verdicts, statuses := map[string]*result.Verdict{}, map[string]result.Status{}
 	cfg.Notify = func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
@@ -99,16 +98,16 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	return verdicts, d
 }
 
-// A verdict does not grow with what its test did; what is judged does.
+// The events of a verdict are bounded, those that are compared are not.
 func TestVerdictIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := evidence(t, Config{}, 2100)
 		c, m := v["fails"].Clients[0], v["fails"].Mismatches
 		if len(c.Events) != 2000 || c.Omitted != (result.Gap{After: 1500, Count: 100}) || c.Events[1999].Sequence != 2100 {
-			t.Errorf("%d events are kept, %+v is missing", len(c.Events), c.Omitted)
+			t.Errorf("kept %d events, omitted %+v", len(c.Events), c.Omitted)
 		}
 		if len(m) == 0 || !strings.HasSuffix(m[0].Got, "2100 events") || v["passes"].Clients != nil {
-			t.Errorf("not all events were judged, or those of a test that passed are kept: %+v, %+v", m, v["passes"].Clients)
+			t.Errorf("not all events were compared, or those of a passed test were kept: %+v, %+v", m, v["passes"].Clients)
 		}
 		v, _ = evidence(t, Config{KeepEvents: true, Limits: result.NoLimits()}, 2100)
 		for _, name := range []string{"passes", "fails"} {
@@ -117,8 +116,7 @@ func TestVerdictIsBounded(t *testing.T) {
 	})
 }
 
-// Tests that failed or broke have an excerpt of what the servers logged while
-// they ran, and no others.
+// Only failed and broken tests have an excerpt of the server log.
 func TestServerLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -126,45 +124,44 @@ func TestServerLog(t *testing.T) {
 		for name, lines := range map[string]int{"passes": 0, "fails": 60, "is known to fail": 0, "breaks": 60} {
 			log := v[name].ServerLog
 			if len(log) != lines || lines > 0 && (v[name].OmittedLog != (result.Gap{After: 45, Count: 40}) || log[0].Text != "line 0" || log[59].Text != "line 99") {
-				t.Errorf("%s: %d lines, %+v is missing", name, len(log), v[name].OmittedLog)
+				t.Errorf("%s: %d lines, omitted %+v", name, len(log), v[name].OmittedLog)
 			}
 		}
 		second := func(n time.Duration) time.Time { return began.Add(n * time.Second) }
-		testkit.Equal(t, "times of which the log was read", d.asked, [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}})
+		testkit.Equal(t, "windows of the log", d.windows, [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}})
 		testkit.Equal(t, "when the second test ran", []any{v["fails"].Began, v["fails"].Duration}, []any{second(1), time.Second})
 	})
 }
 
-// All attempts at a test make one verdict; the story "retry" shows its status.
-func TestAttemptsTogether(t *testing.T) {
+// Attempts are merged into one verdict. The story "retry" covers its status.
+func TestMergedAttempts(t *testing.T) {
 	var attempts []*result.Verdict
 	for i, s := range []result.Status{result.Failed, result.Broken, result.Passed} {
 		attempts = append(attempts, &result.Verdict{Status: s, Began: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
 	}
-	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} { // a late pass is not a pass, and the last failure counts
-		got := together(attempts[:n])
+	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} {
+		got := merged(attempts[:n])
 		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
 			t.Errorf("%d attempts: %+v", n, got)
 		}
 	}
-	if got := together(attempts[:1]); got != attempts[0] {
-		t.Errorf("one attempt is what it is, not %+v", got)
+	if got := merged(attempts[:1]); got != attempts[0] {
+		t.Errorf("one attempt: %+v", got)
 	}
 }
 
-// A clean-up has its own limit, and a shorter one as soon as somebody waits for
-// the end of the run.
-func TestCleaningUp(t *testing.T) {
+// A clean-up has a time limit, which is shorter after an interruption.
+func TestCleanupContext(t *testing.T) {
 	const own, after = "the limit of the clean-up of ", "the limit of the clean-up after an interruption of "
 	for _, r := range []struct {
 		reason                         string
 		interrupted, limit, then, ends time.Duration // in seconds; interrupted -1 is never
 		cause                          string
 	}{
-		{"nobody interrupts", -1, 15, 3, 15, own + "15s has passed"},
-		{"interrupted before it", 0, 15, 3, 3, after + "3s has passed"},
-		{"interrupted meanwhile", 1, 15, 3, 4, after + "3s has passed"},
-		{"the first limit passes first", 1, 2, 3, 2, own + "2s has passed"},
+		{"no interruption", -1, 15, 3, 15, own + "15s has passed"},
+		{"interrupted before", 0, 15, 3, 3, after + "3s has passed"},
+		{"interrupted during the clean-up", 1, 15, 3, 4, after + "3s has passed"},
+		{"the first limit is earlier", 1, 2, 3, 2, own + "2s has passed"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -175,7 +172,7 @@ func TestCleaningUp(t *testing.T) {
 				time.AfterFunc(r.interrupted*time.Second, interrupt)
 			}
 			began := time.Now()
-			cleaning, done := cleaningUp(ctx, r.limit*time.Second, r.then*time.Second)
+			cleaning, done := cleanupContext(ctx, r.limit*time.Second, r.then*time.Second)
 			defer done()
 			<-cleaning.Done()
 			testkit.Equal(t, r.reason, context.Cause(cleaning), r.cause)
@@ -184,9 +181,9 @@ func TestCleaningUp(t *testing.T) {
 	}
 }
 
-// late is a source whose deployment does not come before the run is interrupted.
+// late is a source that interrupts the run instead of providing a deployment.
 type late struct {
-	still
+	playbackSource
 	interrupt context.CancelFunc
 }
 
@@ -195,15 +192,15 @@ func (s *late) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, context.Canceled
 }
 
-// A run that is interrupted while its last test waits for a deployment is not green.
-func TestInterruptedWhileItWaits(t *testing.T) {
+// A run that is interrupted while its last test waits for a deployment fails.
+func TestInterruptedWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	e, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
 	defer func() { _ = e.Close() }()
 	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.0", tests: [{description: a, operations: []}]}`))
 	testkit.Check(t, err)
-	source := &late{still{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
+	source := &late{playbackSource{deployment.Description{Name: "single 8.0", Topology: deployment.Single, Version: [3]int{8}}}, cancel}
 	summary, err := Run(ctx, []*specs.Suite{suite}, Config{Engine: e, Source: source})
 	testkit.Check(t, err)
 	testkit.Equal(t, "interrupted, and the exit code", fmt.Sprint(summary.Interrupted, summary.ExitCode()), "true 3")

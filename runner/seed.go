@@ -13,26 +13,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// collection is an element of initialData. Those that this run made, and that
-// must be as it made them but for their documents, are kept.
+// collection is an element of initialData.
 //
-// The format has every collection dropped and created again before each test.
-// Something else may be done where nobody can see the difference: a collection
-// that no test since can have changed is left alone, and one in which tests can
-// have changed documents alone gets others. The table of operations says what
-// each can change. So these are always dropped: collections that this run did not
-// make itself, those with createOptions, and all, after a test that failed, was cut
-// short, or can have changed anything else.
+// The format drops and creates every collection before each test. Unless a
+// difference could be observed, the runner keeps a collection that tests cannot
+// have changed (operations.Effect), and replaces the documents of one in which they
+// can have changed nothing else. It always drops collections that it did not create
+// itself, those with createOptions, and all after a test that did not complete or
+// can have changed anything else.
 type collection struct {
 	database, name string
 	options        bson.D // nil if absent
 	documents      []bson.Raw
-	written        bool // a test can have changed documents since
+	written        bool // tests can have changed documents
 }
 
-// remember notes what a test may have left behind, so that the next one's
-// initial data is not trusted more than it deserves.
-func (s *site) remember(e operations.Effect) {
+// record updates the state of the collections after a test.
+func (s *site) record(e operations.Effect) {
 	switch e {
 	case operations.Anything:
 		clear(s.seeded)
@@ -44,12 +41,6 @@ func (s *site) remember(e operations.Effect) {
 }
 
 func (c *collection) namespace() string { return c.database + "." + c.name }
-
-// encrypted names the collections that belong to a queryable encryption
-// collection and are dropped with it.
-func (c *collection) encrypted() []string {
-	return []string{"enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"}
-}
 
 func collectionOf(d specs.CollectionData) (*collection, error) {
 	c := &collection{database: d.DatabaseName, name: d.CollectionName}
@@ -72,8 +63,8 @@ func collectionOf(d specs.CollectionData) (*collection, error) {
 	return c, nil
 }
 
-// seed makes the initial data of a test ("Executing a Test"), and spares what is
-// already as it should be.
+// seed creates the initial data of a test ("Executing a Test"), except for
+// collections that already have it.
 func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Reseed) error {
 	for _, d := range data {
 		c, err := collectionOf(d)
@@ -81,34 +72,33 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 			return err
 		}
 		was := s.seeded[c.namespace()]
-		spare := mode != ReseedAlways && c.options == nil
+		reuse := mode != ReseedAlways && c.options == nil
 		same := func(a, b bson.Raw) bool { return bytes.Equal(a, b) }
-		if spare && was != nil && !was.written && slices.EqualFunc(was.documents, c.documents, same) {
+		if reuse && was != nil && !was.written && slices.EqualFunc(was.documents, c.documents, same) {
 			continue
 		}
 		delete(s.seeded, c.namespace())
-		if !spare || was == nil || s.refill(ctx, c) != nil {
-			if err := retriedAfter(ctx, crossed, func() error { return s.make(ctx, c) }); err != nil {
+		if !reuse || was == nil || s.refill(ctx, c) != nil {
+			if err := retriedAfter(ctx, passingForSeed, func() error { return s.create(ctx, c) }); err != nil {
 				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 			}
 		}
-		if spare {
+		if reuse {
 			s.seeded[c.namespace()] = c
 		}
 	}
 	return nil
 }
 
-// attempts is how often set-up is tried where a server steps down or a
-// connection of the internal client turns out to be dead.
+// attempts is the number of attempts of retried.
 const attempts = 3
 
-// retried tries again what failed for a reason that passes.
+// retried calls a function again after transient errors, such as a stepdown or a
+// closed connection.
 func retried(ctx context.Context, do func() error) error {
 	return retriedAfter(ctx, wire.Passing, do)
 }
 
-// retriedAfter tries again what failed for some errors.
 func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
 	for i := 1; ; i++ {
 		err := do()
@@ -118,32 +108,32 @@ func retriedAfter(ctx context.Context, passes func(error) bool, do func() error)
 	}
 }
 
-// crossed reports errors of creating a collection that pass, too: something is
-// there again just after the drop, since a write that an earlier test did not
-// wait for came only then.
-func crossed(err error) bool {
+// passingForSeed also includes errors of a write of an earlier test that arrived
+// between drop and create.
+func passingForSeed(err error) bool {
 	return wire.Passing(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
 }
 
-// make drops, creates and inserts, with majority write concern.
-func (s *site) make(ctx context.Context, c *collection) error {
+// create drops a collection and its state collections of queryable encryption,
+// creates it and inserts the documents, with majority write concern.
+func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
-	for _, name := range append([]string{c.name}, c.encrypted()...) {
-		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority()})
+	for _, name := range []string{c.name, "enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"} {
+		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority})
 		if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}
 	if c.options != nil || len(c.documents) == 0 {
 		create := append(bson.D{{Key: "create", Value: c.name}}, c.options...)
-		if _, err := s.run(ctx, db, append(create, majority())); err != nil {
+		if _, err := s.run(ctx, db, append(create, majority)); err != nil {
 			return err
 		}
 	}
 	return s.insert(ctx, c)
 }
 
-// refill makes the documents of a collection anew: at once where servers can (8.0).
+// refill replaces the documents of a collection, with one command on 8.0 or later.
 func (s *site) refill(ctx context.Context, c *collection) error {
 	if s.about.Version[0] >= 8 && len(batches(c.documents)) <= 1 {
 		ops := bson.A{bson.D{{Key: "delete", Value: 0}, {Key: "filter", Value: bson.D{}}, {Key: "multi", Value: true}}}
@@ -169,29 +159,22 @@ func (s *site) insert(ctx context.Context, c *collection) error {
 	return nil
 }
 
-// write runs a command that writes, all or nothing.
+// write runs a write command with majority write concern. The driver returns write
+// errors and write concern errors, except those of bulkWrite.
 func (s *site) write(ctx context.Context, database string, command bson.D) error {
-	reply, err := s.run(ctx, database, append(command, majority()))
+	reply, err := s.run(ctx, database, append(command, majority))
 	if err != nil {
 		return err
 	}
 	if n, _ := reply.Lookup("nErrors").AsInt64OK(); n > 0 {
 		return fmt.Errorf("%s: %s", command[0].Key, reply.Lookup("cursor", "firstBatch"))
 	}
-	for _, fault := range []string{"writeErrors", "writeConcernError"} {
-		if v, err := reply.LookupErr(fault); err == nil {
-			return fmt.Errorf("%s: %s: %s", command[0].Key, fault, v)
-		}
-	}
 	return nil
 }
 
-func majority() bson.E {
-	return bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}}
-}
+var majority = bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}}
 
-// batches splits documents so that each insert stays below the largest
-// message and the largest number of writes.
+// batches splits documents into inserts within the limits of a command.
 func batches(documents []bson.Raw) [][]bson.Raw {
 	const maxBytes, maxCount = 12 << 20, 10_000
 	var out [][]bson.Raw

@@ -12,18 +12,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A server goes on with a command whose connection was closed, be it by a fail
-// point or by a client that gave up: an insert whose batch was struck is tried
-// again document by document. If the fail point is turned off meanwhile, the
-// rest is written; if the outcome is read meanwhile, it lacks what comes.
+// A server continues a command whose connection was closed by a fail point or a
+// client: it retries a failed batch of inserts document by document. If the fail
+// point is disabled too early, it writes the rest; if the outcome is read too
+// early, later writes are missing.
 
-// settleLimit bounds the wait for such commands. A server that needs longer is
-// not waited for: the outcome is compared as it is.
+// settleLimit bounds the wait for such commands.
 const settleLimit = 5 * time.Second
 
-// unanswered gives the sessions of commands that got no answer of the server, by
-// the address that they were sent to. Some drivers do not log the end of a command
-// that was cancelled.
+// unanswered returns the sessions of commands without a reply by address. Some
+// drivers do not publish the end of a cancelled command.
 func unanswered(log []result.Event) map[string][]bson.RawValue {
 	open := make(map[int64]result.Event) // by request
 	for _, e := range log {
@@ -44,9 +42,8 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 	return out
 }
 
-// settle waits until the servers are done with all that the test has sent,
-// including what they have not answered. It costs nothing if they have answered
-// everything.
+// settle waits until the servers have completed all commands of the test. It sends
+// nothing if all have replies.
 func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
 	var logs map[string][]result.Event
@@ -59,7 +56,7 @@ func (t *testRun) settle(ctx context.Context) {
 	if len(sessions) == 0 {
 		return
 	}
-	ctx, cancel := t.limited(ctx, settleLimit, "the wait for commands without an answer")
+	ctx, cancel := limited(ctx, settleLimit, "the wait for commands without an answer")
 	defer cancel()
 	for _, address := range slices.Sorted(maps.Keys(sessions)) {
 		for wait := time.Millisecond; t.site.busy(ctx, address, sessions[address]); wait = min(2*wait, 50*time.Millisecond) {
@@ -70,27 +67,23 @@ func (t *testRun) settle(ctx context.Context) {
 	}
 }
 
-// busy reports whether a server executes a command of one of these sessions. A
-// mongos is asked for its own operations, and then for those of the shards. One
-// that does not answer is not busy: nothing could be waited for.
+// busy reports whether a server executes a command of one of the sessions. A
+// mongos reports its own operations and those of the shards. A server that returns
+// an error is not busy.
 func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
 	if s.about.Topology == deployment.LoadBalanced {
-		address = byDefault // which leads to any mongos
+		address = defaultServer // any mongos
 	}
-	looks := []bson.D{{{Key: "allUsers", Value: true}}}
+	options := []bson.D{{{Key: "allUsers", Value: true}}}
 	if s.sharded() {
-		looks = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, looks...)
+		options = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, options...)
 	}
-	for _, look := range looks {
-		command := bson.D{
-			{Key: "aggregate", Value: 1},
-			{Key: "pipeline", Value: bson.A{
-				bson.D{{Key: "$currentOp", Value: look}},
-				bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
-				bson.D{{Key: "$limit", Value: 1}},
-			}},
-			{Key: "cursor", Value: bson.D{}},
-		}
+	for _, o := range options {
+		command := bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{
+			bson.D{{Key: "$currentOp", Value: o}},
+			bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
+			bson.D{{Key: "$limit", Value: 1}},
+		}}, {Key: "cursor", Value: bson.D{}}}
 		if found, err := s.commands.list(ctx, address, "admin", command); err != nil || len(found) > 0 {
 			return err == nil
 		}

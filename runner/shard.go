@@ -15,18 +15,16 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Shard is one of several parts of a run, each of which another machine may
-// run. All parts together hold every test exactly once, if they are given the
-// same suites, deployments and Durations. The zero Shard is the whole.
+// Shard is a part of a run. With the same suites, deployments and Durations, each
+// test is in exactly one shard. The zero Shard is the whole run.
 type Shard struct {
-	Index, Count int // Index counts from 1
-	// Durations says how long tests took, by ShardKey, which balances the
-	// parts. A test that is not in it counts as an average one. Nil: a test's
-	// part depends on its name alone, and stays the same when others come and go.
+	Index, Count int // Index starts at 1
+	// Durations of tests by ShardKey balance the shards; an unknown duration counts
+	// as the average. If nil, the shard of a test depends only on its name.
 	Durations map[string]time.Duration
 }
 
-// ParseShard reads "2/5".
+// ParseShard parses a shard such as "2/5".
 func ParseShard(text string) (Shard, error) {
 	index, count, found := strings.Cut(text, "/")
 	i, err := strconv.Atoi(index)
@@ -35,12 +33,12 @@ func ParseShard(text string) (Shard, error) {
 	case !found || err != nil || other != nil:
 		return Shard{}, errors.New("expected a form such as 2/5, the second part of five")
 	case n < 1 || i < 1 || i > n:
-		return Shard{}, fmt.Errorf("there are %d parts, so that there is no part %d", n, i)
+		return Shard{}, fmt.Errorf("there are %d parts, but no part %d", n, i)
 	}
 	return Shard{Index: i, Count: n}, nil
 }
 
-// String is what ParseShard reads; "" for the whole.
+// String returns the form that ParseShard accepts, or "" for the whole run.
 func (s Shard) String() string {
 	if s.Count == 0 {
 		return ""
@@ -48,12 +46,12 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.Index, s.Count)
 }
 
-// ShardKey names a test for a Shard.
+// ShardKey returns the key of a test in Shard.Durations.
 func ShardKey(id result.TestID) string {
 	return strings.Join([]string{id.File, id.Description, id.Deployment, strconv.Itoa(max(1, id.Iteration))}, "\x00")
 }
 
-// of gives the jobs of a shard, in their order.
+// of returns the jobs of a shard in order.
 func (s Shard) of(jobs []job) []job {
 	if s.Count == 0 {
 		return jobs
@@ -62,9 +60,9 @@ func (s Shard) of(jobs []job) []job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return parts[ShardKey(j.id)] != s.Index-1 })
 }
 
-// parts gives the part of each job by its ShardKey, counted from 0. Jobs that
-// run go one by one, the longest first, to the part that has the least to do;
-// that makes no part longer than 4/3 of what is needed.
+// parts returns the index of the shard of each job by ShardKey. It assigns jobs,
+// the longest first, to the shard with the shortest total, which is at most 4/3 of
+// the optimum.
 func (s Shard) parts(jobs []job) map[string]int {
 	var sum time.Duration
 	for _, d := range s.Durations {
@@ -85,7 +83,7 @@ func (s Shard) parts(jobs []job) map[string]int {
 	}
 	longestFirst := func(a, b string) int { return cmp.Or(cmp.Compare(times[b], times[a]), cmp.Compare(a, b)) }
 	sums := make([]time.Duration, s.Count)
-	counts := make([]int, s.Count) // what takes no time is spread as well
+	counts := make([]int, s.Count) // to spread jobs of duration 0
 	for _, key := range slices.SortedFunc(maps.Keys(times), longestFirst) {
 		part := 0
 		for p := range sums {
@@ -100,7 +98,7 @@ func (s Shard) parts(jobs []job) map[string]int {
 	return parts
 }
 
-// hashed spreads names evenly, and says the same on every machine.
+// hashed maps a key to an index, the same on every machine.
 func hashed(key string, n int) int {
 	sum := sha256.Sum256([]byte(key))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(n))

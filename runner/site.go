@@ -13,58 +13,55 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A site is a deployment with the runner's own clients on it, kept between
-// tests. It belongs to one test at a time, whose threads may use it
-// concurrently.
+// site is a deployment with the runner's own clients, kept between tests. One test
+// at a time uses it, but possibly concurrently.
 type site struct {
 	deployment deployment.Deployment
 	about      deployment.Description
 	commands   commands
 	seeded     map[string]*collection // by namespace
-	before     map[string]member      // by host, when they were last asked; nil if never
+	before     map[string]member      // by host, as last checked, or nil
 
 	mu          sync.Mutex
-	clusterTime bson.Raw // the newest $clusterTime of a reply
+	clusterTime bson.Raw // the newest $clusterTime
 }
 
-// openSite connects to a deployment, refuses it if it has no test commands,
-// and terminates transactions that somebody left open.
+// openSite connects to a deployment, requires test commands and terminates open
+// transactions.
 func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment.Deployment) (commands, error)) (*site, error) {
 	c, err := dial(d)
 	if err != nil {
 		return nil, err
 	}
 	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
-	if err := s.demandTestCommands(ctx); err != nil {
-		s.close()
+	err = s.requireTestCommands(ctx)
+	if err == nil {
+		err = retried(ctx, func() error { return s.killAllSessions(ctx) })
+	}
+	if err != nil {
+		c.close()
 		return nil, err
 	}
-	if err := retried(ctx, func() error { return s.killAllSessions(ctx) }); err != nil {
-		s.close()
-		return nil, err
-	}
-	if !d.Owned() { // what we start ourselves is all there
+	if !d.Owned() { // servers of an owned deployment are all running
 		s.before = s.members(ctx)
 	}
 	return s, nil
 }
 
-// condition is what a test leaves a site in.
 type condition uint8
 
 const (
-	fit      condition = iota
-	doubtful           // something could not be put right
-	gone               // the deployment does not answer
+	usable      condition = iota
+	suspect               // the clean-up failed, or the test is broken
+	unreachable           // the deployment does not respond
 )
 
-// answerLimit bounds the question whether a deployment is still there.
-const answerLimit = 5 * time.Second
+const pingLimit = 5 * time.Second
 
-// gone says why a deployment does not answer any more, nil if it does. That
-// it refuses a command is an answer.
-func (s *site) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+// ping returns an error if the deployment does not respond. A server error is a
+// response.
+func (s *site) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
 	defer cancel()
 	err := retried(ctx, func() error { return s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}}) })
 	if wire.CodeOf(err) != 0 {
@@ -73,39 +70,36 @@ func (s *site) gone(ctx context.Context) error {
 	return err
 }
 
-// ill says what has become of a deployment after a test that could not be tidied
-// up or in which something differed: why it is not to be used any more, or which
-// servers fell. A server of ours that died says so itself, all others are asked,
-// unless the run must end soon.
-func (s *site) ill(ctx context.Context, untidy, differs bool) (lost, fallen error) {
-	if !untidy && !differs || ctx.Err() != nil && !differs {
+// diagnose checks a deployment after a test that could not be cleaned up or had
+// mismatches: lost is why it can no longer be used, died which servers died. It
+// sends nothing if the run was interrupted.
+func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost, died error) {
+	if !differs && (!cleanupFailed || ctx.Err() != nil) {
 		return nil, nil
 	}
 	if lost = s.deployment.Dead(); lost != nil || ctx.Err() != nil {
 		return lost, nil
 	}
-	if untidy {
-		lost = s.gone(ctx)
+	if cleanupFailed {
+		lost = s.ping(ctx)
 	}
 	if lost == nil && differs {
-		if fallen = s.fallen(ctx); fallen != nil {
-			lost = s.gone(ctx) // it may have been the last one
+		if died = s.died(ctx); died != nil {
+			lost = s.ping(ctx) // the last server may have died
 		}
 	}
-	return lost, fallen
+	return lost, died
 }
 
-func (s *site) close() { s.commands.close() }
-
-// sharded reports whether the deployment is reached through mongoses.
+// sharded reports whether clients connect to mongoses.
 func (s *site) sharded() bool {
 	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
 }
 
-// run runs a command on the primary, and runAt on one server. Both remember the
-// cluster time of the reply ("MigrationConflict Errors on Sharded Clusters").
+// run runs a command on the default server, runAt on any. Both gossip the cluster
+// time ("MigrationConflict Errors on Sharded Clusters").
 func (s *site) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-	return s.runAt(ctx, byDefault, database, command)
+	return s.runAt(ctx, defaultServer, database, command)
 }
 
 func (s *site) runAt(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
@@ -117,14 +111,14 @@ func (s *site) runAt(ctx context.Context, address, database string, command bson
 	return reply, nil
 }
 
-// documents reads a collection from the primary, with local read concern,
-// sorted by _id.
+// documents reads a collection from the primary with local read concern, sorted by
+// _id.
 func (s *site) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
-	return s.commands.list(ctx, byDefault, database, bson.D{{Key: "find", Value: collection},
+	return s.commands.list(ctx, defaultServer, database, bson.D{{Key: "find", Value: collection},
 		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}})
 }
 
-// gossip remembers the cluster time of a reply.
+// gossip advances the cluster time to that of a reply.
 func (s *site) gossip(reply bson.Raw) {
 	t, ok := reply.Lookup("$clusterTime").DocumentOK()
 	if !ok {
@@ -143,8 +137,8 @@ func newer(a, b bson.Raw) bool {
 	return at > bt || at == bt && ai > bi
 }
 
-// sessionTime is the cluster time that sessions of a test start from: none
-// but where mongoses could disagree.
+// sessionTime returns the initial cluster time of sessions, nil unless there are
+// mongoses.
 func (s *site) sessionTime() bson.Raw {
 	if !s.sharded() && s.about.Topology != deployment.LoadBalanced {
 		return nil
@@ -154,24 +148,23 @@ func (s *site) sessionTime() bson.Raw {
 	return s.clusterTime
 }
 
-// Codes of the server that the format lets the runner pass over.
+// Server error codes that the runner ignores.
 const (
 	codeUnauthorized      = 13 // SERVER-54216
 	codeNamespaceNotFound = 26
-	codeNamespaceExists   = 48    // seen while initial data is made
+	codeNamespaceExists   = 48
 	codeInterrupted       = 11601 // SERVER-38335
 )
 
-// killAllSessions terminates open transactions on the primary, or on each
-// mongos ("Terminating Open Transactions").
+// killAllSessions terminates open transactions ("Terminating Open Transactions").
 func (s *site) killAllSessions(ctx context.Context) error {
 	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
 }
 
-// everywhere runs a command on the primary, or on each mongos. An error of one
-// of the codes counts as an answer.
+// everywhere runs a command on the primary, or on each mongos, and ignores some
+// error codes.
 func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
-	hosts := []string{byDefault}
+	hosts := []string{defaultServer}
 	if s.sharded() {
 		hosts = s.about.Hosts
 	}
@@ -183,10 +176,9 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 	return nil
 }
 
-// demandTestCommands refuses a deployment without enableTestCommands
-// ("Server Compatibility"). One that we started ourselves is trusted if it
-// does not say.
-func (s *site) demandTestCommands(ctx context.Context) error {
+// requireTestCommands rejects a deployment without enableTestCommands ("Server
+// Compatibility"), unless the deployment is owned and its parameters are unknown.
+func (s *site) requireTestCommands(ctx context.Context) error {
 	enabled := TestCommands(s.about.Parameters)
 	if enabled != nil && !*enabled {
 		return noTestCommands(s.about.Name)
@@ -199,8 +191,8 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 		return err
 	}
 	if wire.CodeOf(err) == codeUnauthorized {
-		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
-			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
+		return fmt.Errorf("the user of the connection string is not authorized to read enableTestCommands; "+
+			"suites set fail points and drop collections, which requires a role such as root: %w", err)
 	}
 	if enabled = TestCommands(reply); enabled == nil || !*enabled {
 		return noTestCommands(s.about.Name)
@@ -208,8 +200,8 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 	return nil
 }
 
-// TestCommands reads enableTestCommands among server parameters, where it is
-// a boolean or a number; nil if it is not there.
+// TestCommands returns the server parameter enableTestCommands, which is a boolean
+// or a number; nil if it is missing.
 func TestCommands(parameters bson.Raw) *bool {
 	v, err := parameters.LookupErr("enableTestCommands")
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 // testRunner is the object of special test operations.
 const testRunner = "testRunner"
 
-// special does what a special test operation says, its arguments checked.
 type special func(context.Context, *testRun, call) *fault
 
-// call is one use of a special operation, its arguments checked.
+// call is a call of a special test operation with validated arguments.
 type call struct {
 	path string
 	op   specs.Operation
@@ -30,13 +29,12 @@ func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
 }
 
-// failf makes the fault of an assertion that does not hold.
 func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
-// expect is the fault of what is, or is not, as the operation asserts: yes says that
-// it is, no that it is not.
+// expect returns a fault if a condition is not as wanted: yes is the message if it
+// holds, no otherwise.
 func (c call) expect(want, is bool, yes, no string) *fault {
 	switch {
 	case is && !want:
@@ -47,7 +45,7 @@ func (c call) expect(want, is bool, yes, no string) *fault {
 	return nil
 }
 
-// equal is the fault of what is not the value of an argument, both as JSON.
+// equal returns a fault if a value, as JSON, differs from an argument.
 func (c call) equal(argument, got, what string) *fault {
 	want := c.value(argument)
 	text := want.JSON()
@@ -63,12 +61,12 @@ func (c call) equal(argument, got, what string) *fault {
 	return f
 }
 
-// patience is how long waitForEvent, waitForThread and waitForPrimaryChange
-// wait by the format.
+// patience is the time limit that the format sets for waitForEvent, waitForThread
+// and waitForPrimaryChange.
 const patience = 10 * time.Second
 
-// specials has the special test operations ("Special Test Operations"), whose
-// arguments are in the table of package operations.
+// specials returns the special test operations ("Special Test Operations").
+// Package operations defines their arguments.
 func specials() map[string]special {
 	return map[string]special{
 		"failPoint":         setFailPoint,
@@ -103,28 +101,16 @@ func specials() map[string]special {
 	}
 }
 
-// special executes an operation on testRunner.
-func (t *testRun) special(ctx context.Context, path string, op specs.Operation) *fault {
-	do, known := t.run.specials[op.Name]
-	if !known {
-		return failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
-	}
-	return do(ctx, t, call{path, op})
-}
-
-// wait sleeps ("wait").
 func wait(ctx context.Context, t *testRun, c call) *fault {
-	_ = t.sleep(ctx, c.milliseconds("ms")) // its error is the context's
+	t.whileWaiting(func() { _ = sleep(ctx, c.milliseconds("ms")) })
 	return ended(ctx, c.path, c.op.Position, fmt.Sprintf("wait of %s", c.milliseconds("ms")))
 }
 
-// createEntities makes entities in the middle of a test ("createEntities").
-// What is malformed in them is among the test's flaws.
 func createEntities(ctx context.Context, t *testRun, c call) *fault {
 	return t.create(ctx, c.path+".arguments.entities", specs.DecodeEntities(c.value("entities")))
 }
 
-// runOnThread gives an operation to a thread ("runOnThread").
+// runOnThread queues an operation on a thread ("runOnThread").
 func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	thread, err := contentOf[*thread](&t.entities, c.text("thread"), operations.Thread)
 	if err != nil {
@@ -136,13 +122,10 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")
 	}
 	err = thread.do(func() {
-		f := protect("an operation of thread "+c.text("thread"), func() *fault {
-			_, f := t.perform(ctx, path, op)
+		t.add(protect("an operation of thread "+c.text("thread"), func() *fault {
+			_, f := t.perform(ctx, ctx, path, op)
 			return f
-		})
-		if f != nil {
-			t.add(f)
-		}
+		}))
 	})
 	if err != nil {
 		return c.failf("%s: %s", c.text("thread"), err)
@@ -150,7 +133,7 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// waitForThread waits for a thread's operations to end ("waitForThread").
+// waitForThread waits for the operations of a thread ("waitForThread").
 func waitForThread(ctx context.Context, t *testRun, c call) *fault {
 	return t.join(ctx, c.path, c.op.Position, c.text("thread"), "waitForThread")
 }

@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// countable refuses to count an event that the client does not observe: the
-// count would be 0 whatever happens.
+// countable rejects an event that the client does not observe, whose count would
+// always be 0.
 func (t *testRun) countable(c call) *fault {
 	event := c.value("event").Fields[0]
 	if o := t.observation(c.text("client")); !o.types[result.EventType(event.Key)] {
@@ -21,21 +21,20 @@ func (t *testRun) countable(c call) *fault {
 	return nil
 }
 
-// waitForEvent waits for matching events, those of before included
-// ("waitForEvent").
+// waitForEvent waits for matching events, including earlier ones ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	if f := t.countable(c); f != nil {
 		return f
 	}
 	client, want := c.text("client"), c.number("count")
-	ctx, cancel := t.limited(ctx, patience, "waitForEvent")
+	ctx, cancel := limited(ctx, patience, "waitForEvent")
 	defer cancel()
 	for after := int64(0); ; {
 		var log []result.Event
 		var err error
 		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, patience) })
 		if err != nil && ctx.Err() == nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		got, f := t.count(ctx, c, log)
 		switch {
@@ -44,7 +43,7 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 		case int64(got) >= want:
 			return nil
 		}
-		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, of which there were %d",
+		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, got %d",
 			want, c.value("event").Fields[0].Key, client, got)); f != nil {
 			return f
 		}
@@ -52,21 +51,19 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// count counts the matching events of a log among those that are observed.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
 	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), t.observation(c.text("client")).filter(log))
 	return n, failed(mismatches)
 }
 
-// assertEventCount demands an exact number of matching events
-// ("assertEventCount").
+// assertEventCount asserts the number of matching events ("assertEventCount").
 func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	if f := t.countable(c); f != nil {
 		return f
 	}
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	got, f := t.count(ctx, c, log)
 	if f != nil {
@@ -75,12 +72,12 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("count", strconv.Itoa(got), "the number of matching events on "+c.text("client"))
 }
 
-// assertCheckedOut counts connections by CMAP events, whether the test
-// observes them or not ("client", "assertNumberConnectionsCheckedOut").
+// assertCheckedOut counts CMAP events, observed or not ("client",
+// "assertNumberConnectionsCheckedOut").
 func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	got := 0
 	for _, e := range log {
@@ -94,13 +91,13 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("connections", strconv.Itoa(got), "the number of connections checked out by "+c.text("client"))
 }
 
-// assertLSIDs compares the sessions of the last two commands
+// assertLSIDs compares the lsids of the last two commands
 // ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
 func assertLSIDs(same bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		events, err := t.observed(ctx, c.text("client"))
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		var started []*result.CommandEvent
 		for _, e := range events {
@@ -109,7 +106,7 @@ func assertLSIDs(same bool) special {
 			}
 		}
 		if len(started) < 2 {
-			return c.failf("%s has observed %d commandStartedEvents, two are needed", c.text("client"), len(started))
+			return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
 		}
 		var lsids [2]bson.Raw
 		for i, e := range started[len(started)-2:] {
@@ -121,7 +118,7 @@ func assertLSIDs(same bool) special {
 		if bytes.Equal(lsids[0], lsids[1]) == same {
 			return nil
 		}
-		are, want := "the same", "another than "+lsids[0].String()
+		are, want := "the same", "any except "+lsids[0].String()
 		if same {
 			are, want = "different", lsids[0].String()
 		}

@@ -14,11 +14,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// answer asks the engine about the session of a call.
-func answer[T any](
-	ctx context.Context, t *testRun, c call, question string, read func(bson.RawValue) (T, bool), what string,
+// querySession reads a property of the session of a call.
+func querySession[T any](
+	ctx context.Context, t *testRun, c call, name string, read func(bson.RawValue) (T, bool), what string,
 ) (out T, f *fault) {
-	outcome, f := t.ask(ctx, c.path, c.op.Position, c.text("session"), question, nil)
+	outcome, f := t.query(ctx, c.path, c.op.Position, c.text("session"), name, nil)
 	if f == nil && outcome.Err != nil {
 		f = c.failf("%s", outcome.Err.Message)
 	}
@@ -27,7 +27,7 @@ func answer[T any](
 	}
 	out, ok := read(outcome.Value)
 	if !ok {
-		f = breakf("%s answered %s, which is not %s", question, matchers.Extended(outcome.Value, false), what)
+		f = breakf("%s answered %s, which is not %s", name, matchers.Extended(outcome.Value, false), what)
 	}
 	return out, f
 }
@@ -35,7 +35,7 @@ func answer[T any](
 // assertTransactionState ("assertSessionTransactionState").
 func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 	rendered := func(v bson.RawValue) (string, bool) { return matchers.Extended(v, false), true }
-	state, f := answer(ctx, t, c, engine.OpTransactionState, rendered, "")
+	state, f := querySession(ctx, t, c, engine.OpTransactionState, rendered, "")
 	if f != nil {
 		return f
 	}
@@ -53,19 +53,19 @@ func assertPinned(want bool) special {
 	}
 }
 
-// pinned gives the address of the mongos that a session is pinned to, or "".
+// pinned returns the address of the mongos that a session is pinned to, or "".
 func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 	address := func(v bson.RawValue) (string, bool) {
 		address, ok := v.StringValueOK()
 		return address, ok || v.Type == bson.TypeNull || v.Type == 0
 	}
-	return answer(ctx, t, c, engine.OpPinnedServer, address, "an address or null")
+	return querySession(ctx, t, c, engine.OpPinnedServer, address, "an address or null")
 }
 
 // assertDirty ("assertSessionDirty", "assertSessionNotDirty").
 func assertDirty(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
-		dirty, f := answer(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
+		dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
 		if f != nil {
 			return f
 		}
@@ -74,7 +74,7 @@ func assertDirty(want bool) special {
 }
 
 func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
-	outcome, f := t.ask(ctx, path, at, client, engine.OpTopology, nil)
+	outcome, f := t.query(ctx, path, at, client, engine.OpTopology, nil)
 	if f != nil {
 		return result.TopologyState{}, f
 	}
@@ -110,7 +110,6 @@ func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
 	return c.equal("topologyType", source.Quote(state.Type), "the type of "+c.text("topologyDescription"))
 }
 
-// primaryOf gives the address of the primary, "" if there is none.
 func primaryOf(t result.TopologyState) string {
 	for _, s := range t.Servers {
 		if s.Type == "RSPrimary" {
@@ -120,7 +119,7 @@ func primaryOf(t result.TopologyState) string {
 	return ""
 }
 
-// waitForPrimaryChange looks again after each event of the client
+// waitForPrimaryChange checks the topology after each event of the client
 // ("waitForPrimaryChange").
 func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	prior, err := contentOf[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), operations.Topology)
@@ -131,17 +130,17 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	if c.value("timeoutMS") != nil {
 		limit = c.milliseconds("timeoutMS")
 	}
-	ctx, cancel := t.limited(ctx, limit, "waitForPrimaryChange")
+	ctx, cancel := limited(ctx, limit, "waitForPrimaryChange")
 	defer cancel()
 	client, old := c.text("client"), primaryOf(prior)
-	waitingFor := fmt.Sprintf("%s to discover another primary than %q", client, old)
+	waitingFor := fmt.Sprintf("%s to discover a primary other than %q", client, old)
 	for {
 		if f := ended(ctx, c.path, c.op.Position, waitingFor); f != nil {
 			return f
 		}
 		log, err := t.log(ctx, client)
 		if err != nil && ctx.Err() == nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
 		switch {
@@ -152,13 +151,12 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 		case primaryOf(now) != "" && primaryOf(now) != old:
 			return nil
 		}
-		// An engine's topology may change a moment before its event is there.
+		// The topology may change shortly before the event.
 		t.whileWaiting(func() { _, _ = t.logWaiting(ctx, client, lastSequence(log), limit/20) })
 	}
 }
 
-// assertCollection lists collections through the internal client
-// ("assertCollectionExists", "assertCollectionNotExists").
+// assertCollection ("assertCollectionExists", "assertCollectionNotExists").
 func assertCollection(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		name := c.text("collectionName")
@@ -170,8 +168,7 @@ func assertCollection(want bool) special {
 	}
 }
 
-// assertIndex lists indexes through the internal client ("assertIndexExists",
-// "assertIndexNotExists"). A collection that does not exist has none.
+// assertIndex ("assertIndexExists", "assertIndexNotExists").
 func assertIndex(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		collection, name := c.text("collectionName"), c.text("indexName")
@@ -180,9 +177,10 @@ func assertIndex(want bool) special {
 	}
 }
 
-// assertListed asserts whether a command lists a document of a name.
+// assertListed asserts whether a command lists a document with a name. A missing
+// collection has no indexes.
 func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, name string, command bson.D) *fault {
-	listed, err := t.site.commands.list(ctx, byDefault, c.text("databaseName"), command)
+	listed, err := t.site.commands.list(ctx, defaultServer, c.text("databaseName"), command)
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
 	}

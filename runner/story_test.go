@@ -22,9 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestStories plays each file of testdata: suites, what the deployment is and
-// what the engine does, and the transcript of all that happens then. The time
-// limits of a story are those of a bubble.
+// TestStories runs each file of testdata: suites, a description of deployment and
+// engine, and the resulting transcript.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -34,7 +33,7 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			story, _, found := strings.Cut(testkit.Read(t, file), "-- want --\n")
 			if !found {
-				t.Fatal("a story ends with -- want --")
+				t.Fatal("the story lacks -- want --")
 			}
 			var got string
 			synctest.Test(t, func(t *testing.T) { got = play(t, story) })
@@ -43,13 +42,13 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// action finds the lines of a transcript that are not notes.
+// action matches lines of a transcript that are not notes.
 var action = regexp.MustCompile(`^(engine|primary|[a-z]:1|mongodb:\S+) `)
 
-// header finds lines such as "-- suite.yml --".
+// header matches lines such as "-- suite.yml --".
 var header = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
-// play runs a story and gives its transcript.
+// play runs a story and returns the transcript.
 func play(t *testing.T, story string) string {
 	t.Helper()
 	var mu sync.Mutex
@@ -77,12 +76,12 @@ func play(t *testing.T, story string) string {
 		}
 		var err error
 		switch name, text := story[h[2]:h[3]], story[h[1]:end]; name {
-		case "brief": // the transcript has verdicts alone
+		case "brief": // notes only
 			brief = true
 		case "deployment":
 			err = d.describe(text)
 		case "config":
-			err = configure(&cfg, e, text, say)
+			err = configure(&cfg, e, text)
 		case "engine":
 			e.script, err = scriptOf(text)
 		case "server":
@@ -107,8 +106,7 @@ func play(t *testing.T, story string) string {
 	return transcript.String()
 }
 
-// onFakes prepares a run whose engine, source and connections are fakes: those
-// of a silent replica set where nothing else is given.
+// onFakes prepares a run with a fake engine, source and connections.
 func onFakes(cfg Config, src *fakeSource) (*run, error) {
 	if cfg.Engine == nil {
 		cfg.Engine = &fakeEngine{}
@@ -153,7 +151,7 @@ func tell(say func(string, ...any), n result.Note) {
 	}
 }
 
-// scriptOf reads the script of an engine: a list of steps.
+// scriptOf parses the script of an engine, a list of steps.
 func scriptOf(text string) (map[string][]step, error) {
 	var steps []step
 	err := strictly(text, &steps)
@@ -167,51 +165,51 @@ func scriptOf(text string) (map[string][]step, error) {
 	return script, err
 }
 
-// describe reads the deployment of a story.
+// describe parses the deployment of a story.
 func (d *fakeDeployment) describe(text string) error {
-	told := struct {
+	parsed := struct {
 		Topology     deployment.Topology
 		Hosts        []string
-		Auth, Owned  bool
+		Owned        bool
 		TestCommands *bool
-		None         string // why the source gives no deployment
+		None         string // error of Acquire
 		Services     []bson.ObjectID
-		Busy         int // how often $currentOp shows a command, -1 for ever
-		Version      int // the major one
+		Busy         int // how often $currentOp returns a command, -1 for always
+		Version      int // major
 	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true, Version: 8}
-	err := strictly(text, &told)
-	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(told.Topology)+" 8.0", told.Topology, told.Hosts, told.Auth
-	d.about.Version[0] = told.Version
-	d.owned, d.services, d.busy = told.Owned, told.Services, told.Busy
-	if told.TestCommands != nil {
-		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: *told.TestCommands}})
+	err := strictly(text, &parsed)
+	d.about.Name, d.about.Topology, d.about.Hosts = string(parsed.Topology)+" 8.0", parsed.Topology, parsed.Hosts
+	d.about.Version[0] = parsed.Version
+	d.owned, d.services, d.busy = parsed.Owned, parsed.Services, parsed.Busy
+	if parsed.TestCommands != nil {
+		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: *parsed.TestCommands}})
 	}
-	if told.None != "" {
-		d.none = errors.New(told.None)
+	if parsed.None != "" {
+		d.none = errors.New(parsed.None)
 	}
 	return err
 }
 
-// configure reads the configuration of a story.
-func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)) error {
-	var told struct {
+// configure parses the configuration of a story.
+func configure(cfg *Config, e *fakeEngine, text string) error {
+	var parsed struct {
 		Reseed            Reseed
 		Count, Retries    int
 		FailFast          bool
 		Timeout           time.Duration
 		KnownFailing      string
-		ServerAPI, Schema string // Schema is the version that the engine serves
+		ServerAPI, Schema string // Schema is the engine's schema version
 		Serves            []string
 	}
-	if err := strictly(text, &told); err != nil {
+	if err := strictly(text, &parsed); err != nil {
 		return err
 	}
-	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast, cfg.ServerAPI = told.Reseed, told.Count, told.Retries, told.FailFast, told.ServerAPI
-	e.schema, e.serves = told.Schema, told.Serves
-	if told.Timeout != 0 {
-		cfg.Timeout = told.Timeout
+	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast, cfg.ServerAPI = parsed.Reseed, parsed.Count, parsed.Retries, parsed.FailFast, parsed.ServerAPI
+	e.schema, e.serves = parsed.Schema, parsed.Serves
+	if parsed.Timeout != 0 {
+		cfg.Timeout = parsed.Timeout
 	}
 	var err error
-	cfg.KnownFailing, err = ParseKnownFailing("known.txt", strings.NewReader(told.KnownFailing))
+	cfg.KnownFailing, err = ParseKnownFailing("known.txt", strings.NewReader(parsed.KnownFailing))
 	return err
 }

@@ -16,73 +16,73 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// tape holds answers by question, in the order in which they came.
+// tape records responses by request, in order.
 type tape struct {
-	played bool // nobody is asked any more
+	playback bool
 
-	mu      sync.Mutex
-	answers map[string][]any
-	events  map[string][]result.Event // by client: all that were read
-	asking  map[string]int            // operations under way
-	racing  bool                      // threads asked the same at once: chance says which answer is whose
-	missed  error                     // the first question that was not asked when it was recorded
+	mu        sync.Mutex
+	responses map[string][]any
+	events    map[string][]result.Event // by client: all that were read
+	active    map[string]int            // operations in progress, by request
+	racing    bool                      // threads sent equal requests concurrently
+	missed    error                     // the first request that was not recorded
 }
 
 func newTape() *tape {
-	return &tape{answers: map[string][]any{}, events: map[string][]result.Event{}, asking: map[string]int{}}
+	return &tape{responses: map[string][]any{}, events: map[string][]result.Event{}, active: map[string]int{}}
 }
 
-// rewound is a copy that plays from the beginning.
+// rewound returns a copy for playback.
 func (t *tape) rewound() *tape {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &tape{played: true, answers: maps.Clone(t.answers), events: t.events}
+	return &tape{playback: true, responses: maps.Clone(t.responses), events: t.events}
 }
 
-func question(parts ...any) string { return fmt.Sprint(parts...) }
+func requestKey(parts ...any) string { return fmt.Sprint(parts...) }
 
-// heard records an answer. A tape that is played gives the answers to a question in turn,
-// and the last one again and again; found says whether there is one. What is asked before
-// the first test is on no tape.
-func heard[T any](t *tape, question string, ask func() T) (answer T, found bool) {
-	if t == nil || !t.played {
-		answer = ask()
+// recorded sends a request and records the response. In playback, it returns the
+// recorded responses in order, then the last one repeatedly; found reports whether
+// there is one. Requests before the first test, with a nil tape, are not recorded.
+func recorded[T any](t *tape, key string, send func() T) (response T, found bool) {
+	if t == nil || !t.playback {
+		response = send()
 	}
 	if t == nil {
-		return answer, true
+		return response, true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.answers[question]
+	all := t.responses[key]
 	switch {
-	case !t.played:
-		t.answers[question] = append(all, answer)
-		return answer, true
+	case !t.playback:
+		t.responses[key] = append(all, response)
+		return response, true
 	case len(all) == 0:
-		return answer, false
+		return response, false
 	case len(all) > 1:
-		t.answers[question] = all[1:]
+		t.responses[key] = all[1:]
 	}
 	return all[0].(T), true
 }
 
-// ask notes that an operation begins (1) or ends (-1).
-func (t *tape) ask(question string, by int) {
+// count records that an operation starts (1) or ends (-1).
+func (t *tape) count(key string, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asking[question] += by
-	t.racing = t.racing || t.asking[question] > 1
+	t.active[key] += by
+	t.racing = t.racing || t.active[key] > 1
 }
 
-// taped is an engine whose answers are on the tape of the test that runs.
-type taped struct {
+// tapedEngine records an engine on the tape of the current test, or plays it back.
+type tapedEngine struct {
 	engine.Engine
-	now **tape
+	current **tape
 }
 
-func (e taped) Begin(ctx context.Context) (engine.Test, error) {
+func (e tapedEngine) Begin(ctx context.Context) (engine.Test, error) {
 	test, err := e.Engine.Begin(ctx)
-	return &tapedTest{test, *e.now}, err
+	return &tapedTest{test, *e.current}, err
 }
 
 type tapedTest struct {
@@ -90,28 +90,28 @@ type tapedTest struct {
 	tape *tape
 }
 
-// came is what came of an operation, with the errors that its callback
-// returned, call by call.
-type came struct {
+// recordedOutcome is an outcome with the errors that each call of the callback
+// returned.
+type recordedOutcome struct {
 	outcome   result.Outcome
 	callbacks []*result.Error
 }
 
 func (r *tapedTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	q := question("do", op.Object, op.Name, op.Arguments)
+	key := requestKey("do", op.Object, op.Name, op.Arguments)
 	callback := op.Callback
-	c, found := heard(r.tape, q, func() (c came) {
+	recording, found := recorded(r.tape, key, func() (out recordedOutcome) {
 		if callback != nil {
 			op.Callback = func(ctx context.Context) *result.Error {
 				err := callback(ctx)
-				c.callbacks = append(c.callbacks, err)
+				out.callbacks = append(out.callbacks, err)
 				return err
 			}
 		}
-		r.tape.ask(q, 1)
-		defer r.tape.ask(q, -1)
-		c.outcome = r.Test.Do(ctx, op)
-		return c
+		r.tape.count(key, 1)
+		defer r.tape.count(key, -1)
+		out.outcome = r.Test.Do(ctx, op)
+		return out
 	})
 	switch {
 	case !found:
@@ -119,19 +119,19 @@ func (r *tapedTest) Do(ctx context.Context, op engine.Operation) result.Outcome 
 		defer r.tape.mu.Unlock()
 		r.tape.missed = cmp.Or(r.tape.missed, fmt.Errorf("%s on %s is not recorded", op.Name, op.Object))
 		return result.Outcome{Err: &result.Error{Message: "not recorded"}}
-	case r.tape.played:
-		for _, before := range c.callbacks {
+	case r.tape.playback:
+		for _, before := range recording.callbacks {
 			if err := callback(ctx); err != nil && before == nil {
 				return result.Outcome{Err: err}
 			}
 		}
 	}
-	return c.outcome
+	return recording.outcome
 }
 
 func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
 	var err error
-	events, found := heard(r.tape, question("events", client, after), func() (events []result.Event) {
+	events, found := recorded(r.tape, requestKey("events", client, after), func() (events []result.Event) {
 		events, err = r.Test.Events(ctx, client, after, wait)
 		return events
 	})
@@ -139,10 +139,9 @@ func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait
 	defer r.tape.mu.Unlock()
 	all := r.tape.events[client]
 	if !found {
-		later := func(e result.Event) bool { return e.Sequence > after }
-		return all[slices.IndexFunc(append(all[:len(all):len(all)], result.Event{Sequence: after + 1}), later):], nil
+		return slices.DeleteFunc(slices.Clone(all), func(e result.Event) bool { return e.Sequence <= after }), nil
 	}
-	if !r.tape.played {
+	if !r.tape.playback {
 		for _, e := range events {
 			if lastSequence(all) < e.Sequence {
 				all = append(all, e)
@@ -154,29 +153,30 @@ func (r *tapedTest) Events(ctx context.Context, client string, after int64, wait
 }
 
 func (r *tapedTest) Logs(ctx context.Context, client string) (logs []result.LogMessage, err error) {
-	logs, _ = heard(r.tape, question("logs", client), func() (logs []result.LogMessage) {
+	logs, _ = recorded(r.tape, requestKey("logs", client), func() (logs []result.LogMessage) {
 		logs, err = r.Test.(engine.LogReader).Logs(ctx, client)
 		return logs
 	})
 	return logs, err
 }
 
-// tapedCommands are the runner's own commands on a deployment, whose answers are on the
-// tape of the test that runs.
+// tapedCommands records the runner's own commands on the tape of the current test,
+// or plays them back.
 type tapedCommands struct {
 	commands
-	now **tape
+	current **tape
 }
 
 type reply struct {
-	raw     bson.Raw
-	service *bson.ObjectID
-	err     error
+	raw       bson.Raw
+	documents []bson.Raw
+	service   *bson.ObjectID
+	err       error
 }
 
-// once and at give the same answers where they ask the same.
-func (c *tapedCommands) command(database string, command any, ask func() reply) reply {
-	r, found := heard(*c.now, question("command", database, command), ask)
+// command records equal commands of at and once together.
+func (c *tapedCommands) command(database string, command any, send func() reply) reply {
+	r, found := recorded(*c.current, requestKey("command", database, command), send)
 	if !found {
 		r.raw, r.err = bson.Marshal(bson.D{{Key: "ok", Value: 1}})
 	}
@@ -199,47 +199,44 @@ func (c *tapedCommands) once(ctx context.Context, uri, database string, command 
 	return r.service, r.err
 }
 
-type listed struct {
-	documents []bson.Raw
-	err       error
-}
-
 func (c *tapedCommands) list(ctx context.Context, address, database string, command any) ([]bson.Raw, error) {
-	l, _ := heard(*c.now, question("list", database, command), func() (l listed) {
-		l.documents, l.err = c.commands.list(ctx, address, database, command)
-		return l
+	r, _ := recorded(*c.current, requestKey("list", database, command), func() (r reply) {
+		r.documents, r.err = c.commands.list(ctx, address, database, command)
+		return r
 	})
-	return l.documents, l.err
+	return r.documents, r.err
 }
 
-// Where tapes are played, an engine and commands only open and close.
+// The engine and the commands of playback.
 type (
-	silentEngine   struct{ about engine.Description }
-	silentTest     struct{ engine.Test }
-	silentCommands struct{ commands }
+	playbackEngine   struct{ about engine.Description }
+	playbackTest     struct{ engine.Test }
+	playbackCommands struct{ commands }
 )
 
-func (e silentEngine) Describe(context.Context) (engine.Description, error) { return e.about, nil }
-func (e silentEngine) Begin(context.Context) (engine.Test, error)           { return silentTest{}, nil }
-func (e silentEngine) Close() error                                         { return nil }
+func (e playbackEngine) Describe(context.Context) (engine.Description, error) { return e.about, nil }
+func (e playbackEngine) Begin(context.Context) (engine.Test, error)           { return playbackTest{}, nil }
+func (e playbackEngine) Close() error                                         { return nil }
 
-func (silentTest) Open(context.Context, engine.Entity) error { return nil }
-func (silentTest) Close(context.Context, string) error       { return nil }
-func (silentTest) End(context.Context) error                 { return nil }
+func (playbackTest) Open(context.Context, engine.Entity) error { return nil }
+func (playbackTest) Close(context.Context, string) error       { return nil }
+func (playbackTest) End(context.Context) error                 { return nil }
 
-func (silentCommands) close() {}
+func (playbackCommands) close() {}
 
-// still is a source of one deployment, where nothing runs.
-type still struct{ about deployment.Description }
+// playbackSource is the source and the deployment of playback.
+type playbackSource struct{ about deployment.Description }
 
-func (s *still) Offers() []deployment.Description                            { return []deployment.Description{s.about} }
-func (s *still) Acquire(context.Context, int) (deployment.Deployment, error) { return s, nil }
-func (s *still) Release(deployment.Deployment, bool)                         {}
-func (s *still) Close() error                                                { return nil }
-func (s *still) Description() deployment.Description                         { return s.about }
-func (s *still) URI() string                                                 { return "mongodb://all" }
-func (s *still) SingleURI() string                                           { return "mongodb://single" }
-func (s *still) DirectURI(address string) string                             { return "mongodb://" + address }
-func (s *still) Owned() bool                                                 { return true }
-func (s *still) Dead() error                                                 { return nil }
-func (s *still) Log(time.Time, time.Time) []deployment.LogLine               { return nil }
+func (s *playbackSource) Offers() []deployment.Description { return []deployment.Description{s.about} }
+func (s *playbackSource) Acquire(context.Context, int) (deployment.Deployment, error) {
+	return s, nil
+}
+func (s *playbackSource) Release(deployment.Deployment, bool)           {}
+func (s *playbackSource) Close() error                                  { return nil }
+func (s *playbackSource) Description() deployment.Description           { return s.about }
+func (s *playbackSource) URI() string                                   { return "mongodb://all" }
+func (s *playbackSource) SingleURI() string                             { return "mongodb://single" }
+func (s *playbackSource) DirectURI(address string) string               { return "mongodb://" + address }
+func (s *playbackSource) Owned() bool                                   { return true }
+func (s *playbackSource) Dead() error                                   { return nil }
+func (s *playbackSource) Log(time.Time, time.Time) []deployment.LogLine { return nil }

@@ -16,8 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// testRun is one test while it runs. The main thread, the test's threads and
-// withTransaction's callback use it concurrently.
+// testRun is a running test. The main thread, the threads of the test and the
+// callback of withTransaction use it concurrently.
 type testRun struct {
 	run      *run
 	site     *site
@@ -28,18 +28,18 @@ type testRun struct {
 
 	mu           sync.Mutex
 	observations map[string]*observation   // by client
-	uris         map[string]string         // by client; never to be printed
+	uris         map[string]string         // by client; secret
 	logs         map[string][]result.Event // by client, as far as read
 	operations   []result.OperationLog
 	failPoints   []failPoint
 	transactions bool // one was started
 	fault        *fault
 	timings      result.Timings
-	window       [2]time.Time // whose server log is of interest, by the machine's clock
+	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs one test on a site. The verdict is that of the test and its
-// clean-up, with the condition that the site is in then.
+// runTest runs and cleans up a test and returns the resulting condition of the
+// site.
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
 	t := &testRun{
 		run: r, site: s, suite: j.suite, test: j.test,
@@ -49,43 +49,39 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	started := r.now()
 	t.window[0] = time.Now()
-	limit := r.timeout
-	running, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"the test's time limit", limit})
-	if f := protect("a test", func() *fault { return t.execute(undated(running)) }); f != nil {
-		t.add(f)
-	}
+	running, cancel := limited(ctx, r.timeout, "the test's time limit")
+	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()
 	if t.found().interrupted {
 		r.locked(func() { r.summary.Interrupted = true })
 	}
-	// Clean-up happens whatever has become of the context, within limits of its own.
-	patience := cleanupLimit
-	if s.deployment.Dead() != nil { // nobody is left to answer, or not all
-		patience = InterruptedCleanUp
+	limit := cleanupLimit
+	if s.deployment.Dead() != nil { // servers will not respond
+		limit = InterruptedCleanUp
 	}
-	cleaning, done := cleaningUp(ctx, patience, InterruptedCleanUp)
+	cleaning, done := cleanupContext(ctx, limit, InterruptedCleanUp)
 	defer done()
-	var untidy *fault
+	var cleanup *fault
 	t.timed(&t.timings.Cleanup, func() {
-		untidy = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
+		cleanup = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
-	lost, fallen := s.ill(ctx, untidy != nil, t.differs())
-	v = t.verdict(j, untidy, lost, fallen)
+	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
+	v = t.verdict(j, cleanup, lost, died)
 	v.Began, v.Duration = started, r.now().Sub(started)
 	switch {
 	case lost != nil:
-		state = gone
-	case untidy != nil || v.Status == result.Broken:
-		state = doubtful
+		state = unreachable
+	case cleanup != nil || v.Status == result.Broken:
+		state = suspect
 	}
 	return v, state
 }
 
-// undated gives a context that ends when ctx does, and for the same cause, but
-// has no deadline: a driver may take a deadline for a timeoutMS, and send a
-// maxTimeMS that no suite has asked for.
-func undated(ctx context.Context) context.Context {
+// withoutDeadline returns a context that ends with ctx and its cause, but has no
+// deadline: a driver may convert a deadline to timeoutMS and send a maxTimeMS that
+// the suite does not expect.
+func withoutDeadline(ctx context.Context) context.Context {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return out
@@ -93,13 +89,13 @@ func undated(ctx context.Context) context.Context {
 
 const cleanupLimit = 15 * time.Second
 
-// InterruptedCleanUp bounds the clean-up of a test when somebody waits for the
-// run to end: a deployment that answers needs a small part of it.
+// InterruptedCleanUp is the time limit of a clean-up after an interruption. A
+// responding deployment needs a fraction of it.
 const InterruptedCleanUp = 3 * time.Second
 
-// cleaningUp gives the context of a clean-up. It ends after a time limit, and
-// earlier if the run is interrupted before or meanwhile.
-func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
+// cleanupContext returns the context of a clean-up. It outlives ctx and ends after
+// a time limit, which is shorter once the run is interrupted.
+func cleanupContext(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
 	cleaning, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	endAfter := func(d time.Duration, what string) *time.Timer {
 		return time.AfterFunc(d, func() { end(&limitError{what, d}) })
@@ -109,8 +105,7 @@ func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.
 	return cleaning, func() { stop(); timer.Stop(); end(context.Canceled) }
 }
 
-// protect keeps a panic of the runner's own code, or of a matcher, within the
-// test that met it.
+// protect converts a panic of the runner or a matcher to a fault of the test.
 func protect(during string, do func() *fault) (f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -120,7 +115,7 @@ func protect(during string, do func() *fault) (f *fault) {
 	return do()
 }
 
-// execute does everything of a test but the clean-up ("Executing a Test").
+// execute runs a test without its clean-up ("Executing a Test").
 func (t *testRun) execute(ctx context.Context) *fault {
 	if f := flawed(t.test); f != nil {
 		return f
@@ -131,12 +126,11 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	if f := t.operate(ctx); f != nil || t.hasFault() {
 		return f
 	}
-	// From here on nothing more is observed.
 	observed := make(map[string][]result.Event)
 	for _, client := range t.entities.of(operations.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
-			return &fault{broken: err}
+			return broken(err)
 		}
 		observed[client] = events
 	}
@@ -146,18 +140,14 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		err = t.failPointsOff(ctx)
 	})
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
-	// Neither changes what the other sees: both are reported.
 	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
-		if f != nil {
-			t.add(f)
-		}
+		t.add(f)
 	}
 	return nil
 }
 
-// flawed reports what is wrong with a test itself, whatever a driver does.
 func flawed(test *specs.Test) *fault {
 	var all []result.Mismatch
 	for _, p := range test.Flaws {
@@ -176,18 +166,16 @@ func (t *testRun) setUp(ctx context.Context) *fault {
 	if f := failure(ctx, "initialData", t.test.Position, "distinct on each mongos", t.distinctFirst(ctx)); f != nil {
 		return f
 	}
-	t.window[0] = time.Now() // that initial data could be made is of no interest any more
-	begun, err := guarded(ctx, "the beginning of a test", t.run.cfg.Engine.Begin)
-	if err != nil {
+	t.window[0] = time.Now() // initial data is not of interest
+	if t.engine, err = guarded(ctx, "the beginning of a test", t.run.cfg.Engine.Begin); err != nil {
+		t.engine = nil
 		return failure(ctx, "", t.test.Position, "the engine to begin a test", fmt.Errorf("the engine cannot begin a test: %w", err))
 	}
-	t.engine = begun
 	return t.create(ctx, "createEntities", t.suite.CreateEntities)
 }
 
-// distinctFirst runs a distinct on each mongos, so that none meets its shards'
-// database versions within a transaction ("StaleDbVersion Errors on Sharded
-// Clusters").
+// distinctFirst runs distinct on each mongos, so that it refreshes its database
+// versions before a transaction ("StaleDbVersion Errors on Sharded Clusters").
 func (t *testRun) distinctFirst(ctx context.Context) error {
 	if !t.site.sharded() || !needsDistinct(t.test) {
 		return nil
@@ -201,15 +189,14 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 	return nil
 }
 
-// operate performs the operations, and waits for threads that the test itself
-// does not wait for.
+// operate performs the operations and waits for all threads.
 func (t *testRun) operate(ctx context.Context) *fault {
 	began, waited := t.run.now(), t.timings.Waiting
 	defer func() {
 		t.locked(func() { t.timings.Engine += t.run.now().Sub(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
-		if _, f := t.perform(ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
+		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
 			return f
 		}
 		if t.hasFault() || i+1 < len(t.test.Operations) && t.stopAtFault() {
@@ -227,15 +214,14 @@ func (t *testRun) operate(ctx context.Context) *fault {
 	return ended(ctx, "operations", t.test.Position, "the last operation")
 }
 
-// join waits for the operations of a thread, which gets no more. What went
-// wrong in them is noted already.
+// join stops a thread and waits for its operations, which record their own faults.
 func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
 	thread, err := contentOf[*thread](&t.entities, id, operations.Thread)
 	if err != nil {
-		return &fault{broken: err}
+		return broken(err)
 	}
 	thread.stop()
-	ctx, cancel := t.limited(ctx, patience, limit)
+	ctx, cancel := limited(ctx, patience, limit)
 	defer cancel()
 	t.whileWaiting(func() { _ = thread.wait(ctx) })
 	return ended(ctx, path, at, "the operations of "+id)
@@ -269,8 +255,6 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	return failed(all)
 }
 
-// judgeOutcome reads collections through the internal client, sorted by _id,
-// from the primary, with local read concern.
 func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, d := range t.test.Outcome {
@@ -289,8 +273,6 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 	return failed(all)
 }
 
-// failPointsOff turns off, each on its server, the fail points that the test
-// has set.
 func (t *testRun) failPointsOff(ctx context.Context) error {
 	var points []failPoint
 	t.locked(func() { points, t.failPoints = t.failPoints, nil })
@@ -307,12 +289,11 @@ func (t *testRun) failPointsOff(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// cleanUp leaves the deployment and the engine as they were found. It is done
-// after every test, however that went, and goes on past errors. The fault says
-// what could not be put right.
+// cleanUp restores the state of deployment and engine after every test. It
+// continues after errors, which it returns as a fault.
 func (t *testRun) cleanUp(ctx context.Context) *fault {
 	effect := operations.Anything // also after a panic
-	defer func() { t.site.remember(effect) }()
+	defer func() { t.site.record(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
 	for _, id := range t.entities.of(operations.Thread) {
 		thread, _ := contentOf[*thread](&t.entities, id, operations.Thread)
@@ -320,9 +301,10 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	}
 	if t.engine != nil {
 		for _, client := range t.entities.of(operations.Client) {
-			_, _ = t.log(ctx, client) // for the report, which lacks what cannot be read
+			_, _ = t.log(ctx, client) // for the report
 		}
-		if _, err := guarded(ctx, "the end of a test", func(ctx context.Context) (none, error) { return none{}, t.engine.End(ctx) }); err != nil {
+		_, err := guarded(ctx, "the end of a test", func(ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.End(ctx) })
+		if err != nil {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
 	}
@@ -340,32 +322,30 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 		}
 	}
 	if !clean {
-		t.settle(ctx) // or the next test meets what is written late
+		t.settle(ctx) // so that late writes do not affect the next test
 	}
-	untidy := errors.Join(failures...)
+	err := errors.Join(failures...)
 	switch {
-	case untidy != nil && ctx.Err() != nil:
-		return breakf("%w: %w", context.Cause(ctx), untidy)
-	case untidy != nil:
-		return &fault{broken: untidy}
-	case clean:
+	case err != nil && ctx.Err() != nil:
+		return breakf("%w: %w", context.Cause(ctx), err)
+	case err == nil && clean:
 		effect = effectOf(t.test)
 	}
-	return nil
+	return broken(err)
 }
 
-// add notes a fault. All mismatches are kept; of other faults, the first says
-// what the verdict is.
+// add records a fault. It keeps all mismatches; without any, a broken fault
+// replaces another one.
 func (t *testRun) add(f *fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case f == nil:
 	case t.fault == nil:
 		t.fault = f
 	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
-		both := failed(append(slices.Clone(t.fault.mismatches), f.mismatches...))
-		both.value = t.fault.value && f.value
-		t.fault = both
+		t.fault.mismatches = append(t.fault.mismatches, f.mismatches...)
+		t.fault.value = t.fault.value && f.value
 	case f.broken != nil && len(t.fault.mismatches) == 0:
 		t.fault = f
 	default:
@@ -373,7 +353,7 @@ func (t *testRun) add(f *fault) {
 	}
 }
 
-// found gives a copy of what is wrong so far; the zero fault if nothing is.
+// found returns a copy of the fault so far, zero without one.
 func (t *testRun) found() (found fault) {
 	t.locked(func() {
 		if t.fault != nil {
@@ -383,25 +363,22 @@ func (t *testRun) found() (found fault) {
 	return found
 }
 
-// locked changes or reads what threads and callbacks share.
+// locked accesses state that threads and callbacks share.
 func (t *testRun) locked(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	do()
 }
 
-// differs reports whether something was other than the test expects.
-func (t *testRun) differs() bool { return len(t.found().mismatches) > 0 }
-
-// hasFault reports whether a fault keeps the test from going on.
+// hasFault reports whether a fault stops the test.
 func (t *testRun) hasFault() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.fault != nil && !t.fault.value
 }
 
-// stopAtFault lets any fault, be it about a value alone, end the test: what was
-// to follow is not done, and neither events nor outcome can be as expected.
+// stopAtFault stops the test if it has any fault, including one about a value:
+// after a skipped operation, events and outcome cannot be as expected.
 func (t *testRun) stopAtFault() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -411,12 +388,7 @@ func (t *testRun) stopAtFault() bool {
 	return t.fault != nil
 }
 
-// limited bounds a wait, with the operation's name in the message.
-func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d, &limitError{what, d})
-}
-
-// timed counts the time that something takes.
+// timed adds the duration of a call to a timing.
 func (t *testRun) timed(time *time.Duration, do func()) {
 	began := t.run.now()
 	do()
@@ -424,8 +396,3 @@ func (t *testRun) timed(time *time.Duration, do func()) {
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }
-
-func (t *testRun) sleep(ctx context.Context, d time.Duration) (err error) {
-	t.whileWaiting(func() { err = sleep(ctx, d) })
-	return err
-}

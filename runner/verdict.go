@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -8,10 +9,10 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// verdict judges a test that ran. untidy is what its clean-up could not do,
-// lost why its deployment does not answer any more, and fallen which of its
-// servers died: then nothing that went wrong says anything of the engine.
-func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verdict {
+// verdict returns the verdict of a test. cleanup is why the clean-up failed, lost
+// why the deployment no longer responds, and died which servers died: a failure
+// is then not the engine's fault.
+func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
@@ -29,15 +30,13 @@ func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verd
 	switch {
 	case lost != nil:
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
-	case fallen != nil && v.Status == result.Failed:
-		v.Status, v.Reason = result.Broken, fallen.Error()
-	case untidy != nil:
-		// What cannot be cleaned up is not the fault of a test that failed by
-		// itself, and makes nothing else of one that did not.
-		if v.Status != result.Failed && v.Status != result.Broken {
+	case died != nil && v.Status == result.Failed:
+		v.Status, v.Reason = result.Broken, died.Error()
+	case cleanup != nil:
+		if v.Status != result.Failed && v.Status != result.Broken { // which remain so
 			v.Status, v.SkipKind = result.Broken, ""
 		}
-		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.broken.Error(), "; ")
+		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+cleanup.broken.Error(), "; ")
 	}
 	logs := t.clientLogs()
 	if v.Status == result.Failed && v.Reason == "" {
@@ -56,11 +55,7 @@ func (t *testRun) verdict(j job, untidy *fault, lost, fallen error) *result.Verd
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
 	}
-	limits := t.run.cfg.Limits
-	if limits == (result.Limits{}) {
-		limits = result.DefaultLimits()
-	}
-	v.Trim(limits)
+	v.Trim(cmp.Or(t.run.cfg.Limits, result.DefaultLimits()))
 	if t.run.cfg.Rerun != nil {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}
@@ -74,7 +69,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 	case k == nil:
 	case k.Expired(r.day):
 		if v.Status == result.Failed {
-			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but that has expired: "+k.Reason, "; ")
+			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but expired: "+k.Reason, "; ")
 		}
 	case v.Status == result.Failed:
 		v.Status, v.Reason = result.KnownFailing, k.Reason
@@ -83,7 +78,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 	}
 }
 
-// clientLogs gives the logs of all clients, in the order of their creation.
+// clientLogs returns the logs of all clients in order of creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
 	for _, client := range t.entities.of(operations.Client) {
@@ -92,7 +87,6 @@ func (t *testRun) clientLogs() []result.ClientLog {
 	return logs
 }
 
-// serverTime sums what commands took between start and end.
 func serverTime(logs []result.ClientLog) (sum time.Duration) {
 	for _, l := range logs {
 		for _, e := range l.Events {

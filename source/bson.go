@@ -9,12 +9,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// BSON interprets a value as Extended JSON v2, relaxed and canonical, and
-// gives it as BSON. Integers become int32 if they fit and int64 otherwise.
-// Documents with keys such as $gt or $$type, which Extended JSON does not
-// know, stay documents, in the order of the file. A nil Value gives the zero
-// RawValue. Errors are *Error, at the malformed part. The result is the
-// caller's own.
+// BSON converts a value from relaxed or canonical Extended JSON v2 to BSON.
+// Integers become int32 if they fit, int64 otherwise. Documents with keys that
+// Extended JSON does not define, such as $gt or $$type, stay documents and keep
+// the order of the file. A nil Value is the zero RawValue. Errors are *Error, at
+// the malformed part.
 func (v *Value) BSON() (bson.RawValue, error) {
 	if v == nil {
 		return bson.RawValue{}, nil
@@ -43,7 +42,6 @@ func (v *Value) BSON() (bson.RawValue, error) {
 	}
 }
 
-// elements makes an array or a document of what a value holds.
 func (v *Value) elements(of bson.Type) (bson.RawValue, error) {
 	var elements []byte
 	add := func(key string, value *Value) error {
@@ -67,7 +65,7 @@ func (v *Value) elements(of bson.Type) (bson.RawValue, error) {
 	return bson.RawValue{Type: of, Value: bsoncore.BuildDocument(nil, elements)}, nil
 }
 
-// Raw is BSON for values that must be documents. A nil Value gives nil.
+// Raw is BSON for values that must be documents. For a nil Value it returns nil.
 func (v *Value) Raw() (bson.Raw, error) {
 	value, err := v.BSON()
 	switch {
@@ -79,8 +77,8 @@ func (v *Value) Raw() (bson.Raw, error) {
 	return bson.Raw(value.Value), nil
 }
 
-// ExtendedScalar reports whether a value is a document that Extended JSON
-// reads as something else, such as {$oid: …}. It may still be malformed.
+// ExtendedScalar reports whether a value is a type wrapper of Extended JSON,
+// such as {$oid: …}, which may be malformed.
 func (v *Value) ExtendedScalar() bool {
 	if v == nil || v.Kind != Document {
 		return false
@@ -89,8 +87,8 @@ func (v *Value) ExtendedScalar() bool {
 	return key != ""
 }
 
-// Scalar is BSON for values that stand for a scalar, in plain JSON or in a
-// wrapper such as {$oid: …}; ok is false for true documents and arrays.
+// Scalar is BSON for scalars, plain or as a type wrapper such as {$oid: …}; ok is
+// false for other documents and for arrays.
 func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	if v.Kind == Array || v.Kind == Document && !v.ExtendedScalar() {
 		return bson.RawValue{}, false, nil
@@ -99,8 +97,8 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	return rv, err == nil, err
 }
 
-// Whole gives an integer, written plainly or as Extended JSON; a double without a
-// fraction is one.
+// Whole returns an integer, plain or in Extended JSON, or a double without a
+// fraction.
 func (v *Value) Whole() (int64, bool) {
 	rv, err := v.BSON()
 	if f, ok := rv.DoubleOK(); ok {

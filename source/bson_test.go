@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// What Extended JSON stands for, as the driver prints it, and where it is malformed.
+// Extended JSON as BSON, printed by the driver, and the positions of errors.
 func TestBSON(t *testing.T) {
 	testkit.PlayCases(t, "testdata/extended.txt", func(t *testing.T, in string) string {
 		v, err := ParseJSON("f", []byte(in))
@@ -30,14 +30,14 @@ func TestRaw(t *testing.T) {
 	var absent *Value
 	raw, noRaw := absent.Raw()
 	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil || absent.JSON() != "null" {
-		t.Errorf("nothing gives %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.JSON())
+		t.Errorf("a nil value returns %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.JSON())
 	}
 	v, _ := ParseYAML("f", []byte("{a: {b: 1}, c: 1}"))
 	if raw, err := v.Raw(); err != nil || raw.Lookup("a", "b").Int32() != 1 {
 		t.Errorf("%v, %v", raw, err)
 	}
 	if _, err := v.Get("c").Raw(); err == nil {
-		t.Error("an integer is taken for a document")
+		t.Error("an integer is accepted as a document")
 	}
 }
 

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Difference gives the first place at which two values differ, as a path such
-// as tests[0].operations and as the innermost values that are not equal; one
-// of them is nil if only the other has the key or item. It is made for YAML files
-// and their JSON twins. Therefore 1 and 1.0, which are one number to JSON, are
-// equal, and the order of keys makes no difference: tools that write JSON move keys
-// such as "1" to the front.
+// Difference returns the path of the first difference between two values, such
+// as tests[0].operations, and the innermost values that differ. One of them is
+// nil if only the other has the key or item. Since it compares YAML files with
+// their JSON twins, 1 equals 1.0, and the order of keys is ignored: tools that
+// write JSON move keys such as "1" to the front.
 func Difference(a, b *Value) (path string, values [2]*Value, differ bool) {
 	return difference("", a, b)
 }
@@ -42,7 +41,7 @@ func difference(at string, a, b *Value) (path string, values [2]*Value, differ b
 	return at, [2]*Value{a, b}, differ
 }
 
-// sameNumber compares an integer with a floating point number, exactly.
+// sameNumber compares an integer with a floating-point number without rounding.
 func sameNumber(i, f *Value) bool {
 	if i.Kind != Int || f.Kind != Float || f.Float < -1<<63 || f.Float >= 1<<63 {
 		return false

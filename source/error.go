@@ -2,14 +2,14 @@ package source
 
 import "fmt"
 
-// Error says why a file, or a value in it, cannot be used. It is the only
-// type of error that this package returns.
+// Error describes an invalid file or value. All errors of this package have
+// this type.
 type Error struct {
 	Position Position
-	Message  string // a full sentence part, without position
+	Message  string // without the position
 }
 
-// Error gives file:line:column: message.
+// Error returns "file:line:column: message".
 func (e *Error) Error() string {
 	if e.Position.IsZero() {
 		return e.Message

@@ -6,9 +6,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// wrappers has the type wrappers of Extended JSON v2 ("Conversion table") by their
-// keys. Regular expressions written as {$regex, $options} are not among them: that
-// is the query operator, and equal in effect.
+// wrappers maps the keys of the type wrappers of Extended JSON v2 ("Conversion
+// table"). {$regex, $options} is not one of them: it remains the query operator,
+// which has the same effect.
 var wrappers = map[string]wrapper{
 	"$oid":               {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
 	"$symbol":            {bson.TypeSymbol, "a string", nil},
@@ -18,7 +18,7 @@ var wrappers = map[string]wrapper{
 	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
 	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", regexp.MustCompile(`"subType":"[^"]{1,2}"`)},
 	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
-	"$code":              {bson.TypeJavaScript, "a string, and $scope beside it a document", nil},
+	"$code":              {bson.TypeJavaScript, "a string, and $scope a document", nil},
 	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
 	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
 	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
@@ -28,18 +28,17 @@ var wrappers = map[string]wrapper{
 	"$undefined":         {bson.TypeUndefined, "true", nil},
 }
 
-// wrapper is the BSON type that a type wrapper stands for, and what must stand under
-// its key.
+// wrapper describes a type wrapper.
 type wrapper struct {
 	of    bson.Type
-	needs string
-	form  *regexp.Regexp // of its JSON, where package bson takes more than Extended JSON has
+	needs string         // the valid content of the key, for messages
+	form  *regexp.Regexp // of the content as JSON, where package bson accepts more than the specification
 }
 
 var noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
 
-// wrapper gives the key of the type wrapper that a document is, and its row;
-// "" for any other document.
+// wrapper returns the key and the description of a type wrapper, "" for any
+// other document.
 func (v *Value) wrapper() (string, wrapper) {
 	for _, f := range v.Fields {
 		if w, known := wrappers[f.Key]; known {
@@ -56,27 +55,22 @@ func (v *Value) extended(key string, w wrapper) (bson.RawValue, error) {
 		case key == "$code" && f.Key == "$scope":
 			w.of = bson.TypeCodeWithScope
 		default:
-			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
+			return bson.RawValue{}, errorAt(f.KeyPosition, "key %q cannot be combined with %s in Extended JSON", f.Key, key)
 		}
 	}
 	content, text := v.Get(key), v.JSON()
 	if scope := v.Get("$scope"); scope != nil && content.Kind == String {
-		text = `{"$code":` + content.JSON() + `,"$scope":` + scope.JSON() + `}` // package bson knows this order alone
+		text = `{"$code":` + content.JSON() + `,"$scope":` + scope.JSON() + `}` // package bson requires this order
 		content = scope
 	}
 	var document struct{ V bson.RawValue }
 	err := bson.UnmarshalExtJSON([]byte(`{"v":`+text+`}`), false, &document)
 	if err != nil || document.V.Type != w.of || w.form != nil && !w.form.MatchString(content.JSON()) {
-		return bson.RawValue{}, content.malformed(key, w.needs)
+		got := content.JSON()
+		if content.Kind == Array || content.Kind == Document {
+			got = "a value of type " + content.Kind.String()
+		}
+		return bson.RawValue{}, errorAt(content.Position, "malformed Extended JSON: %s requires %s, got %s", key, w.needs, got)
 	}
 	return document.V, nil
-}
-
-// malformed is an error about what stands under a type wrapper's key.
-func (v *Value) malformed(key, needs string) error {
-	what := v.JSON()
-	if v.Kind == Array || v.Kind == Document {
-		what = "of type " + v.Kind.String()
-	}
-	return errorAt(v.Position, "malformed Extended JSON: %s needs %s, this is %s", key, needs, what)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// sound checks what holds for every value that was read from data.
-func sound(t *testing.T, data []byte, v *Value) {
+// checkValue checks invariants of every value parsed from data.
+func checkValue(t *testing.T, data []byte, v *Value) {
 	t.Helper()
 	var check func(*Value, int)
 	check = func(v *Value, depth int) {
-		// YAML has more line breaks than JSON (§5.4, and NEL, LS and PS of YAML 1.1
-		// in the parser), so that columns are compared with the whole text.
+		// The parser accepts more line breaks than JSON (NEL, LS and PS of YAML 1.1):
+		// columns are bounded by the length of the file.
 		if p := v.Position; p.Line < 1 || p.Column < 1 || p.Line > len(data)+1 || p.Column > utf8.RuneCount(data)+1 {
 			t.Fatalf("position %s is outside of the file", p)
 		}
@@ -45,20 +45,21 @@ func sound(t *testing.T, data []byte, v *Value) {
 	if _, err := v.BSON(); err != nil {
 		var e *Error
 		if !errors.As(err, &e) || e.Position.Line < 1 {
-			t.Fatalf("error without a place: %v", err)
+			t.Fatalf("error without a position: %v", err)
 		}
 	}
 }
 
-func soundError(t *testing.T, err error) {
+func checkError(t *testing.T, err error) *Error {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) || e.Position.Line < 1 || e.Position.Column < 1 || e.Message == "" {
-		t.Fatalf("error without place or words: %v", err)
+		t.Fatalf("error without position or message: %v", err)
 	}
+	return e
 }
 
-// seeds adds the files of testdata/read.txt in a format.
+// seeds adds the files in testdata/read.txt that have a format.
 func seeds(f *testing.F, format string) {
 	for _, c := range testkit.Cases(f, "testdata/read.txt") {
 		if _, file := readCase(c.In); strings.HasPrefix(c.In, format) {
@@ -74,10 +75,10 @@ func FuzzYAML(f *testing.F) {
 		l.nodes = 10_000
 		v, err := l.parse("f", data, yamlNodes)
 		if err != nil {
-			soundError(t, err)
+			checkError(t, err)
 			return
 		}
-		sound(t, data, v)
+		checkValue(t, data, v)
 	})
 }
 
@@ -89,32 +90,29 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, err := ParseJSON("f", data)
 		if err != nil {
-			soundError(t, err)
-			var e *Error
-			if errors.As(err, &e) && strings.HasPrefix(e.Message, "malformed JSON") && json.Valid(data) {
-				t.Fatalf("refused: %v", err)
+			if e := checkError(t, err); strings.HasPrefix(e.Message, "malformed JSON") && json.Valid(data) {
+				t.Fatalf("valid JSON is rejected: %v", err)
 			}
 			return
 		}
 		if !json.Valid(bytes.TrimPrefix(data, []byte("\ufeff"))) {
-			t.Fatal("accepted, and no JSON")
+			t.Fatal("invalid JSON is accepted")
 		}
-		sound(t, data, v)
+		checkValue(t, data, v)
 		text := []byte(v.JSON())
-		again, err := ParseJSON("f", text)
-		if err != nil || !Equal(v, again) {
-			t.Fatalf("not the same after writing: %v, %s", err, text)
+		reparsed, err := ParseJSON("f", text)
+		if err != nil || !Equal(v, reparsed) {
+			t.Fatalf("parsing the rendered value returns a different one: %v, %s", err, text)
 		}
-		// JSON is YAML, but for what is beyond the
-		// Basic Multilingual Plane or not printable.
+		// JSON is YAML, except for characters that are not printable or beyond the
+		// Basic Multilingual Plane.
 		if twin, err := ParseYAML("f", text); err == nil && !Equal(v, twin) {
 			t.Fatalf("YAML reads %s differently", text)
 		}
 	})
 }
 
-// Canonical Extended JSON that package bson writes reads back to what it was
-// written from.
+// Canonical Extended JSON written by package bson parses to the original value.
 func FuzzRoundTrip(f *testing.F) {
 	for _, v := range []any{int32(1), int64(1) << 40, 1.5, "s", true, nil, bson.NewObjectID(), bson.DateTime(-1),
 		bson.Regex{Pattern: "a", Options: "i"}, bson.Timestamp{T: 1, I: 2}, bson.MinKey{}, bson.MaxKey{}, bson.NewDecimal128(1, 2),
@@ -132,28 +130,27 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil || !utf8.Valid(text) || bson.UnmarshalExtJSON(text, true, &own) != nil {
 			return
 		}
-		// Some values have no text of their own (strings that are no UTF-8,
-		// decimals beyond their range): package bson does not get them back
-		// either.
+		// Package bson does not restore some values either, such as strings that are
+		// not UTF-8 and decimals out of range.
 		if same, err := bson.MarshalExtJSON(own, true, false); err != nil || string(same) != string(text) {
 			return
 		}
 		v, err := ParseJSON("fuzz", text)
 		if err != nil {
-			return // keys twice, invalid UTF-8, too deep
+			return // duplicate keys, invalid UTF-8, too deep
 		}
-		again, err := v.Raw()
+		restored, err := v.Raw()
 		if err != nil {
-			return // a document that looks like a wrapper, or a date beyond range
+			return // a document that looks like a wrapper, or a date out of range
 		}
-		second, err := bson.MarshalExtJSON(again, true, false)
+		second, err := bson.MarshalExtJSON(restored, true, false)
 		if err != nil || string(second) != string(text) {
 			t.Errorf("%s became %s, %v", text, second, err)
 		}
 	})
 }
 
-// The JSON form of what YAML has is JSON, and its own JSON form.
+// A twin is JSON and its own twin.
 func FuzzTwin(f *testing.F) {
 	seeds(f, "yaml ")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -162,9 +159,9 @@ func FuzzTwin(f *testing.F) {
 			return
 		}
 		twin := v.Twin()
-		again, err := ParseJSON("f", twin)
-		if err != nil || !bytes.Equal(again.Twin(), twin) {
-			t.Fatalf("the JSON form is not JSON, or has another one: %v\n%s", err, twin)
+		reparsed, err := ParseJSON("f", twin)
+		if err != nil || !bytes.Equal(reparsed.Twin(), twin) {
+			t.Fatalf("the twin is not JSON, or not its own twin: %v\n%s", err, twin)
 		}
 	})
 }

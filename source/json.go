@@ -10,8 +10,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// jsonReader builds nodes from the tokens of encoding/json, which says
-// where each ends; the start follows from what may stand between two tokens.
+// jsonReader builds nodes from the tokens of encoding/json, which reports where
+// each ends. A token starts after the blanks and separators that follow the
+// previous one.
 type jsonReader struct {
 	limits limits
 	file   string
@@ -21,23 +22,21 @@ type jsonReader struct {
 	nodes  int
 }
 
-// jsonNodes gives the root node of a JSON document, as YAML, of which JSON is a
-// part.
+// jsonNodes returns the root of a JSON document as a YAML node.
 func jsonNodes(l limits, file string, data []byte) (*yaml.Node, error) {
 	var syntax *json.SyntaxError
 	if errors.As(json.Unmarshal(data, new(json.RawMessage)), &syntax) {
 		if syntax.Error() == "unexpected end of JSON input" {
-			return nil, errorAt(placeOf(file, data, len(data)), "the JSON document is not complete")
+			return nil, errorAt(positionAt(file, data, len(data)), "the JSON document is not complete")
 		}
-		// The offset counts the bytes read, the offending one included.
-		return nil, errorAt(placeOf(file, data, max(0, int(syntax.Offset)-1)), "malformed JSON: %s", syntax)
+		// The offset includes the invalid byte.
+		return nil, errorAt(positionAt(file, data, max(0, int(syntax.Offset)-1)), "malformed JSON: %s", syntax)
 	}
 	r := &jsonReader{limits: l, file: file, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data}}
 	r.tokens.UseNumber()
 	return r.node(0)
 }
 
-// next gives the next token of valid JSON and its position.
 func (r *jsonReader) next() (Position, json.Token) {
 	at := int(r.tokens.InputOffset())
 	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
@@ -47,7 +46,6 @@ func (r *jsonReader) next() (Position, json.Token) {
 	return r.cursor.position(r.file, at), token
 }
 
-// node gives the node that the next token begins.
 func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	at, token := r.next()
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
@@ -75,7 +73,7 @@ func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, child)
 		}
-		r.next() // the end
+		r.next() // the closing delimiter
 	}
 	return n, nil
 }

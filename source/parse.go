@@ -8,34 +8,33 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// limits bound what a file may cost. They are far above any real suite (the
-// largest official one has 125 kB and 40 levels) and far below what hurts.
+// limits bound the cost of a file. The largest official suite has 125 kB and 40
+// levels.
 type limits struct {
 	bytes int // size of a file
 	depth int // nesting of documents and arrays
-	nodes int // values, with every alias counted as often as it is used
+	nodes int // values after aliases are expanded
 }
 
-// MaxBytes is the largest size of a file.
+// MaxBytes is the maximum size of a file.
 const MaxBytes = 16 << 20
 
 func usual() limits { return limits{bytes: MaxBytes, depth: 200, nodes: 1_000_000} }
 
-// ParseYAML reads one YAML document. File is the name to be used in
-// positions. Errors are *Error. It may be called concurrently.
+// ParseYAML parses one YAML document. file is the name in positions. Errors are
+// *Error.
 func ParseYAML(file string, data []byte) (*Value, error) {
 	return usual().parse(file, data, yamlNodes)
 }
 
-// ParseJSON reads one JSON document, strictly as RFC 8259 has it but for
-// duplicate keys, which are refused. Errors are *Error. It may be called
-// concurrently.
+// ParseJSON parses one JSON document as defined by RFC 8259, without duplicate
+// keys. Errors are *Error.
 func ParseJSON(file string, data []byte) (*Value, error) {
 	return usual().parse(file, data, jsonNodes)
 }
 
-// Parse reads data of which the format is not known, such as standard input:
-// what is valid JSON is read as JSON, everything else as YAML.
+// Parse parses data of unknown format, such as standard input: valid JSON as
+// JSON, everything else as YAML.
 func Parse(file string, data []byte) (*Value, error) {
 	if json.Valid(data) {
 		return ParseJSON(file, data)
@@ -43,7 +42,6 @@ func Parse(file string, data []byte) (*Value, error) {
 	return ParseYAML(file, data)
 }
 
-// parse makes a value of the nodes that a format has.
 func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, error)) (*Value, error) {
 	data, err := l.text(file, data)
 	if err != nil {
@@ -61,37 +59,29 @@ func (l limits) parse(file string, data []byte, nodes func(limits, string, []byt
 	return v, nil
 }
 
-// text checks what both formats require of the bytes, and drops a byte order
-// mark.
+// text checks size and encoding and removes a byte order mark.
 func (l limits) text(file string, data []byte) ([]byte, error) {
 	if len(data) > l.bytes {
 		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !utf8.Valid(data) {
-		at := 0
-		for at < len(data) {
-			r, n := utf8.DecodeRune(data[at:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			at += n
+	for at, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[at:], []byte("\ufffd")) {
+			return nil, errorAt(positionAt(file, data, at), "byte 0x%02X is not valid UTF-8", data[at])
 		}
-		return nil, errorAt(placeOf(file, data, at), "byte 0x%02X is not valid UTF-8", data[at])
 	}
 	return data, nil
 }
 
-func placeOf(file string, data []byte, offset int) Position {
+func positionAt(file string, data []byte, offset int) Position {
 	c := cursor{data: data}
 	return c.position(file, offset)
 }
 
-// cursor turns byte offsets into lines and columns. It walks forward only, so
-// that a file is counted through once.
+// cursor converts increasing byte offsets to positions in one pass.
 type cursor struct {
 	data   []byte
-	offset int // of the place that line and column describe
+	offset int // of line and column
 	line   int // from 0
 	column int // from 0, in characters
 }

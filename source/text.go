@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// JSON writes a value in one line, keys in their order, Extended JSON as the
-// file has it. Reading it again gives an equal value: a Float keeps a point or
-// an exponent. A nil Value is null.
+// JSON renders a value on one line, with keys in order and Extended JSON
+// uninterpreted. Parsing it returns an equal value: a Float keeps a point or an
+// exponent. A nil Value is null.
 func (v *Value) JSON() string {
 	if v == nil {
 		return "null"
@@ -43,7 +43,7 @@ func (v *Value) JSON() string {
 	}
 }
 
-// Quote writes a string as JSON, with <, > and & as they are.
+// Quote renders a string as JSON without escaping <, > and &.
 func Quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -9,54 +8,39 @@ import (
 	"strings"
 )
 
-// Twin writes a value as the JSON form of a suite in the specifications repository,
-// which js-yaml and JSON.stringify make: indented by two spaces, keys that are array
-// indexes first, numbers as JavaScript prints them. A line feed ends it.
-func (v *Value) Twin() []byte {
-	var b bytes.Buffer
-	v.twin(&b, "\n")
-	b.WriteByte('\n')
-	return b.Bytes()
-}
+// Twin renders a value as the JSON twin of a suite in the specifications
+// repository, which js-yaml and JSON.stringify write: indented by two spaces,
+// keys that are array indexes first, numbers as in JavaScript. It ends with a
+// line feed.
+func (v *Value) Twin() []byte { return []byte(v.twin("\n") + "\n") }
 
-// twin writes a value; newline is a line feed and the indentation around it.
-func (v *Value) twin(b *bytes.Buffer, newline string) {
+// twin renders a value; newline is a line feed and the current indentation.
+func (v *Value) twin(newline string) string {
+	var parts []string
 	inner := newline + "  "
 	switch {
 	case v.Kind == Array && len(v.Items) > 0:
-		b.WriteByte('[')
-		for i, item := range v.Items {
-			b.WriteString(separator(i) + inner)
-			item.twin(b, inner)
+		for _, item := range v.Items {
+			parts = append(parts, inner+item.twin(inner))
 		}
-		b.WriteString(newline + "]")
+		return "[" + strings.Join(parts, ",") + newline + "]"
 	case v.Kind == Document && len(v.Fields) > 0:
-		b.WriteByte('{')
-		for i, f := range asProperties(v.Fields) {
-			b.WriteString(separator(i) + inner + twinString(f.Key) + ": ")
-			f.Value.twin(b, inner)
+		for _, f := range asProperties(v.Fields) {
+			parts = append(parts, inner+twinString(f.Key)+": "+f.Value.twin(inner))
 		}
-		b.WriteString(newline + "}")
+		return "{" + strings.Join(parts, ",") + newline + "}"
 	case v.Kind == Int:
-		b.WriteString(number(float64(v.Int)))
+		return number(float64(v.Int))
 	case v.Kind == Float:
-		b.WriteString(number(v.Float))
+		return number(v.Float)
 	case v.Kind == String:
-		b.WriteString(twinString(v.String))
-	default:
-		b.WriteString(v.JSON())
+		return twinString(v.String)
 	}
+	return v.JSON()
 }
 
-func separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ","
-}
-
-// asProperties orders fields as JavaScript enumerates the properties of an object:
-// array indexes in ascending order, then other keys in the order of the file.
+// asProperties orders fields as JavaScript enumerates the properties of an
+// object: array indexes in ascending order, then other keys in file order.
 func asProperties(fields []Field) []Field {
 	index := func(f Field) int64 {
 		n, err := strconv.ParseUint(f.Key, 10, 32)
@@ -70,7 +54,7 @@ func asProperties(fields []Field) []Field {
 	return fields
 }
 
-// number prints a number as JavaScript does (ECMAScript, "Number::toString").
+// number renders a number as JavaScript does (ECMAScript, "Number::toString").
 func number(f float64) string {
 	size := math.Abs(f)
 	switch {
@@ -83,7 +67,6 @@ func number(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// twinString is a string as JSON.stringify quotes it.
 func twinString(s string) string {
 	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(Quote(s))
 }

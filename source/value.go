@@ -1,7 +1,7 @@
-// Package source holds values of suite files together with the place that
-// each was read from. It knows nothing about the Unified Test Format: it is
-// the ground that loading, schema validation and matching stand on, so that
-// every later message can carry file, line and column.
+// Package source reads YAML, JSON and Extended JSON files into values that
+// keep their positions, so that messages of the loader, the schema validation
+// and the matchers can name file, line and column. It knows nothing about the
+// Unified Test Format.
 package source
 
 import (
@@ -10,24 +10,23 @@ import (
 	"slices"
 )
 
-// Position is a place in a file. Line and Column count from 1; Column counts
-// characters, not bytes. The zero Position means "no place known".
+// Position is a position in a file. Line and Column start at 1; Column counts
+// characters, not bytes. The zero Position is unknown.
 type Position struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-// IsZero reports whether no place is known.
+// IsZero reports whether the position is unknown.
 func (p Position) IsZero() bool { return p == Position{} }
 
-// Compare gives -1, 0 or 1 as a place is before another in a file, there, or
-// after it.
+// Compare returns -1, 0 or 1 if p is before, equal to or after o in a file.
 func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
 }
 
-// String gives file:line:column, or as much of it as is known.
+// String returns file:line:column without unknown parts.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -39,11 +38,11 @@ func (p Position) String() string {
 	}
 }
 
-// Kind says which of a Value's fields is in use.
+// Kind is the kind of a Value and selects the field that holds it.
 type Kind uint8
 
-// The kinds of a Value, as JSON has them. Numbers keep the difference that
-// Extended JSON makes between integers and floating point.
+// The kinds of a Value: those of JSON, with integers and floating-point numbers
+// kept apart as Extended JSON does.
 const (
 	Null Kind = iota
 	Bool
@@ -54,15 +53,14 @@ const (
 	Document
 )
 
-// String names the kind as JSON Schema does ("integer", "object", …).
+// String returns the JSON Schema name of the kind ("integer", "object", …).
 func (k Kind) String() string {
 	return [...]string{"null", "boolean", "integer", "number", "string", "array", "object"}[k]
 }
 
-// Value is one node of a file, before Extended JSON is interpreted. Values
-// are immutable once loaded and may be read by many goroutines. A YAML alias
-// of a scalar has the position of the alias; what is inside an aliased
-// collection keeps the position where it was written.
+// Value is one node of a file, before Extended JSON is interpreted. Loaded
+// values are immutable and may be read concurrently. A YAML alias has its own
+// position; values inside an aliased collection keep their original positions.
 type Value struct {
 	Position Position
 	Kind     Kind
@@ -82,8 +80,8 @@ type Field struct {
 	Value       *Value
 }
 
-// Get gives the value of a key, or nil. A nil Value, and one that is
-// not a document, has no keys.
+// Get returns the value of a key, or nil if v is nil, not a document or lacks
+// the key.
 func (v *Value) Get(key string) *Value {
 	if f := v.Field(key); f != nil {
 		return f.Value
@@ -91,7 +89,7 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
-// Text gives a string, "" for any other Value and a nil one.
+// Text returns a string value, or "" if v is nil or not a string.
 func (v *Value) Text() string {
 	if v == nil {
 		return ""
@@ -102,8 +100,8 @@ func (v *Value) Text() string {
 // IsTrue reports whether a Value is the boolean true.
 func (v *Value) IsTrue() bool { return v != nil && v.Bool }
 
-// With gives a copy of a document whose key has another value, at the end if
-// the key is new. A nil value removes the key.
+// With returns a copy of a document with a key set to a value. A new key is
+// appended; a nil value removes the key.
 func (v *Value) With(key string, value *Value) *Value {
 	out := *v
 	out.Fields = slices.Clone(v.Fields)
@@ -119,8 +117,7 @@ func (v *Value) With(key string, value *Value) *Value {
 	return &out
 }
 
-// Elements gives the items of an array. Any other Value, and a nil one, has
-// none.
+// Elements returns the items of an array, or nil if v is nil or not an array.
 func (v *Value) Elements() []*Value {
 	if v == nil {
 		return nil
@@ -128,7 +125,7 @@ func (v *Value) Elements() []*Value {
 	return v.Items
 }
 
-// Field gives the field of a key, or nil.
+// Field returns the field of a key, or nil like Get.
 func (v *Value) Field(key string) *Field {
 	if v == nil {
 		return nil

@@ -11,11 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// yamlNodes gives the root node of the only YAML document.
+// yamlNodes returns the root of a file with one YAML document.
 func yamlNodes(_ limits, file string, data []byte) (root *yaml.Node, err error) {
-	// Malformed input has made the parser panic before; a panic must not
-	// cross the border of this package.
-	defer func() {
+	defer func() { // versions of the parser have panicked on malformed input
 		if p := recover(); p != nil {
 			root, err = nil, errorAt(Position{File: file, Line: 1, Column: 1}, "malformed YAML: %v", p)
 		}
@@ -43,8 +41,8 @@ var (
 	unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 )
 
-// yamlError gives the parser's error a place. The parser reports no column, so
-// that the first character of the line stands for it.
+// yamlError adds a position to a parser error. Since the parser does not report
+// columns, it is that of the first character of the line.
 func yamlError(file string, data []byte, err error) *Error {
 	text, line := err.Error(), 1
 	if m := lineOfError.FindStringSubmatch(text); m != nil {
@@ -54,24 +52,17 @@ func yamlError(file string, data []byte, err error) *Error {
 	text = strings.TrimPrefix(text, "yaml: ")
 	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
 		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
-			return errorAt(placeOf(file, data, at), "alias *%s has no anchor before it", m[1])
+			return errorAt(positionAt(file, data, at), "alias *%s has no anchor before it", m[1])
 		}
 	}
 	lines := bytes.Split(data, []byte("\n"))
 	line = max(1, min(line, len(lines)))
-	column := 1
-	for _, r := range string(lines[line-1]) {
-		if r != ' ' && r != '\t' {
-			break
-		}
-		column++
-	}
+	column := 1 + len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " \t"))
 	return errorAt(Position{File: file, Line: line, Column: column}, "malformed YAML: %s", text)
 }
 
-// yamlReader builds values from yaml.v4's nodes, which have lines and columns
-// in characters. What the nodes say about types is not used: it follows YAML
-// 1.1 in places, and suites are written for YAML 1.2's core schema.
+// yamlReader builds values from nodes. It ignores their types, which partly
+// follow YAML 1.1: suites use the core schema of YAML 1.2.
 type yamlReader struct {
 	limits limits
 	file   string
@@ -82,8 +73,8 @@ func (r *yamlReader) at(n *yaml.Node) Position {
 	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
-// value reads a node. What an alias stands for is read anew for each use: an alias
-// within what it stands for becomes too deep, and many of many become too large.
+// value reads a node. Each use of an alias is expanded, so that recursive and
+// exponential aliases exceed the limits.
 func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 	v := &Value{Position: r.at(n)}
 	if n.Kind == yaml.AliasNode {
@@ -118,8 +109,8 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 }
 
 func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
-	seen := map[string]Position{} // keys given here, not merged
-	place := map[string]int{}     // key to index in Fields
+	seen := map[string]Position{} // keys of this document, without merged ones
+	index := map[string]int{}     // of keys in Fields
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		content, err := r.value(n.Content[i+1], depth+1)
@@ -132,63 +123,57 @@ func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
 				return err
 			}
 		}
-		if first, again := seen[key]; again {
+		if first, duplicate := seen[key]; duplicate {
 			return errorAt(r.at(k), "duplicate key %q; it is first given in line %d", key, first.Line)
 		}
 		seen[key] = r.at(k)
 		if merges {
-			if err := v.merge(content, place); err != nil {
+			if err := v.merge(content, index); err != nil {
 				return err
 			}
 			continue
 		}
-		// A key given here wins over a merged one, and keeps its place, as in
-		// the tools that made the official JSON twins.
-		if _, merged := place[key]; !merged {
-			place[key] = len(v.Fields)
+		// A key overrides a merged one in place, as in the tools that write the
+		// official JSON twins.
+		if _, merged := index[key]; !merged {
+			index[key] = len(v.Fields)
 			v.Fields = append(v.Fields, Field{})
 		}
-		v.Fields[place[key]] = Field{key, r.at(k), content}
+		v.Fields[index[key]] = Field{key, r.at(k), content}
 	}
 	return nil
 }
 
-// quoted are the styles of scalars that are strings, whatever they say.
+// quoted are the styles of scalars that are always strings.
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
 func isMerge(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&quoted == 0
 }
 
-// merge adds the fields of a document, or of each of a list of documents, that
-// are not there yet (YAML 1.1 type "merge": earlier ones win).
-func (v *Value) merge(from *Value, place map[string]int) error {
-	switch from.Kind {
-	case Document:
-		for _, f := range from.Fields {
-			if _, there := place[f.Key]; !there {
-				place[f.Key] = len(v.Fields)
+// merge adds the fields of a document or a list of documents. Existing fields
+// win (YAML 1.1 type "merge").
+func (v *Value) merge(from *Value, index map[string]int) error {
+	documents := []*Value{from}
+	if from.Kind == Array {
+		documents = from.Items
+	}
+	for _, d := range documents {
+		if d.Kind != Document {
+			return errorAt(d.Position, "only documents can be merged with <<, got a value of type %s", d.Kind)
+		}
+		for _, f := range d.Fields {
+			if _, exists := index[f.Key]; !exists {
+				index[f.Key] = len(v.Fields)
 				v.Fields = append(v.Fields, f)
 			}
 		}
-		return nil
-	case Array:
-		for _, item := range from.Items {
-			if item.Kind != Document {
-				return errorAt(item.Position, "only documents can be merged with <<, this is a value of type %s", item.Kind)
-			}
-			if err := v.merge(item, place); err != nil {
-				return err
-			}
-		}
-		return nil
-	default:
-		return errorAt(from.Position, "only documents can be merged with <<, this is a value of type %s", from.Kind)
 	}
+	return nil
 }
 
-// key gives a key as the string that it is in JSON: integers in decimal. A collection
-// is refused unread: it may have the key in itself.
+// key returns a key as a JSON string: integers in decimal. It rejects collections
+// without reading them, since they may contain themselves.
 func (r *yamlReader) key(k *yaml.Node) (string, error) {
 	scalar := k
 	if k.Kind == yaml.AliasNode {
@@ -196,7 +181,7 @@ func (r *yamlReader) key(k *yaml.Node) (string, error) {
 	}
 	if scalar.Kind != yaml.ScalarNode {
 		kind := map[yaml.Kind]Kind{yaml.SequenceNode: Array, yaml.MappingNode: Document}[scalar.Kind]
-		return "", errorAt(r.at(k), "a key must be a string or another scalar, this one is of type %s", kind)
+		return "", errorAt(r.at(k), "a key must be a string or another scalar, got a value of type %s", kind)
 	}
 	v, err := r.value(k, 0)
 	switch {
@@ -216,11 +201,11 @@ var (
 	plainBool   = map[string]bool{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false}
 	plainBased  = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
 	plainNumber = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	plainNoNum  = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	nonFinite   = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
-// numbers with underscores are strings there.
+// setScalar reads a scalar by the core schema of YAML 1.2, where timestamps,
+// "yes" and numbers with underscores are strings.
 func (v *Value) setScalar(n *yaml.Node) error {
 	s, inRange := n.Value, true
 	switch b, isBool := plainBool[s]; {
@@ -243,7 +228,7 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		}
 		f, err := strconv.ParseFloat(s, 64)
 		v.Kind, v.Float, inRange = Float, f, err == nil
-	case plainNoNum.MatchString(s):
+	case nonFinite.MatchString(s):
 		return errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", s)
 	default:
 		v.Kind, v.String = String, s

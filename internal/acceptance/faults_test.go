@@ -159,7 +159,7 @@ func TestServersInTheMiddle(t *testing.T) {
 		}
 		kill(f, met)
 	}
-	const stopped = "in the middle of the test, HOST stopped answering"
+	const stopped = "during the test, HOST stopped answering"
 	for _, r := range []struct {
 		reason                string
 		o                     embedded.Options
