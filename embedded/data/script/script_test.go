@@ -43,7 +43,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// A call ends when its operation does, also while it computes, and though it catches what it can.
+// A call ends with its operation, even if it is computing and catches exceptions.
 func TestStopped(t *testing.T) {
 	f, err := Parse(`() => { for (;;) { try { for (;;) {} } catch (e) {} } }`)
 	testkit.Check(t, err)
