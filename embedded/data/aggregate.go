@@ -151,7 +151,7 @@ type aggregation struct {
 func aggregate(s *scope, a *args) action {
 	g := parseAggregate(s, a)
 	if a.err == nil {
-		a.fail(pipeline.Named(g.list))
+		a.fail(pipeline.CheckNames(g.list))
 	}
 	return func() (bson.D, error) {
 		late := &args{of: a.of, doc: a.doc}

@@ -266,7 +266,7 @@ func updateCommand(s *scope, a *args) action {
 		// does not know.
 		for _, w := range writes {
 			if list, ok := w.update.(bson.A); ok {
-				if err := pipeline.Named(list); err != nil {
+				if err := pipeline.CheckNames(list); err != nil {
 					return err
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Collation is how strings are compared: the embedded deployment knows
-// whether case matters (strength), and no locale's alphabet.
+// Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and
+// caseLevel) but no locale's alphabet.
 type Collation struct{ caseless bool }
 
 // ParseCollation parses a collation document, which may be empty.
@@ -41,8 +41,8 @@ func ParseCollation(d bson.D) (c Collation, err error) {
 // Compare orders two values under the collation.
 func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
 
-// Fold is a value that others are equal to exactly if they are under the
-// collation: strings lose their case where that does not matter.
+// Fold returns a value in a form in which values that the collation considers equal are equal: if case does
+// not matter, strings are in lower case.
 func (c Collation) Fold(v any) any {
 	if !c.caseless {
 		return v

@@ -39,7 +39,7 @@ func (p *parser) predicate(e bson.E) predicate {
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-// equal is what a field that has this value in a filter matches.
+// equal parses a value in a filter, which may be a regular expression.
 func (p *parser) equal(x any) predicate {
 	if r, ok := x.(bson.Regex); ok {
 		return p.regex(r.Pattern, r.Options)
@@ -47,7 +47,7 @@ func (p *parser) equal(x any) predicate {
 	return p.equality(x)
 }
 
-// equality is $eq; null also matches what is not there.
+// equality is $eq. null also matches a missing field.
 func (p *parser) equality(x any) predicate {
 	c := p.opts.Collation
 	x = c.Fold(x)
@@ -59,7 +59,7 @@ func (p *parser) equality(x any) predicate {
 	}
 }
 
-// comparisons are the operators of order, as conditions on the result of a comparison.
+// comparisons maps the ordering operators to conditions on the result of a comparison.
 var comparisons = map[string]func(c int) bool{
 	"$gt":  func(c int) bool { return c > 0 },
 	"$gte": func(c int) bool { return c >= 0 },
@@ -94,7 +94,7 @@ func (p *parser) compare(e bson.E) predicate {
 
 func isNaN(v any) bool { return math.IsNaN(value.Float(v)) }
 
-// in is $in, and what $nin negates.
+// in is $in, which $nin negates.
 func (p *parser) in(e bson.E) predicate {
 	list, ok := e.Value.(bson.A)
 	p.Refuse(!ok, command.CodeBadValue, "%s needs an array", e.Key)
@@ -110,7 +110,7 @@ func (p *parser) in(e bson.E) predicate {
 	}
 }
 
-// regex matches by a pattern in Go's syntax, with the options that Go has.
+// regex matches a pattern in Go's syntax. It supports the options i, m and s.
 func (p *parser) regex(pattern, options string) predicate {
 	flagged := pattern
 	if options != "" {
@@ -131,7 +131,7 @@ func (p *parser) regex(pattern, options string) predicate {
 	}
 }
 
-// types is $type, with the name of a type or several.
+// types is $type with one type name or an array of them.
 func (p *parser) types(v any) predicate {
 	list, ok := v.(bson.A)
 	if !ok {

@@ -44,12 +44,12 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	return o, nil
 }
 
-// Sort sorts in place, stably. doc gives the document of an item.
+// Sort sorts in place and stably. doc returns the document of an item.
 func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	if o == nil {
 		return
 	}
-	if len(o.keys) > 0 && o.keys[0].natural {
+	if o.keys[0].natural {
 		if o.keys[0].down {
 			slices.Reverse(items)
 		}
@@ -71,10 +71,10 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	slices.SortStableFunc(all, func(a, b keyed) int {
 		for i, k := range o.keys {
 			c := o.collation.Compare(a.keys[i], b.keys[i])
+			if k.down {
+				c = -c
+			}
 			if c != 0 {
-				if k.down {
-					return -c
-				}
 				return c
 			}
 		}
@@ -85,9 +85,8 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	}
 }
 
-// sortKey is the value that a document sorts by: of an array the least, or
-// the greatest when descending. What is not there sorts as null, an empty
-// array before it.
+// sortKey returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
+// A missing field sorts as null, an empty array before null.
 func sortKey(d bson.D, k orderKey, c Collation) any {
 	var best any
 	found := false
@@ -102,8 +101,8 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 	return best
 }
 
-// Leaves calls f for each value at a path, going through arrays on the way and
-// at its end; Missing stands for what is not there, undefined for an empty array.
+// Leaves calls f for each value at a path. It descends into arrays along the path and at its end. A missing
+// field is Missing, an empty array is undefined.
 func Leaves(v any, parts []string, f func(any)) {
 	if len(parts) == 0 {
 		a, ok := v.(bson.A)

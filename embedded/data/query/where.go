@@ -10,21 +10,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/script"
 )
 
-// Scripts connects the functions of $where to their server.
+// Scripts is the environment of $where functions.
 type Scripts struct {
-	// Disabled servers have no script engine.
+	// Disabled means that the server has no script engine.
 	Disabled bool
-	// Sleep is the function of that name. Its error ends the match.
+	// Sleep implements the function sleep. Its error ends the match.
 	Sleep func(time.Duration) error
-	// Stopped reports why the operation is over, nil if it is not. It is called from another goroutine
-	// while a function runs; its error ends the match.
+	// Stopped returns an error if the operation is over; the error ends the match. It is called from another
+	// goroutine while a function runs.
 	Stopped func() error
 }
 
-// longestSleep bounds one call of sleep.
+// longestSleep limits one call of sleep.
 const longestSleep = 24 * time.Hour
 
-// where is $where: an expression or a function that is evaluated for each document.
+// where parses $where: an expression or a function that is evaluated for each document.
 func (p *parser) where(v any) node {
 	s := p.opts.Scripts
 	switch {
@@ -52,7 +52,7 @@ func (p *parser) where(v any) node {
 	}
 }
 
-// sleep is the function of that name.
+// sleep is the JavaScript function sleep(milliseconds).
 func (s *Scripts) sleep(args []any) (any, error) {
 	ms := math.NaN()
 	if len(args) == 1 {

@@ -11,29 +11,29 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// modifier returns the new value of a field; the old one may be value.Missing.
+// modifier returns the new value of a field. The old value may be value.Missing.
 type modifier func(old any) (any, error)
 
-// removed is what a modifier returns to remove a field.
+// removed is returned by a modifier to remove the field.
 type removed struct{}
 
-// operator is a row of the table of operators.
+// operator is a row of the table of update operators.
 type operator struct {
-	// modify makes the modifier of a field's argument.
+	// modify parses the argument for a field.
 	modify func(f bson.E) (modifier, error)
-	// never creates: a path that cannot exist is left alone.
-	never bool
+	// keepsShape means that the operator creates no fields. It ignores a path that cannot exist.
+	keepsShape bool
 }
 
 var operators = map[string]operator{
 	"$set":         {modify: set},
 	"$setOnInsert": {modify: set},
-	"$unset":       {modify: unset, never: true},
+	"$unset":       {modify: unset, keepsShape: true},
 	"$inc":         {modify: arithmetic("$inc", "increment", value.Add)},
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
 	"$push":        {modify: adding("$push", false, "The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
 	"$addToSet":    {modify: adding("$addToSet", true, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
-	"$pull":        {modify: pull, never: true},
+	"$pull":        {modify: pull, keepsShape: true},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
@@ -46,10 +46,10 @@ func unset(bson.E) (modifier, error) {
 	return func(any) (any, error) { return removed{}, nil }, nil
 }
 
-// theID stands in messages for the _id of the document.
+// theID is a placeholder for the document's _id in messages.
 const theID = "\x00id"
 
-// arithmetic is $inc and $mul, for which a missing field is zero.
+// arithmetic is $inc or $mul. A missing field counts as zero.
 func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (modifier, error) {
 	return func(e bson.E) (modifier, error) {
 		if !value.IsNumber(e.Value) {
@@ -71,8 +71,8 @@ func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (mod
 	}
 }
 
-// adding is $push and $addToSet, whose format is the error for a field that is not an array. The set is
-// without the collation.
+// adding is $push or, with set, $addToSet, which ignores the collation. format is the error for a field that is
+// not an array.
 func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
 	return func(f bson.E) (modifier, error) {
 		list := bson.A{f.Value}
@@ -102,8 +102,8 @@ func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
 	}
 }
 
-// pull is $pull, without the collation. A document that begins with an operator is a
-// condition on elements of any type, another one on the fields of documents.
+// pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
+// any type. Any other document is a condition on the fields of elements that are documents.
 func pull(f bson.E) (modifier, error) {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
@@ -135,9 +135,9 @@ func pull(f bson.E) (modifier, error) {
 		}
 		out := bson.A{}
 		for _, v := range a {
-			if gone, err := matches(v); err != nil {
+			if matched, err := matches(v); err != nil {
 				return nil, err
-			} else if !gone {
+			} else if !matched {
 				out = append(out, v)
 			}
 		}
@@ -145,11 +145,11 @@ func pull(f bson.E) (modifier, error) {
 	}, err
 }
 
-// maxPad is how far beyond its end an array may be extended.
+// maxPad is the number of elements by which an update may pad an array, as on the server.
 const maxPad = 1500000
 
-// change applies a step at a path, changing v in place where it can: v is a
-// private copy, or Missing.
+// change applies a step at parts[at:] below v and returns the new value. v is Missing or a private copy, which may
+// be changed in place.
 func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	if at == len(parts) {
 		return s.do(v)
@@ -191,7 +191,7 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 			return element(x, i, r)
 		}
 	}
-	if s.never {
+	if s.keepsShape {
 		return v, nil
 	}
 	name := ""
@@ -201,7 +201,8 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	return nil, command.Errorf(command.CodePathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
 }
 
-// changeElements applies a step to the elements of an array: all, or those that the filter of a name matches.
+// changeElements applies a step to the elements of an array: those that match the array filter name, or all if
+// there is no such filter.
 func (u *Update) changeElements(v any, name string, parts []string, at int, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {
@@ -224,12 +225,12 @@ func (u *Update) changeElements(v any, name string, parts []string, at int, s st
 		if err != nil {
 			return nil, err
 		}
-		a, _ = element(a, i, r) // which is there, so that it can be changed
+		a, _ = element(a, i, r) // cannot fail: the element exists
 	}
 	return a, nil
 }
 
-// element puts what a modifier has returned into an array. An element that is removed leaves its place.
+// element stores the result of a modifier in an array. A removed element becomes null.
 func element(a bson.A, i int, r any) (bson.A, error) {
 	switch {
 	case r == any(removed{}) && i >= len(a):

@@ -1,5 +1,4 @@
-// Package update applies updates to documents: operators, replacements and
-// pipelines.
+// Package update applies updates to documents: operators, replacements and pipelines.
 package update
 
 import (
@@ -13,11 +12,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Options are what an update depends on besides itself.
+// Options are the context in which an update is compiled.
 type Options struct {
 	ArrayFilters bson.A
 	Collation    query.Collation
-	// Transform is a pipeline update, already compiled.
+	// Transform is a compiled pipeline update; nil for other updates.
 	Transform func(bson.D) (bson.D, error)
 }
 
@@ -25,21 +24,21 @@ type Options struct {
 type Update struct {
 	opts        Options
 	source      bson.D
-	replacement bson.D // nil unless it is one
+	replacement bson.D // nil for other updates
 	steps       []step
-	filters     map[string]*query.Filter // of elements, by their identifier
+	filters     map[string]*query.Filter // array filters by identifier
 }
 
 // step is one operator on one path.
 type step struct {
-	op    string
-	path  string
-	do    modifier
-	never bool // creates nothing
+	op         string
+	path       string
+	do         modifier
+	keepsShape bool
 }
 
-// Compile parses an update document; with Options.Transform it is not looked
-// at. Errors are *command.Error with the server's codes.
+// Compile parses an update document, which it ignores if Options.Transform is set. Errors are *command.Error with
+// the server's codes.
 func Compile(u bson.D, opts Options) (*Update, error) {
 	up := &Update{opts: opts, source: u, filters: map[string]*query.Filter{}}
 	if opts.Transform != nil {
@@ -80,7 +79,7 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 					return nil, err
 				}
 			}
-			up.steps = append(up.steps, step{e.Key, f.Key, do, op.never})
+			up.steps = append(up.steps, step{e.Key, f.Key, do, op.keepsShape})
 			for _, part := range strings.Split(f.Key, ".") {
 				if name, _ := isElements(part); name != "" {
 					used[name] = true
@@ -88,7 +87,7 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 			}
 		}
 	}
-	// The server works through the fields in the order of their names.
+	// The server applies updates in the order of the field names.
 	slices.SortStableFunc(up.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
 	if err := up.arrayFilters(opts.ArrayFilters, used); err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// isElements reports whether a part of a path is $[], or $[identifier].
+// isElements reports whether a part of a path is $[] or $[identifier].
 func isElements(part string) (identifier string, ok bool) {
 	identifier, ok = strings.CutPrefix(part, "$[")
 	if !ok || !strings.HasSuffix(part, "]") {
@@ -136,7 +135,7 @@ func conflict(other, path string) error {
 	return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, short)
 }
 
-// arrayFilters parses the filters of elements. used are the identifiers in the paths.
+// arrayFilters parses the array filters. used contains the identifiers in the paths.
 func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 	for _, f := range filters {
 		d, ok := f.(bson.D)
@@ -171,8 +170,7 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 // Replaces reports whether the update replaces documents.
 func (u *Update) Replaces() bool { return u.replacement != nil }
 
-// Apply is a document after the update. insert is set when an upsert makes the
-// document. The document itself is left alone.
+// Apply returns the updated document and does not change doc. insert means that an upsert inserts the document.
 func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	var out bson.D
 	var err error
@@ -188,19 +186,19 @@ func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 		return nil, err
 	}
 	id, had := value.Field(doc, "_id")
-	now, has := value.Field(out, "_id")
+	newID, has := value.Field(out, "_id")
 	switch {
-	case !had, has && value.Key(id) == value.Key(now):
+	case !had, has && value.Key(id) == value.Key(newID):
 		return out, nil
 	case !has && u.opts.Transform != nil:
 		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
 	case has && (u.replacement != nil || u.opts.Transform != nil):
-		return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
+		return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
 	}
 	return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 }
 
-// replace is the replacement with its _id in first place, or that of the document.
+// replace returns the replacement with _id first: its own, or else the document's.
 func (u *Update) replace(doc bson.D) bson.D {
 	id, ok := value.Field(u.replacement, "_id")
 	if !ok {
