@@ -40,7 +40,7 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		}
 		return out, nil
 	case "$listLocalSessions":
-		return d.seen.list(address(h.s.req)), nil
+		return d.recent.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
 		return nil, searchNotEnabled()
 	case "$currentOp":
@@ -66,7 +66,7 @@ func (h host) Out(name string, docs []bson.D) error {
 		}
 		fresh := newCollection(db, name, bson.D{})
 		if old != nil {
-			fresh.options, fresh.validator, fresh.indexes = old.options, old.validator, old.freshIndexes()
+			fresh.options, fresh.validator, fresh.indexes = old.options, old.validator, old.emptyIndexes()
 		}
 		var records []*record
 		for _, doc := range docs {

@@ -79,10 +79,10 @@ func TestSessionsAreBounded(t *testing.T) {
 	b := replicaSet(t)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	for i := range 3 * maxSeen {
+	for i := range 3 * maxSessions {
 		b.d.session(fmt.Sprint(i))
 	}
-	if n := len(b.d.sessions); n > maxSeen {
+	if n := len(b.d.sessions); n > maxSessions {
 		t.Errorf("%d sessions", n)
 	}
 }

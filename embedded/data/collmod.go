@@ -124,7 +124,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		reply = bson.D{{Key: "prepareUnique_old", Value: x.prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
 		y.prepared = *ch.prepare
 		y.option("prepareUnique", y.prepared)
-		y = *y.fresh()
+		y = *y.empty()
 		y.fill(c.docs)
 	}
 	c.indexes = slices.Clone(c.indexes)

@@ -15,10 +15,10 @@ const createFields = " capped autoIndexId idIndex size max storageEngine validat
 func createCommand(s *scope, a *args) action {
 	c := newCollection(s.req.DB, a.name(), a.createOptions())
 	c.fromArgs(s.req, a)
-	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.addNew(c) }) }
+	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.create(c) }) }
 }
 
-// fromArgs reads what a create says of a new collection.
+// fromArgs applies the arguments of create to a new collection.
 func (c *collection) fromArgs(req *command.Request, a *args) {
 	a.only(createFields)
 	a.checkName(c.db, c.name)
@@ -57,7 +57,7 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	}
 }
 
-// createOptions are the options of a create as listCollections shows them.
+// createOptions returns the options of create as listCollections shows them.
 func (a *args) createOptions() bson.D {
 	options := bson.D{}
 	for _, e := range a.doc[1:] {
@@ -71,42 +71,39 @@ func (a *args) createOptions() bson.D {
 	return options
 }
 
-// addNew adds a collection that a command has made. The caller holds mu.
-func (s *scope) addNew(c *collection) error {
-	d := s.d
-	if old := s.collection(c.db, c.name); old != nil {
-		if mongos(s.req) && value.Equal(old.options, c.options) {
-			return nil // a router makes sure that it is there
-		}
-		if wire(s.req) >= 14 {
-			return command.Errorf(command.CodeNamespaceExists, "Collection %s already exists.", c.ns())
-		}
-		return command.Errorf(command.CodeNamespaceExists, "Collection already exists. NS: %s", c.ns())
+// create creates a collection. The caller holds mu.
+func (s *scope) create(c *collection) error {
+	old := s.collection(c.db, c.name)
+	switch {
+	case old == nil:
+		return s.add(c)
+	case mongos(s.req) && value.Equal(old.options, c.options):
+		return nil // create is idempotent on a mongos
+	case wire(s.req) >= 14:
+		return command.Errorf(command.CodeNamespaceExists, "Collection %s already exists.", c.ns())
+	}
+	return command.Errorf(command.CodeNamespaceExists, "Collection already exists. NS: %s", c.ns())
+}
+
+// add adds a new collection. In a transaction, others see it after the commit. The caller holds mu.
+func (s *scope) add(c *collection) error {
+	d, k := s.d, lockKey{ns: c.ns()}
+	if err := s.blocked(k); err != nil {
+		return err
 	}
 	if s.txn != nil {
-		return s.createLater(c)
-	}
-	if s.blocked(lockKey{ns: c.ns()}) {
-		return errBlocked
+		if d.collection(c.db, c.name) != nil {
+			return errWriteConflict
+		}
+		d.lock(s.txn, k)
+		s.txn.copies[c.ns()] = c
+		s.txn.created = append(s.txn.created, c)
+		return nil
 	}
 	d.addCollection(c)
 	if c.isView() && d.collection(c.db, "system.views") == nil {
 		d.addCollection(newCollection(c.db, "system.views", bson.D{}))
 	}
 	s.changed(c.created())
-	return nil
-}
-
-// createLater makes a collection that others see when the transaction
-// commits.
-func (s *scope) createLater(c *collection) error {
-	if s.d.collection(c.db, c.name) != nil {
-		return errWriteConflict
-	}
-	if err := s.d.lock(s.txn, lockKey{ns: c.ns()}); err != nil {
-		return err
-	}
-	s.txn.copies[c.ns()] = c
-	s.txn.created = append(s.txn.created, c)
 	return nil
 }

@@ -125,10 +125,10 @@ func (s *scope) keepCursor(c *cursor) {
 // forgetCursors drops those that have been idle for too long, now and then. The caller holds
 // cursorMu.
 func (d *Data) forgetCursors(now time.Time) {
-	if now.Sub(d.cursorsSeen) < cursorTimeout/10 {
+	if now.Sub(d.cursorsChecked) < cursorTimeout/10 {
 		return
 	}
-	d.cursorsSeen = now
+	d.cursorsChecked = now
 	d.killCursors(func(c *cursor) bool { return !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout })
 }
 

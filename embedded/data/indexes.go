@@ -38,7 +38,7 @@ const indexOptions = " v key name unique background expireAfterSeconds collation
 var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func parseIndex(a *args, wire int) *index {
-	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), fold: a.collation(),
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
 	refuse := func(code int32, format string, values ...any) {
 		a.failf(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
@@ -98,7 +98,7 @@ func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
 				return err
 			}
 			if !same {
-				x = x.fresh()
+				x = x.empty()
 				if taken := x.fill(c.docs); taken != nil {
 					return c.duplicate(x, taken)
 				}

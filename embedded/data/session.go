@@ -71,13 +71,13 @@ func (d *Data) session(key string) *session {
 // forgetIdle makes room for a session, if there are many: first go those that have been idle for so
 // long that the server would have ended them. The caller holds mu.
 func (d *Data) forgetIdle() {
-	if len(d.sessions) < maxSeen {
+	if len(d.sessions) < maxSessions {
 		return
 	}
 	now := time.Now()
 	for key, s := range d.sessions {
 		busy := len(s.turn) > 0 || s.txn != nil && s.txn.state == running
-		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSeen/2) {
+		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSessions/2) {
 			delete(d.sessions, key)
 		}
 	}

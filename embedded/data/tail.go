@@ -30,7 +30,7 @@ func (t *tail) unread() (records []*record, there bool) {
 		return nil, false
 	}
 	records = c.snapshot()
-	i, _ := c.place(t.last + 1)
+	i, _ := c.position(t.last + 1)
 	return records[min(i, len(records)):], true
 }
 

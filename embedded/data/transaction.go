@@ -195,7 +195,7 @@ func (d *Data) commit(t *transaction) {
 		// Its documents come with the writes below; indexes are as they are.
 		fresh := *c
 		fresh.docs, fresh.size, fresh.shared = nil, 0, false
-		fresh.indexes = c.freshIndexes()
+		fresh.indexes = c.emptyIndexes()
 		d.addCollection(&fresh)
 		e := c.created()
 		e.ts = d.tick()
@@ -213,9 +213,9 @@ func (d *Data) commit(t *transaction) {
 			case opInsert:
 				c.add(op.new)
 			case opUpdate, opReplace:
-				c.swap(op.new)
+				c.replace(op.new)
 			case opDelete:
-				c.drop(op.old)
+				c.remove(op.old)
 			}
 			op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 			d.log(op)
@@ -225,17 +225,14 @@ func (d *Data) commit(t *transaction) {
 	d.release(t)
 }
 
-// lock takes a lock for a transaction, or reports a conflict with another.
-func (d *Data) lock(t *transaction, k lockKey) error {
-	if other := d.locks[k]; other != nil {
-		if other == t {
-			return nil
+// lock locks keys for a transaction. No other transaction may have locked them. The caller holds mu.
+func (d *Data) lock(t *transaction, keys ...lockKey) {
+	for _, k := range keys {
+		if d.locks[k] == nil {
+			d.locks[k] = t
+			t.locks = append(t.locks, k)
 		}
-		return errWriteConflict
 	}
-	d.locks[k] = t
-	t.locks = append(t.locks, k)
-	return nil
 }
 
 // lockedIn reports whether a transaction has locked something in a collection, or in a database if coll

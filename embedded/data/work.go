@@ -71,11 +71,11 @@ func (s *scope) undo(to mark) {
 	for _, u := range slices.Backward(w.steps[to.steps:]) {
 		switch {
 		case u.old == nil:
-			u.c.drop(u.new)
+			u.c.remove(u.new)
 		case u.new == nil:
 			u.c.add(u.old)
 		default:
-			u.c.swap(u.old)
+			u.c.replace(u.old)
 		}
 	}
 	for _, id := range w.recorded[to.recorded:] {
