@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// bulk is a bulkWrite under way.
+// bulk is the state of a running bulkWrite.
 type bulk struct {
 	*batch
 	a          *args
@@ -19,11 +19,10 @@ type bulk struct {
 	errorsOnly bool
 }
 
-// target is a namespace that operations name by its place in nsInfo.
+// target is a namespace in nsInfo.
 type target struct{ db, coll string }
 
-// bulkWrite is the command of that name, which 8.0 brought: writes to several
-// namespaces, with a cursor over their results.
+// bulkWrite implements bulkWrite, which exists since 8.0.
 func bulkWrite(s *scope, a *args) action {
 	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
 	r := &bulk{batch: newBatch(s, a), a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
@@ -41,7 +40,7 @@ func bulkWrite(s *scope, a *args) action {
 	}
 }
 
-// runAll does the operations. Inserts in a row, into the same namespace, are one batch.
+// runAll runs the operations. Consecutive inserts into a namespace are stored together.
 func (r *bulk) runAll(ops []*args) (err error) {
 	for i := 0; i < len(ops) && err == nil; {
 		op, end := ops[i], i+1
@@ -58,7 +57,7 @@ func (r *bulk) runAll(ops []*args) (err error) {
 	return err
 }
 
-// operations reads the namespaces, and the operations without what each asks for.
+// operations parses nsInfo and the target of each operation.
 func (r *bulk) operations() []*args {
 	a, list := r.a, r.a.array("ops")
 	a.need("ops")
@@ -90,13 +89,13 @@ func (r *bulk) operations() []*args {
 	return ops
 }
 
-// target is the namespace of an operation.
+// target returns the namespace of an operation.
 func (r *bulk) target(op *args) target {
 	n, _ := value.Whole(op.doc[0].Value)
 	return r.targets[n]
 }
 
-// tally counts what the operations did, and gives the document of each.
+// tally returns the counters of the reply and a result document for each operation.
 func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 	var failed, inserted, matched, modified, upserted, deleted int64
 	for _, o := range r.results {
@@ -134,7 +133,7 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 	}, docs
 }
 
-// insert inserts the documents of operations in a row.
+// insert runs consecutive insert operations.
 func (r *bulk) insert(first int, ops []*args) error {
 	items := make([]insertion, len(ops))
 	for n, op := range ops {
@@ -149,7 +148,7 @@ func (r *bulk) insert(first int, ops []*args) error {
 	return r.insertAll(t.db, t.coll, items)
 }
 
-// write does an operation that updates or deletes.
+// write runs an update or delete operation.
 func (r *bulk) write(i int, op *args) error {
 	kind, fields := updating, " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "
 	if op.doc[0].Key == "delete" {
@@ -161,6 +160,6 @@ func (r *bulk) write(i int, op *args) error {
 		return op.err
 	}
 	t := r.target(op)
-	w.db, w.coll, w.notRetried = t.db, t.coll, "retryable writes with multi=true"
+	w.db, w.coll, w.notRetryable = t.db, t.coll, "retryable writes with multi=true"
 	return r.run(i, w)
 }

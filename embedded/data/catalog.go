@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// created is the log's entry of a new collection.
+// created returns the oplog entry of a new collection.
 func (c *collection) created() entry {
 	e := entry{kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind()}
 	switch {
@@ -21,8 +21,8 @@ func (c *collection) created() entry {
 	return e
 }
 
-// clusteredIndex reads the option of create and fills in what it leaves out, as
-// listCollections shows it; nil if the collection is not clustered.
+// clusteredIndex returns the option clusteredIndex of create with its defaults, as listCollections shows it. It returns
+// nil if the collection is not clustered.
 func clusteredIndex(a *args) bson.D {
 	if a.any("clusteredIndex") == any(false) || a.any("clusteredIndex") == nil {
 		return nil
@@ -44,7 +44,7 @@ func clusteredIndex(a *args) bson.D {
 	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
 }
 
-// cluster gives the index of _id the name that clusteredIndex has for it.
+// cluster makes the _id index the clustered index that spec describes.
 func (c *collection) cluster(spec bson.D) {
 	id := c.idIndex()
 	id.name = value.As[string](spec, "name")
@@ -52,7 +52,7 @@ func (c *collection) cluster(spec bson.D) {
 	id.spec = append(spec[:len(spec):len(spec)], bson.E{Key: "clustered", Value: true})
 }
 
-// enableSharding does nothing: every database may be sharded.
+// enableSharding only checks its argument: every database can be sharded.
 func enableSharding(_ *scope, a *args) action {
 	if name := a.str("enableSharding"); name == "" || strings.ContainsAny(name, ". $/\\") {
 		a.failf(command.CodeInvalidNamespace, "invalid db name specified: %s", name)
@@ -60,8 +60,7 @@ func enableSharding(_ *scope, a *args) action {
 	return func() (bson.D, error) { return bson.D{}, nil }
 }
 
-// shardCollection marks a collection as sharded; all of it stays on the one
-// shard.
+// shardCollection creates and logs the collection. Its data stays on the only shard.
 func shardCollection(s *scope, a *args) action {
 	ns, key := a.str("shardCollection"), a.document("key")
 	db, name, _ := strings.Cut(ns, ".")
@@ -84,8 +83,7 @@ func shardCollection(s *scope, a *args) action {
 	}
 }
 
-// checkMetadataConsistency finds nothing: with one shard, all that is known of a
-// collection goes together.
+// checkMetadataConsistency reports no inconsistencies: there is only one shard.
 func checkMetadataConsistency(s *scope, a *args) action {
 	size := a.batchSize()
 	return func() (bson.D, error) { return s.list(nsText(s.req.DB, "aggregate"), nil, size), nil }

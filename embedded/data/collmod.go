@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// collMod changes the options of a collection, or an index.
+// collMod changes options of a collection or of an index.
 func collMod(s *scope, a *args) action {
 	name, d := a.name(), s.d
 	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
@@ -25,7 +25,7 @@ func collMod(s *scope, a *args) action {
 			if c == nil {
 				return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
 			}
-			// Readers may hold the collection: another takes its place.
+			// Readers may hold the collection, so a changed copy replaces it.
 			next := *c
 			if index != nil {
 				if d.lockedIn(c.db, c.name) {
@@ -54,14 +54,14 @@ func collMod(s *scope, a *args) action {
 	}
 }
 
-// indexChange is what the field index of collMod asks for.
+// indexChange is the field index of collMod.
 type indexChange struct {
-	which   any // its name or its key
+	which   any // name or key
 	unique  bool
-	prepare *bool // prepareUnique; nil: it stays
+	prepare *bool // prepareUnique; nil if unset
 }
 
-// parseIndexChange reads the field index of collMod; nil if it is not there.
+// parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
 func parseIndexChange(req *command.Request, a *args) *indexChange {
 	if !a.has("index") {
 		return nil
@@ -89,8 +89,8 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	return ch
 }
 
-// apply puts a changed index in the place of the one that is named, and gives the
-// fields of the reply. On failure the collection is as it was.
+// apply replaces the index by a changed copy and returns the fields of the reply. On an error the collection is
+// unchanged.
 func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	if c.isView() {
 		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
@@ -132,7 +132,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	return reply, nil
 }
 
-// violations groups the _ids of documents that have the same key in an index.
+// violations returns the groups of _ids of documents that share a key.
 func (x *index) violations(docs []*record) bson.A {
 	holders := map[string]bson.A{}
 	var shared []string
@@ -151,8 +151,7 @@ func (x *index) violations(docs []*record) bson.A {
 	return groups
 }
 
-// option sets an option of a copied index in what listIndexes shows of it. One
-// that is false is not shown.
+// option sets an option of a copied index in its spec, which omits false options.
 func (x *index) option(key string, v any) {
 	x.spec = slices.Clone(value.Delete(x.spec, key))
 	x.spec = value.AddIf(x.spec, v != false, key, v)

@@ -10,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// count is the command of that name.
+// count implements count.
 func count(s *scope, a *args) action {
 	a.readConcern(s.d)
 	a.only(" query limit skip hint collation fields ")
@@ -37,7 +37,7 @@ func count(s *scope, a *args) action {
 	}
 }
 
-// distinct is the command of that name.
+// distinct implements distinct.
 func distinct(s *scope, a *args) action {
 	level, at := a.readConcern(s.d)
 	a.only(" key query collation hint ")

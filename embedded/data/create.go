@@ -78,7 +78,7 @@ func (s *scope) create(c *collection) error {
 	case old == nil:
 		return s.add(c)
 	case mongos(s.req) && value.Equal(old.options, c.options):
-		return nil // create is idempotent on a mongos
+		return nil // on a mongos, create is idempotent
 	case wire(s.req) >= 14:
 		return command.Errorf(command.CodeNamespaceExists, "Collection %s already exists.", c.ns())
 	}

@@ -17,11 +17,11 @@ const (
 	maxDocument = 16 * 1024 * 1024
 	firstBatch  = 101
 	awaitTime   = time.Second
-	// cursorTimeout is how long a cursor may be idle.
+	// cursorTimeout closes idle cursors.
 	cursorTimeout = 10 * time.Minute
 )
 
-// cursor is an open cursor. It belongs to the server that opened it.
+// cursor is an open cursor of one server.
 type cursor struct {
 	id      int64
 	ns      string
@@ -29,31 +29,30 @@ type cursor struct {
 	session string
 	txn     int64 // -1 outside of transactions
 	source  source
-	// style is how this server orders the fields of replies.
+	// idFirst means that id and ns precede the batch in replies.
 	idFirst bool
-	// killed is closed when the cursor is killed, so that a waiting getMore
-	// ends.
-	killed chan struct{}
-	busy   bool // guarded by Data.cursorMu
-	await  bool
-	lasts  bool      // however long it is idle
-	used   time.Time // when it was made, or given back
+	// killed is closed when the cursor is killed, to end a waiting getMore.
+	killed    chan struct{}
+	busy      bool // guarded by Data.cursorMu
+	await     bool
+	noTimeout bool
+	used      time.Time // time of creation or of the last getMore
 }
 
-// source gives a cursor its documents.
+// source produces the documents of a cursor.
 type source interface {
-	// batch gives up to n documents (-1: as many as fit) of those that are
-	// there now, and whether the cursor has ended. It fails for good.
+	// batch returns up to n available documents (-1: as many as fit) and whether the cursor is exhausted. After an
+	// error it must not be called again.
 	batch(n int64) (docs []bson.Raw, done bool, err error)
-	// extra are further fields of the cursor in a reply.
+	// extra returns further fields of the cursor in a reply.
 	extra() bson.D
 }
 
 // results is a source of documents that were found when the cursor was opened.
 type results struct {
 	docs []bson.Raw
-	// known reports that the end is known when the last document is given; a
-	// server that scans learns it only by looking for one more.
+	// known means that the cursor is exhausted with the last document. A server that scans notices this only when it
+	// looks for another one.
 	known bool
 	at    bson.D
 }
@@ -69,7 +68,7 @@ func (l *results) batch(n int64) ([]bson.Raw, bool, error) {
 
 func (l *results) extra() bson.D { return l.at }
 
-// take cuts a batch of up to n documents, or as many as a message holds.
+// take splits off a batch of up to n documents (-1: no limit) that fits into a reply.
 func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 	size := 0
 	for i, d := range docs {
@@ -81,16 +80,14 @@ func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 	return docs, nil
 }
 
-// cursorOptions say how a cursor is opened.
 type cursorOptions struct {
 	size    int64 // of the first batch
-	single  bool  // there is no other
-	await   bool  // for data that comes later
-	idFirst bool  // how the server orders the fields of the reply
+	single  bool  // only one batch
+	await   bool  // getMore waits for data
+	idFirst bool  // see cursor
 }
 
-// open gives the first batch of a source and keeps the cursor if more is to
-// come.
+// open returns a reply with the first batch of a source and registers the cursor unless it is exhausted.
 func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	docs, done, err := src.batch(o.size)
 	if err != nil {
@@ -105,7 +102,7 @@ func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 }
 
 func (s *scope) keepCursor(c *cursor) {
-	c.server, c.idFirst, c.lasts = address(s.req), mongos(s.req), s.lasting
+	c.server, c.idFirst, c.noTimeout = address(s.req), mongos(s.req), s.noTimeout
 	if s.req.LSID != nil {
 		c.session = sessionKey(s.req.LSID)
 	}
@@ -115,24 +112,23 @@ func (s *scope) keepCursor(c *cursor) {
 	s.d.cursorMu.Lock()
 	defer s.d.cursorMu.Unlock()
 	for c.id == 0 || s.d.cursors[c.id] != nil {
-		c.id = rand.Int64() // positive, as those of servers
+		c.id = rand.Int64() // positive, as on servers
 	}
 	c.used = time.Now()
 	s.d.forgetCursors(c.used)
 	s.d.cursors[c.id] = c
 }
 
-// forgetCursors drops those that have been idle for too long, now and then. The caller holds
-// cursorMu.
+// forgetCursors closes idle cursors from time to time. The caller holds cursorMu.
 func (d *Data) forgetCursors(now time.Time) {
 	if now.Sub(d.cursorsChecked) < cursorTimeout/10 {
 		return
 	}
 	d.cursorsChecked = now
-	d.killCursors(func(c *cursor) bool { return !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout })
+	d.killCursors(func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
 }
 
-// killCursors closes the cursors chosen. The caller holds cursorMu.
+// killCursors kills chosen cursors. The caller holds cursorMu.
 func (d *Data) killCursors(chosen func(*cursor) bool) {
 	for id, c := range d.cursors {
 		if chosen(c) {
@@ -142,8 +138,7 @@ func (d *Data) killCursors(chosen func(*cursor) bool) {
 	}
 }
 
-// cursorReply is the reply with a batch. The fields stand in the order in
-// which servers write them.
+// cursorReply returns the reply with a batch, with the fields in the server's order.
 func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst bool) bson.D {
 	if docs == nil {
 		docs = []bson.Raw{}
@@ -158,7 +153,7 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 	return bson.D{{Key: "cursor", Value: slices.Concat(head, batch, extra)}}
 }
 
-// list is the reply of a command whose result is all there.
+// list returns the reply with a cursor over complete results.
 func (s *scope) list(ns string, docs []bson.Raw, size int64) bson.D {
 	reply, _ := s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true}) // results do not fail
 	return reply
@@ -171,7 +166,7 @@ func (s *scope) notFound(id int64, ns string) error {
 	return command.Errorf(command.CodeCursorNotFound, "cursor id %d not found", id)
 }
 
-// getMore gives the next batch of a cursor.
+// getMore implements getMore.
 func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
 	a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
@@ -187,11 +182,11 @@ func getMore(s *scope, a *args) action {
 		if err != nil {
 			return nil, err
 		}
-		ended := true // unless batch says otherwise
+		ended := true // on an error
 		defer func() { d.checkIn(c, ended) }()
 		_, s.req.Watches = c.source.(*stream)
-		if err := struck(s.req); err != nil {
-			return nil, err
+		if f, hit := s.req.Strikes(failpoint.FailGetMoreAfterCursorCheckout); hit {
+			return nil, command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
 		docs, done, err := d.next(s.req.Context, c, size, maxTime)
 		if ended = done; err != nil {
@@ -205,7 +200,7 @@ func getMore(s *scope, a *args) action {
 	}
 }
 
-// checkOut takes a cursor for a getMore, if the request may have it.
+// checkOut marks a cursor as busy for a getMore, if the request may use it.
 func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, error) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
@@ -232,7 +227,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 	return c, nil
 }
 
-// checkIn gives a cursor back, or closes one that has ended.
+// checkIn ends the use of a cursor and deletes it if it has ended.
 func (d *Data) checkIn(c *cursor, ended bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
@@ -242,18 +237,8 @@ func (d *Data) checkIn(c *cursor, ended bool) {
 	}
 }
 
-// struck evaluates the fail point that strikes once the cursor of a getMore is
-// found. The cursor ends with the error.
-func struck(req *command.Request) error {
-	f, hit := req.Strikes(failpoint.FailGetMoreAfterCursorCheckout)
-	if !hit {
-		return nil
-	}
-	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
-}
-
-// next gives the next batch; where the cursor awaits data and no data is there,
-// it waits for some, up to the time that the client allows.
+// next returns the next batch. If the cursor awaits data and none is available, next waits for it, up to maxTime
+// milliseconds.
 func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
 	wait := awaitTime
 	if maxTime > 0 {
@@ -279,7 +264,7 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	}
 }
 
-// killCursors closes cursors.
+// killCursors implements killCursors.
 func killCursors(s *scope, a *args) action {
 	a.only(" cursors ")
 	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d

@@ -40,15 +40,15 @@ func drop(s *scope, a *args) action {
 	}
 }
 
-// dropDatabase removes a database with its collections.
+// dropDatabase removes a database.
 func dropDatabase(s *scope, a *args) action {
 	name, d := s.req.DB, s.d
 	a.refuse(internalDB(name), command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
 	return func() (bson.D, error) {
-		there := false
+		exists := false
 		err := s.locked(func() error {
 			collections := d.databases[name]
-			if there = len(collections) > 0; !there {
+			if exists = len(collections) > 0; !exists {
 				return nil
 			}
 			if d.lockedIn(name, "") {
@@ -64,7 +64,7 @@ func dropDatabase(s *scope, a *args) action {
 		switch {
 		case err != nil:
 			return nil, err
-		case there:
+		case exists:
 			return bson.D{{Key: "dropped", Value: name}}, nil
 		case mongos(s.req):
 			return bson.D{{Key: "info", Value: "database does not exist"}}, nil
@@ -73,7 +73,7 @@ func dropDatabase(s *scope, a *args) action {
 	}
 }
 
-// renameCollection gives a collection another name.
+// renameCollection renames a collection.
 func renameCollection(s *scope, a *args) action {
 	a.only(" to dropTarget stayTemp collectionUUID encryptedFields ")
 	from, to, dropTarget, d := a.str("renameCollection"), a.str("to"), a.flag("dropTarget"), s.d

@@ -20,15 +20,15 @@ type findCommand struct {
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
-	snapshot                                         bool            // its read concern
-	at                                               *bson.Timestamp // the time to read at; nil: now
+	snapshot                                         bool            // read concern snapshot outside of a transaction
+	at                                               *bson.Timestamp // atClusterTime; nil: now
 
 	match *query.Filter
 	order *query.Order
 	proj  *query.Projection
 }
 
-// find is the command of that name.
+// find implements find.
 func find(s *scope, a *args) action {
 	q := parseFind(s, a)
 	return func() (bson.D, error) {
@@ -66,18 +66,14 @@ func parseFind(s *scope, a *args) *findCommand {
 	a.checkName(s.req.DB, q.name)
 	q.ns = s.req.DB + "." + q.name
 	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
-	if q.batchSize < 0 {
-		a.failf(command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
-	}
-	s.lasting = a.flag("noCursorTimeout")
+	a.refuse(q.batchSize < 0, command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
+	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	projection := a.document("projection")
-	if q.await && !q.tailable {
-		a.failf(command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	}
+	a.refuse(q.await && !q.tailable, command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
 	if a.err != nil {
 		return nil
 	}
@@ -91,7 +87,7 @@ func parseFind(s *scope, a *args) *findCommand {
 	return q
 }
 
-// collection is the collection to read, nil if it does not exist. It must have the index that the hint names.
+// collection returns the collection to read, or nil, and checks the hint.
 func (q *findCommand) collection() (c *collection, err error) {
 	q.s.d.reading(func() {
 		c = q.s.collection(q.s.req.DB, q.name)
@@ -126,10 +122,10 @@ func (q *findCommand) run(c *collection) (bson.D, error) {
 	return q.s.open(q.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
 }
 
-// search finds the records in their order.
+// search returns the matching records in order.
 func (q *findCommand) search(c *collection) ([]*record, error) {
 	if id, ok := q.match.ID(); ok && c.findsByID() && q.at == nil {
-		// One record is looked up: that holds no more than the read lock.
+		// Looking up one record needs only the read lock.
 		var one []*record
 		q.s.d.reading(func() {
 			if r := c.byID(id); r != nil {
@@ -151,7 +147,7 @@ func (q *findCommand) search(c *collection) ([]*record, error) {
 	return hits, err
 }
 
-// result is what the client gets of a record.
+// result returns the projection of a record.
 func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	switch {
 	case q.returnKey:
@@ -166,7 +162,7 @@ func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	return value.Encode(doc), err
 }
 
-// runTailable opens a cursor that waits for what comes.
+// runTailable opens a tailable cursor.
 func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 	switch {
 	case c == nil:
@@ -178,8 +174,7 @@ func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 	return q.s.open(q.ns, t, cursorOptions{size: q.batchSize, single: q.single, await: q.await})
 }
 
-// indexKey is what returnKey gives of a document: its fields in the index that
-// the query used, none without one.
+// indexKey returns the result of returnKey: the fields of the index that the query uses, or an empty document.
 func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 	out := bson.D{}
 	q.s.d.reading(func() {
@@ -200,7 +195,7 @@ func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 	return value.Encode(out)
 }
 
-// onShard is how a mongos reports an error of a filter that its shard found.
+// onShard converts the error of a filter with $where: a mongos reports it as an error of the shard.
 func (q *findCommand) onShard(err error) error {
 	e, ok := err.(*command.Error)
 	if _, where := value.Field(q.filter, "$where"); !ok || !where || !mongos(q.s.req) {

@@ -17,9 +17,9 @@ func listCollections(s *scope, a *args) action {
 	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
 		var docs []bson.D
-		there := false
+		exists := false
 		s.d.reading(func() {
-			there = len(s.d.databases[s.req.DB]) > 0
+			exists = len(s.d.databases[s.req.DB]) > 0
 			for _, c := range s.d.databases[s.req.DB] {
 				docs = append(docs, describe(c))
 			}
@@ -36,14 +36,14 @@ func listCollections(s *scope, a *args) action {
 			out = append(out, value.Encode(doc))
 		}
 		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
-		if !there && mongos(s.req) && wire(s.req) < wire50 {
+		if !exists && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
 		return reply, nil
 	}
 }
 
-// describe is a collection as listCollections shows it.
+// describe returns the entry of a collection in listCollections.
 func describe(c *collection) bson.D {
 	kind, info := c.kind(), bson.D{{Key: "readOnly", Value: c.isView()}}
 	info = value.AddIf(info, kind == "collection", "uuid", c.uuid)
@@ -54,7 +54,7 @@ func describe(c *collection) bson.D {
 	return doc
 }
 
-// listDatabases lists the databases with their sizes.
+// listDatabases lists the databases and their sizes.
 func listDatabases(s *scope, a *args) action {
 	a.refuse(s.req.DB != "admin", command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
 	a.only(" filter nameOnly authorizedDatabases ")
@@ -94,7 +94,7 @@ func listDatabases(s *scope, a *args) action {
 	}
 }
 
-// describeDatabase is a database as listDatabases shows it. The caller holds mu.
+// describeDatabase returns the entry of a database in listDatabases. The caller holds mu.
 func (s *scope) describeDatabase(name string) bson.D {
 	size := int64(0)
 	for _, c := range s.d.databases[name] {

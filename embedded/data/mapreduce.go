@@ -9,10 +9,10 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// mapReduce maps the documents of a collection and reduces what they emit. It gives the results inline.
+// mapReduce implements mapReduce with inline results.
 func mapReduce(s *scope, a *args) action {
 	a.readConcern(s.d)
-	a.only(" map reduce out query verbose ") // drivers may send verbose, which has no effect
+	a.only(" map reduce out query verbose ") // verbose has no effect
 	a.document("query")
 	a.flag("verbose")
 	a.refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
@@ -35,7 +35,7 @@ func mapReduce(s *scope, a *args) action {
 	}
 }
 
-// function is a field that has a function of JavaScript.
+// function parses a field with a JavaScript function.
 func (a *args) function(key string) *script.Function {
 	a.need(key)
 	source, ok := a.any(key).(string)
@@ -53,10 +53,10 @@ type mapReducer struct {
 	stopped         func() error
 	keys            []any
 	values          []bson.A
-	byKey           map[string]int // places in the lists
+	byKey           map[string]int // positions in keys and values
 }
 
-// emit is the function of that name.
+// emit is the JavaScript function emit.
 func (m *mapReducer) emit(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, command.Errorf(command.CodeJSInterpreterFailure, "emit takes 2 args")
@@ -73,7 +73,7 @@ func (m *mapReducer) emit(args []any) (any, error) {
 	return nil, nil
 }
 
-// run maps documents and reduces what they emit.
+// run maps documents and reduces the emitted values.
 func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
 	for _, doc := range docs {
 		if _, err := m.mapper.Call(m.stopped, doc, map[string]script.Builtin{"emit": m.emit}); err != nil {

@@ -1,12 +1,13 @@
 package data
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// opKind is a kind of logged write.
+// opKind is the kind of an oplog entry.
 type opKind uint8
 
 const (
@@ -25,32 +26,31 @@ const (
 	opShard
 )
 
-// entry is one logged write.
+// entry is an oplog entry.
 type entry struct {
 	ts        bson.Timestamp
-	txnIndex  int32 // place within a transaction
+	txnIndex  int32 // position within a transaction
 	kind      opKind
 	db, coll  string
 	uuid      bson.Binary
-	old, new  *record      // of a document that was written; nil where it did not exist, or does not any more
+	old, new  *record      // before and after a write; nil if the document did not exist
 	to        string       // rename: the new namespace
 	nsType    string       // create: collection, view or timeseries
-	detail    bson.D       // operationDescription of expanded events
+	detail    bson.D       // operationDescription of the expanded event
 	preimages bool         // the collection keeps pre-images
-	dropped   *bson.Binary // rename: the UUID of the target that was dropped
+	dropped   *bson.Binary // rename: the UUID of the dropped target
 	lsid      bson.Raw
 	txnNumber int64
 	wall      bson.DateTime
 }
 
-// maxOplog and maxOplogBytes bound the log, which may have twice as much before it forgets
-// what is older; that cannot be resumed from.
+// maxOplog and maxOplogBytes limit the oplog. It is truncated to these limits when it exceeds twice their value.
 const (
 	maxOplog      = 20000
 	maxOplogBytes = 128 << 20
 )
 
-// bytes is about what an entry takes.
+// bytes estimates the size of an entry.
 func (e *entry) bytes() int {
 	n := 256
 	for _, r := range []*record{e.old, e.new} {
@@ -61,29 +61,27 @@ func (e *entry) bytes() int {
 	return n
 }
 
-// oplog is the log of writes, from which change streams and snapshots read.
+// oplog is the log of writes, which change streams and snapshot reads use.
 type oplog struct {
 	entries []entry
-	first   int64 // sequence number of entries[0]
-	from    bson.Timestamp
+	first   int64          // sequence number of entries[0]
+	from    bson.Timestamp // time of the last removed entry
 	bytes   int
 }
 
+// next returns the sequence number of the next entry.
 func (o *oplog) next() int64 { return o.first + int64(len(o.entries)) }
 
-// truncate forgets what was logged from a number on.
+// truncate removes the entries from a sequence number on.
 func (o *oplog) truncate(seq int64) {
 	keep := max(seq-o.first, 0)
-	o.count(o.entries[keep:], -1)
+	for _, e := range o.entries[keep:] {
+		o.bytes -= e.bytes()
+	}
 	o.entries = o.entries[:keep]
 }
 
-func (o *oplog) count(entries []entry, sign int) {
-	for i := range entries {
-		o.bytes += sign * entries[i].bytes()
-	}
-}
-
+// at returns the entry with a sequence number.
 func (o *oplog) at(seq int64) (*entry, bool) {
 	if seq < o.first || seq >= o.next() {
 		return nil, false
@@ -112,17 +110,17 @@ func (o *oplog) append(e entry) {
 	}
 	o.from = o.entries[old-1].ts
 	o.first += int64(old)
-	o.entries = append([]entry(nil), o.entries[old:]...)
+	o.entries = slices.Clone(o.entries[old:])
 }
 
-// changed logs a change that the command has made. The caller holds mu.
+// changed logs a change of the command outside of a transaction. The caller holds mu.
 func (s *scope) changed(e entry) {
 	e.ts = s.d.tick()
 	s.d.log(e)
 	s.writes = true
 }
 
-// token is the place of an entry, or of the invalidation that follows it.
+// token returns the resume token of an entry or of the invalidate event that follows it.
 func (e *entry) token(invalidate bool) token {
 	return token{ts: e.ts, index: e.txnIndex, invalidate: invalidate, uuid: e.uuid.Data}
 }

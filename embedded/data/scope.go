@@ -53,7 +53,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	if s.txn != nil && s.txn.state == aborted {
-		return s.d.changed, s.txn.gone()
+		return s.d.changed, s.txn.abortedError()
 	}
 	if s.req.Server.Term < s.d.term {
 		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")

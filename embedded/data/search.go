@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// search gives the records that match, up to limit (0: all). Where the filter
-// asks for one _id and c is given with the lock held, it looks that up.
+// search returns the records that match, at most limit of them (0: all). If c is not nil, the caller holds mu, and search
+// looks up the _id that the filter requires in the collection.
 func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*record, error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
 		records = nil
@@ -24,8 +24,8 @@ func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*
 	return query.Select(f, records, (*record).document, limit)
 }
 
-// recordsOf are the records of a collection at an earlier time, or those of a collection or a view now, if
-// at is nil. depth is how many views lie above.
+// recordsOf returns the records of a collection or a view. If at is not nil, they are those of a collection at that time.
+// depth is the number of enclosing views.
 func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*record, error) {
 	c, records := s.records(db, name)
 	switch {
@@ -44,13 +44,13 @@ func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*re
 	return records, nil
 }
 
-// documentsOf are those of recordsOf.
+// documentsOf returns the documents of recordsOf.
 func (s *scope) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bson.D, error) {
 	records, err := s.recordsOf(db, name, at, depth)
 	return documentsIn(records), err
 }
 
-// documents are the documents of a collection or a view that match a filter, or all if it is nil.
+// documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
 	var err error
 	s.d.reading(func() { err = hintExists(s.collection(s.req.DB, name), hint) })
@@ -64,7 +64,7 @@ func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Fi
 	return f.Select(docs)
 }
 
-// hintExists refuses a hint that names no index.
+// hintExists returns an error if a hint does not name an index.
 func hintExists(c *collection, hint any) error {
 	if c == nil || hint == nil {
 		return nil
@@ -87,7 +87,7 @@ func hintExists(c *collection, hint any) error {
 	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }
 
-// snapshotTime is the field of a cursor, or of a reply, with the time that a snapshot was read at.
+// snapshotTime returns the field atClusterTime of a cursor or a reply.
 func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
 	if at != nil {
 		now = *at
@@ -95,8 +95,7 @@ func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
 	return bson.D{{Key: "atClusterTime", Value: now}}
 }
 
-// history is what a collection held at an earlier time: its records of now
-// with the writes since undone.
+// history returns the records of a collection at an earlier time: the current records with later writes undone.
 func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -108,8 +107,7 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 		byRID[r.rid] = r
 	}
 	changed := false
-	for i := len(d.oplog.entries) - 1; i >= 0; i-- {
-		e := &d.oplog.entries[i]
+	for _, e := range slices.Backward(d.oplog.entries) {
 		if e.ts.Compare(at) <= 0 {
 			break
 		}

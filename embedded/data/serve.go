@@ -91,19 +91,19 @@ func routed(req *command.Request, err error) (bson.D, error) {
 func (s *scope) inTransaction(reply bson.D, err error) (bson.D, error) {
 	d := s.d
 	_, failed := value.Field(reply, "writeErrors")
-	touched := false
+	wrote := false
 	d.changing(func() {
 		switch {
 		case s.txn.state == aborted && err == nil:
-			reply, err = nil, s.txn.gone()
+			reply, err = nil, s.txn.abortedError()
 		case s.txn.state == running && (failed || err != nil):
 			d.abort(s.txn)
 		}
 		// Only a transaction that wrote has an outcome to recover from the shard.
 		if err == nil && s.req.Row.Write {
-			s.txn.touched = true
+			s.txn.wrote = true
 		}
-		touched = s.txn.touched
+		wrote = s.txn.wrote
 	})
 	if !mongos(s.req) {
 		return reply, err
@@ -111,7 +111,7 @@ func (s *scope) inTransaction(reply bson.D, err error) (bson.D, error) {
 	e, ok := err.(*command.Error)
 	switch {
 	case !ok:
-		s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(touched)...)
+		s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(wrote)...)
 	case e.Code == command.CodeWriteConflict:
 		c := *e
 		_, host, _ := strings.Cut(d.opts.ShardHost, "/")

@@ -10,7 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, error) {
+// collStatsStage returns the output of the stage $collStats.
+func (s *scope) collStatsStage(db, name string, arg any) ([]bson.D, error) {
 	doc, ok := arg.(bson.D)
 	if !ok {
 		return nil, command.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
@@ -19,37 +20,34 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 	out := bson.D{{Key: "ns", Value: db + "." + name}}
 	host := address(s.req)
 	if mongos(s.req) {
-		out = append(out, bson.E{Key: "shard", Value: d.opts.ShardName})
-		_, host, _ = strings.Cut(d.opts.ShardHost, "/")
+		out = append(out, bson.E{Key: "shard", Value: s.d.opts.ShardName})
+		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
 	}
 	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
 	for _, e := range doc {
-		switch e.Key {
-		case "count", "storageStats":
-			switch {
-			case c == nil:
-				return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
-			case c.isView():
-				return nil, onView(c)
-			case e.Key == "count":
-				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
-			default:
-				out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
-			}
-		default:
+		switch {
+		case e.Key != "count" && e.Key != "storageStats":
 			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
+		case c == nil:
+			return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+		case c.isView():
+			return nil, onView(c)
+		case e.Key == "count":
+			out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
+		default:
+			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
 		}
 	}
 	return []bson.D{out}, nil
 }
 
 func storageStats(c *collection, records []*record) bson.D {
-	size := int64(0)
+	size, n := int64(0), int64(len(records))
 	for _, r := range records {
 		size += int64(len(r.raw))
 	}
-	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(int64(len(records)))}}
-	if n := int64(len(records)); n > 0 {
+	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
+	if n > 0 {
 		out = append(out, bson.E{Key: "avgObjSize", Value: value.Int(size / n)})
 	}
 	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
@@ -64,7 +62,7 @@ func storageStats(c *collection, records []*record) bson.D {
 		bson.E{Key: "indexSizes", Value: sizes})
 }
 
-// collStats is how much a collection has.
+// collStats returns the statistics of a collection.
 func collStats(s *scope, a *args) action {
 	name := a.name()
 	a.checkName(s.req.DB, name)
@@ -80,7 +78,7 @@ func collStats(s *scope, a *args) action {
 	}
 }
 
-// dbStats is how much a database has.
+// dbStats returns the statistics of a database.
 func dbStats(s *scope, _ *args) action {
 	return func() (bson.D, error) {
 		var colls, views, objects, size, indexes int64

@@ -20,9 +20,8 @@ type tail struct {
 
 func (t *tail) extra() bson.D { return nil }
 
-// unread are the records that the cursor has not reached, unless the collection has been
-// dropped.
-func (t *tail) unread() (records []*record, there bool) {
+// unread returns the records after the last one read. ok is false if the collection has been dropped.
+func (t *tail) unread() (records []*record, ok bool) {
 	t.d.mu.Lock()
 	defer t.d.mu.Unlock()
 	c := t.d.collection(t.db, t.name)
@@ -35,8 +34,8 @@ func (t *tail) unread() (records []*record, there bool) {
 }
 
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
-	records, there := t.unread()
-	if !there {
+	records, ok := t.unread()
+	if !ok {
 		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
 	}
 	var out []bson.Raw
@@ -44,19 +43,18 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 		if n >= 0 && int64(len(out)) >= n {
 			break
 		}
-		doc := r.doc
 		t.last = r.rid
+		doc := r.doc
 		ok, err := t.filter.Matches(doc)
+		if ok {
+			doc, err = t.proj.Apply(doc)
+		}
 		if err != nil {
 			return nil, true, err
 		}
-		if !ok {
-			continue
+		if ok {
+			out = append(out, value.Encode(doc))
 		}
-		if doc, err = t.proj.Apply(doc); err != nil {
-			return nil, true, err
-		}
-		out = append(out, value.Encode(doc))
 	}
 	return out, false, nil
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// token is a place in the log, as resume tokens encode it. Its text is the
-// server's: a sequence of typed keys in hexadecimal, of which the first is the
-// time. It has no identifier of the document at its end, which is not needed to find the
-// place.
+// token is the contents of a resume token. Its text has the server's format: a sequence of typed keys in hexadecimal,
+// beginning with the time. It omits the document key, which is not needed to find the event.
 type token struct {
 	ts         bson.Timestamp
 	index      int32 // within a transaction
-	highWater  bool  // a place between events
-	invalidate bool  // the invalidation that follows an event
+	highWater  bool  // a position between events
+	invalidate bool  // the invalidate event that follows an event
 	uuid       []byte
 }
 
@@ -56,7 +54,7 @@ func (t token) String() string {
 	return strings.ToUpper(hex.EncodeToString(append(b, keyEnd)))
 }
 
-// appendNumber appends a number that is not negative.
+// appendNumber appends a non-negative number.
 func appendNumber(b []byte, n int64) []byte {
 	if n == 0 {
 		return append(b, keyNumber0)
@@ -68,7 +66,7 @@ func appendNumber(b []byte, n int64) []byte {
 	return append(append(b, byte(0x2A+len(digits))), digits...)
 }
 
-// parseToken reads the text of a resume token, and the time in it.
+// parseToken returns the text of a resume token and its time.
 func parseToken(v any) (text string, ts bson.Timestamp, err error) {
 	d, ok := v.(bson.D)
 	if !ok {

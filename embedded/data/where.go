@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// scripts are those of the filters of a command.
+// scripts returns the environment of $where in the filters of the command.
 func (s *scope) scripts() *query.Scripts {
 	if ms := maxTimeMS(s.req); ms > 0 && s.deadline.IsZero() {
 		s.deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
@@ -16,8 +16,8 @@ func (s *scope) scripts() *query.Scripts {
 	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.stopped}
 }
 
-// rehearse runs the scripts of a write before it takes the lock, which must not be held by one that
-// sleeps. When they run again, with the lock, sleep returns at once.
+// rehearse runs the scripts of a write without the lock, because they may sleep. When they run again with the lock,
+// sleep returns immediately.
 func (s *scope) rehearse(w *write) error {
 	if !w.filter.Scripted() {
 		return nil
@@ -34,7 +34,7 @@ func timedOut() error {
 
 func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
 
-// stopped reports why the command is over, though it still runs: its time is, or it was killed.
+// stopped returns an error if the time limit of the command has expired or the command was interrupted.
 func (s *scope) stopped() error {
 	if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
 		return timedOut()
@@ -45,8 +45,7 @@ func (s *scope) stopped() error {
 	return nil
 }
 
-// sleep sleeps until the time is over, or that of the command, or the connection
-// or the server is closed.
+// sleep sleeps, at most until the time limit of the command expires or the command is interrupted.
 func (s *scope) sleep(d time.Duration) error {
 	if s.slept {
 		return nil

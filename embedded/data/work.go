@@ -7,22 +7,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// work is what the current attempt of a scope has changed outside of a transaction,
-// so that it can be taken back: what did not commit leaves no trace.
+// work is the undo log of the current attempt of a scope outside of a transaction.
 type work struct {
 	steps    []step
-	recorded []int32 // statements of the session
-	from     mark    // what an attempt that runs again begins with
-	kept     mark    // what an error leaves
+	recorded []int32 // statement ids recorded in the session
+	from     mark    // the state to which a blocked attempt is undone
+	kept     mark    // the state to which a failed attempt is undone
 }
 
-// step is one change: of a record, nil where the record did not exist, or does not exist any more.
+// step is a change of a record. old is nil for an insert, new for a delete.
 type step struct {
 	c        *collection
 	old, new *record
 }
 
-// mark is a state of the work to go back to.
+// mark is a position in the undo log.
 type mark struct {
 	steps, recorded int
 	oplog           int64
@@ -32,18 +31,17 @@ func (s *scope) mark() mark {
 	return mark{len(s.work.steps), len(s.work.recorded), s.d.oplog.next()}
 }
 
-// keep makes what was changed last: an error that follows leaves it. An attempt that
-// runs again does all anew.
+// keep makes the changes so far survive an error. A blocked attempt is still undone.
 func (s *scope) keep() { s.work.kept = s.mark() }
 
-// settle makes what was changed last even if the attempt runs again.
+// settle makes the changes so far survive an error and a blocked attempt.
 func (s *scope) settle() {
 	s.keep()
 	s.work.from = s.work.kept
 }
 
-// commit ends an attempt that went well. Of a retryable write that has changed
-// something, the fail point onPrimaryTransactionalWrite may have its say.
+// commit completes a successful attempt. The fail point onPrimaryTransactionalWrite applies to a retryable write that
+// has changed something.
 func (s *scope) commit() error {
 	if s.session == nil || len(s.work.steps) == s.work.from.steps {
 		return nil
@@ -62,7 +60,7 @@ func (s *scope) commit() error {
 		sessionText(s.session.key), s.session.txnNumber)
 }
 
-// undo goes back to a mark. The caller has held mu since.
+// undo undoes the changes since a mark. The caller must have held mu since then.
 func (s *scope) undo(to mark) {
 	w := &s.work
 	if len(w.steps) == to.steps {
