@@ -144,13 +144,13 @@ type aggregation struct {
 // aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
 func aggregate(s *scope, a *args) action {
 	g := parseAggregate(s, a)
-	if a.err == nil {
-		a.fail(pipeline.CheckNames(g.list))
+	if a.Err == nil {
+		a.Note(pipeline.CheckNames(g.list))
 	}
 	return func() (bson.D, error) {
-		late := &args{of: a.of, doc: a.doc}
-		if g.level, g.at = late.readConcern(s.d); late.err != nil {
-			return nil, late.err
+		late := &args{of: a.of, doc: a.doc, First: new(command.First)}
+		if g.level, g.at = late.readConcern(s.d); late.Err != nil {
+			return nil, late.Err
 		}
 		if len(g.list) > 0 {
 			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
@@ -168,18 +168,18 @@ func parseAggregate(s *scope, a *args) *aggregation {
 		g.name, g.ns = str, s.req.DB+"."+str
 		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		a.failf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+		a.Fail(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
 	g.list = a.array("pipeline")
 	a.need("pipeline")
-	a.refuse(!a.has("cursor"), command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	a.Refuse(!a.has("cursor"), command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	_, ok := a.any("cursor").(bson.D)
-	a.refuse(!ok && a.any("cursor") != nil, command.CodeTypeMismatch, "cursor field must be missing or an object")
+	a.Refuse(!ok && a.any("cursor") != nil, command.CodeTypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
 	g.batchSize = c.number("batchSize", firstBatch)
-	a.refuse(g.batchSize < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
+	a.Refuse(g.batchSize < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
 	for _, e := range c.doc {
-		a.refuse(e.Key != "batchSize", command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
+		a.Refuse(e.Key != "batchSize", command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 	}
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
 	return g

@@ -13,42 +13,17 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// args are the fields of a command or of a subdocument. Methods record the first error, such as a wrong type, in err.
+// args are the fields of a command or of a subdocument. Its methods record errors, such as a wrong type.
 type args struct {
 	of  string // the name of the command or subdocument in messages
 	doc bson.D
-	err error
-	old bool  // use the messages of find before 5.0
-	in  *args // the enclosing fields, which get errors as well
-}
-
-// fail records an error unless it is nil.
-func (a *args) fail(err error) {
-	if err == nil {
-		return
-	}
-	if a.err == nil {
-		a.err = err
-	}
-	if a.in != nil {
-		a.in.fail(err)
-	}
-}
-
-func (a *args) failf(code int32, format string, values ...any) {
-	a.fail(command.Errorf(code, format, values...))
-}
-
-// refuse records an error if when is true.
-func (a *args) refuse(when bool, code int32, format string, values ...any) {
-	if when {
-		a.failf(code, format, values...)
-	}
+	old bool // use the messages of find before 5.0
+	*command.First
 }
 
 // part returns the fields of a subdocument.
 func (a *args) part(key string) *args {
-	return &args{of: a.of + "." + key, doc: a.document(key), in: a}
+	return &args{of: a.of + "." + key, doc: a.document(key), First: a.First}
 }
 
 // batchSize returns cursor.batchSize, or -1 if it is missing.
@@ -59,8 +34,8 @@ func (a *args) batchSize() int64 {
 }
 
 func (a *args) wrong(key string, v any, want string) {
-	a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
-	a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
+	a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
+	a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
 }
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
@@ -89,7 +64,7 @@ func (a *args) array(key string) bson.A { return field[bson.A](a, key, "array") 
 // name returns the collection name, which is the value of the first field.
 func (a *args) name() string {
 	s, ok := a.doc[0].Value.(string)
-	a.refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
+	a.Refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	return s
 }
 
@@ -100,8 +75,8 @@ func (a *args) number(key string, otherwise int64) int64 {
 		return otherwise
 	}
 	if !value.IsNumber(v) {
-		a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
-		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
+		a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
+		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
 		return otherwise
 	}
 	n, ok := value.Whole(v)
@@ -114,7 +89,7 @@ func (a *args) number(key string, otherwise int64) int64 {
 // count returns a number that must not be negative. what is its name in messages.
 func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
-	a.refuse(n < 0, command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
+	a.Refuse(n < 0, command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
 	return n
 }
 
@@ -125,7 +100,7 @@ func (a *args) flag(key string) bool {
 		return false
 	}
 	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
-		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
+		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
 	}
 	return value.Truthy(v)
 }
@@ -138,7 +113,7 @@ func (a *args) let() bson.D {
 		if err == nil {
 			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}
-		a.fail(err)
+		a.Note(err)
 		out = append(out, v)
 	}
 	return out
@@ -146,18 +121,18 @@ func (a *args) let() bson.D {
 
 func (a *args) collation() query.Collation {
 	c, err := query.ParseCollation(a.document("collation"))
-	a.fail(err)
+	a.Note(err)
 	return c
 }
 
 // filter compiles the filter in a field, or returns nil after an error.
 func (a *args) filter(key string, opts query.Options) *query.Filter {
 	doc := a.document(key)
-	if a.err != nil {
+	if a.Err != nil {
 		return nil
 	}
 	f, err := query.Compile(doc, opts)
-	a.fail(err)
+	a.Note(err)
 	return f
 }
 
@@ -182,15 +157,15 @@ func unknown(of string, doc bson.D, fields string) error {
 }
 
 // only checks for unknown fields. See unknown.
-func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
+func (a *args) only(fields string) { a.Note(unknown(a.of, a.doc, fields)) }
 
 // need checks for a required field.
 func (a *args) need(key string) {
-	a.refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
+	a.Refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
 }
 
 // checkName checks the syntax of a namespace.
-func (a *args) checkName(db, name string) { a.fail(namespace(db, name)) }
+func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
 // readConcern returns the level of the read concern, which the server has validated, and atClusterTime or nil.
 func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
@@ -199,16 +174,16 @@ func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
 	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
 		ts, isTime := v.(bson.Timestamp)
 		at = &ts
-		a.refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
-		a.refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
+		a.Refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
+		a.Refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 	}
 	if d.logged() {
 		return level, at
 	}
 	if level == "snapshot" || level == "linearizable" {
-		a.failf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
+		a.Fail(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 	}
-	a.refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 	return level, at
 }
 

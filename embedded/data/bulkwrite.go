@@ -62,11 +62,11 @@ func (r *bulk) operations() []*args {
 	a, list := r.a, r.a.array("ops")
 	a.need("ops")
 	a.need("nsInfo")
-	a.fail(checkSize(len(list)))
+	a.Note(checkSize(len(list)))
 	for _, v := range a.array("nsInfo") {
 		info, _ := v.(bson.D)
 		str, ok := value.Get(info, "ns").(string)
-		a.refuse(!ok, command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+		a.Refuse(!ok, command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		db, coll, _ := strings.Cut(str, ".")
 		a.checkName(db, coll)
 		r.targets = append(r.targets, target{db, coll})
@@ -75,16 +75,16 @@ func (r *bulk) operations() []*args {
 	for i, v := range list {
 		op, ok := v.(bson.D)
 		if !ok || len(op) == 0 {
-			a.failf(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 			break
 		}
 		switch n, ok := value.Whole(op[0].Value); {
 		case op[0].Key != "insert" && op[0].Key != "update" && op[0].Key != "delete":
-			a.failf(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
+			a.Fail(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
 		case !ok || n < 0 || n >= int64(len(r.targets)):
-			a.failf(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
+			a.Fail(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
-		ops = append(ops, &args{of: "bulkWrite.ops", doc: op})
+		ops = append(ops, &args{of: "bulkWrite.ops", doc: op, First: new(command.First)})
 	}
 	return ops
 }
@@ -137,10 +137,10 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 func (r *bulk) insert(first int, ops []*args) error {
 	items := make([]insertion, len(ops))
 	for n, op := range ops {
-		op.fail(unknown("bulkWrite.ops.insert", op.doc, " insert document "))
+		op.Note(unknown("bulkWrite.ops.insert", op.doc, " insert document "))
 		doc := op.document("document")
-		if op.err != nil {
-			return op.err
+		if op.Err != nil {
+			return op.Err
 		}
 		items[n] = newInsertion(r.s.req, first+n, doc, value.Encode(doc))
 	}
@@ -154,10 +154,10 @@ func (r *bulk) write(i int, op *args) error {
 	if op.doc[0].Key == "delete" {
 		kind, fields = deleting, " delete filter multi hint collation sampleId "
 	}
-	op.fail(unknown("bulkWrite.ops."+op.doc[0].Key, op.doc, fields))
+	op.Note(unknown("bulkWrite.ops."+op.doc[0].Key, op.doc, fields))
 	w := op.write(kind, r.let, "filter", "updateMods", "constants")
-	if op.err != nil {
-		return op.err
+	if op.Err != nil {
+		return op.Err
 	}
 	t := r.target(op)
 	w.db, w.coll, w.notRetryable = t.db, t.coll, "retryable writes with multi=true"

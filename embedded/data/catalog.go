@@ -34,9 +34,9 @@ func clusteredIndex(a *args) bson.D {
 	c.need("unique")
 	switch {
 	case !c.flag("unique"):
-		c.failf(5979700, "The clusteredIndex option requires unique: true to be specified")
+		c.Fail(5979700, "The clusteredIndex option requires unique: true to be specified")
 	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
-		c.failf(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
+		c.Fail(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
 	}
 	if name == "" {
 		name = "_id_"
@@ -55,7 +55,7 @@ func (c *collection) cluster(spec bson.D) {
 // enableSharding only checks its argument: every database can be sharded.
 func enableSharding(_ *scope, a *args) action {
 	if name := a.str("enableSharding"); name == "" || strings.ContainsAny(name, ". $/\\") {
-		a.failf(command.CodeInvalidNamespace, "invalid db name specified: %s", name)
+		a.Fail(command.CodeInvalidNamespace, "invalid db name specified: %s", name)
 	}
 	return func() (bson.D, error) { return bson.D{}, nil }
 }
@@ -65,7 +65,7 @@ func shardCollection(s *scope, a *args) action {
 	ns, key := a.str("shardCollection"), a.document("key")
 	db, name, _ := strings.Cut(ns, ".")
 	a.checkName(db, name)
-	a.refuse(len(key) == 0, command.CodeBadValue, "Shard key is empty")
+	a.Refuse(len(key) == 0, command.CodeBadValue, "Shard key is empty")
 	return func() (bson.D, error) {
 		var uuid bson.Binary
 		err := s.locked(func() error {

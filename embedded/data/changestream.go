@@ -47,42 +47,42 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !ok:
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	a := &args{of: "$changeStream", doc: doc}
+	a := &args{of: "$changeStream", doc: doc, First: new(command.First)}
 	for _, e := range doc {
-		a.refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
+		a.Refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
 	}
-	a.fail(tooNew(s.req, a.of, doc))
+	a.Note(tooNew(s.req, a.of, doc))
 	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
 	case all && (g.name != "" || st.db != "admin"):
-		a.failf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+		a.Fail(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
 	case all:
 		st.db = ""
 	case internalDB(st.db):
-		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
+		a.Fail(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
 	case strings.HasPrefix(g.name, "system."):
-		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
+		a.Fail(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
 	list := g.list[1:]
 	for _, item := range list {
 		if name := item.(bson.D)[0].Key; name != "$match" && !pipeline.Transforms(name) {
-			a.failf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
+			a.Fail(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 		}
 	}
 	var err error
 	st.pipeline, err = pipeline.Compile(list, g.opts)
-	a.fail(err)
+	a.Note(err)
 	s.d.reading(func() {
 		if c := s.d.collection(s.req.DB, g.name); c != nil && c.isView() {
-			a.failf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
+			a.Fail(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 		}
 	})
-	if a.err == nil {
-		a.fail(st.start(a))
+	if a.Err == nil {
+		a.Note(st.start(a))
 	}
-	if a.err != nil {
-		return nil, a.err
+	if a.Err != nil {
+		return nil, a.Err
 	}
 	return s.open(g.ns, st, cursorOptions{size: g.batchSize, await: true})
 }
@@ -90,7 +90,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 // enum returns a string that is empty or one of these values.
 func (a *args) enum(key string, values ...string) string {
 	v := a.str(key)
-	a.refuse(v != "" && !slices.Contains(values, v), command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
+	a.Refuse(v != "" && !slices.Contains(values, v), command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
 	return v
 }
 
@@ -113,7 +113,7 @@ func (st *stream) start(o *args) error {
 		ts, isTime := o.any(options[0]).(bson.Timestamp)
 		if !isTime {
 			o.wrong(options[0], o.any(options[0]), "timestamp")
-			return o.err
+			return o.Err
 		}
 		if ts.Compare(d.oplog.from) < 0 {
 			return historyLost()

@@ -68,7 +68,7 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	}
 	x := a.part("index")
 	x.only(" name keyPattern unique prepareUnique ")
-	x.fail(tooNew(req, x.of, x.doc))
+	x.Note(tooNew(req, x.of, x.doc))
 	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
 	if name := x.str("name"); name != "" {
 		ch.which = name
@@ -78,13 +78,13 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	}
 	switch {
 	case x.has("name") && x.has("keyPattern"):
-		x.failf(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
+		x.Fail(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
 	case !x.has("name") && !x.has("keyPattern"):
-		x.failf(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
+		x.Fail(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
 	case ch.prepare == nil && !x.has("unique"):
-		x.failf(command.CodeInvalidOptions, "no unique or prepareUnique field")
+		x.Fail(command.CodeInvalidOptions, "no unique or prepareUnique field")
 	case ch.prepare == nil && !ch.unique:
-		x.failf(command.CodeBadValue, "Cannot make index non-unique")
+		x.Fail(command.CodeBadValue, "Cannot make index non-unique")
 	}
 	return ch
 }

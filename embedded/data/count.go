@@ -18,7 +18,7 @@ func count(s *scope, a *args) action {
 	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
 	a.document("query")
 	a.checkName(s.req.DB, name)
-	a.refuse(skip < 0, command.CodeBadValue, "Skip value is negative in the count query")
+	a.Refuse(skip < 0, command.CodeBadValue, "Skip value is negative in the count query")
 	f := a.filter("query", opts)
 	return func() (bson.D, error) {
 		docs, err := s.documents(name, a.any("hint"), nil, f)

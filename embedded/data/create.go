@@ -31,13 +31,13 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	a.collation()
 	switch {
 	case c.capped && c.maxSize <= 0:
-		a.failf(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true")
+		a.Fail(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		a.failf(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+		a.Fail(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 	case c.view == "" && a.has("pipeline"):
-		a.failf(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
+		a.Fail(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
 	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(req) >= wire60:
-		a.failf(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
+		a.Fail(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	}
 	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
@@ -46,7 +46,7 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	if c.isView() {
 		var err error
 		c.pipeline, err = pipeline.Compile(a.array("pipeline"), query.Options{})
-		a.fail(err)
+		a.Note(err)
 		c.indexes = nil
 		if a.any("pipeline") == nil {
 			c.options = value.Set(c.options, "pipeline", bson.A{})

@@ -169,11 +169,11 @@ func (s *scope) notFound(id int64, ns string) error {
 // getMore implements getMore.
 func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
-	a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+	a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
 	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
 	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
 	a.need("collection")
-	a.refuse(a.has("batchSize") && size < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+	a.Refuse(a.has("batchSize") && size < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	if size == 0 {
 		size = -1
 	}
@@ -271,7 +271,7 @@ func killCursors(s *scope, a *args) action {
 	a.need("cursors")
 	for _, v := range ids {
 		if _, ok := v.(int64); !ok {
-			a.failf(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
+			a.Fail(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
 		}
 	}
 	return func() (bson.D, error) {

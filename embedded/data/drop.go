@@ -43,7 +43,7 @@ func drop(s *scope, a *args) action {
 // dropDatabase removes a database.
 func dropDatabase(s *scope, a *args) action {
 	name, d := s.req.DB, s.d
-	a.refuse(internalDB(name), command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
+	a.Refuse(internalDB(name), command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
 	return func() (bson.D, error) {
 		exists := false
 		err := s.locked(func() error {
@@ -82,7 +82,7 @@ func renameCollection(s *scope, a *args) action {
 	toDB, toName, _ := strings.Cut(to, ".")
 	a.checkName(fromDB, fromName)
 	a.checkName(toDB, toName)
-	a.refuse(from == to, command.CodeIllegalOperation, "Can't rename a collection to itself")
+	a.Refuse(from == to, command.CodeIllegalOperation, "Can't rename a collection to itself")
 	return func() (bson.D, error) {
 		return bson.D{}, s.locked(func() error {
 			c, target := d.collection(fromDB, fromName), d.collection(toDB, toName)

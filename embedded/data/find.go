@@ -49,41 +49,41 @@ func parseFind(s *scope, a *args) *findCommand {
 		switch {
 		case generic[e.Key] || strings.Contains(findFields, " "+e.Key+" "):
 		case a.old:
-			a.failf(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+			a.Fail(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
 		default:
-			a.failf(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
+			a.Fail(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
 		}
 	}
 	q := &findCommand{s: s}
 	level, at := a.readConcern(s.d)
 	q.snapshot, q.at = level == "snapshot" && s.txn == nil, at
 	if _, ok := a.doc[0].Value.(bson.Binary); ok {
-		a.failf(command.CodeNamespaceNotFound, "Unable to resolve UUID")
+		a.Fail(command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	}
 	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
-		a.failf(command.CodeInvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
+		a.Fail(command.CodeInvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
 	q.ns = s.req.DB + "." + q.name
 	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
-	a.refuse(q.batchSize < 0, command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
+	a.Refuse(q.batchSize < 0, command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	projection := a.document("projection")
-	a.refuse(q.await && !q.tailable, command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	if a.err != nil {
+	a.Refuse(q.await && !q.tailable, command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	if a.Err != nil {
 		return nil
 	}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
-	a.fail(q.onShard(err))
+	a.Note(q.onShard(err))
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
-	a.fail(err)
+	a.Note(err)
 	q.proj, err = query.CompileProjection(projection, opts)
-	a.fail(err)
+	a.Note(err)
 	return q
 }
 

@@ -23,18 +23,18 @@ func findAndModify(s *scope, a *args) action {
 	a.checkName(w.db, w.coll)
 	switch has := a.has("update"); {
 	case m.remove && has:
-		a.failf(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
+		a.Fail(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
 	case m.remove && w.upsert:
-		a.failf(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
+		a.Fail(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
 	case m.remove && m.returnNew:
-		a.failf(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+		a.Fail(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case !m.remove && !has:
-		a.failf(command.CodeFailedToParse, "Either an update or remove=true must be specified")
+		a.Fail(command.CodeFailedToParse, "Either an update or remove=true must be specified")
 	case m.remove:
 		w.kind = deleting
 	}
 	proj, err := query.CompileProjection(fields, query.Options{Let: w.let, Collation: w.collation})
-	a.fail(err)
+	a.Note(err)
 	return func() (bson.D, error) {
 		st, err := b.once(0, w)
 		if err != nil {

@@ -15,14 +15,14 @@ import (
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.name(), a.array("indexes")
-	a.refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
+	a.Refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
 	a.checkName(s.req.DB, name)
-	a.refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
+	a.Refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*index, len(list))
 	for i, v := range list {
 		spec, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
-		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, in: a}, wire(s.req))
+		a.Refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, First: a.First}, wire(s.req))
 	}
 	return func() (bson.D, error) {
 		reply, err := s.buildIndexes(name, specs)
@@ -40,7 +40,7 @@ func parseIndex(a *args, wire int) *index {
 	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
 	refuse := func(code int32, format string, values ...any) {
-		a.failf(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+		a.Fail(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
 	}
 	switch {
 	case !a.has("key"):

@@ -93,16 +93,16 @@ func insertCommand(s *scope, a *args) action {
 	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	docs := a.array("documents")
 	a.need("documents")
-	a.fail(checkSize(len(docs)))
-	if a.err != nil {
+	a.Note(checkSize(len(docs)))
+	if a.Err != nil {
 		return nil
 	}
 	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
-		if a.err != nil {
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		if a.Err != nil {
 			return nil
 		}
 		raw, _ := raws[i].DocumentOK()

@@ -56,7 +56,7 @@ func describe(c *collection) bson.D {
 
 // listDatabases lists the databases and their sizes.
 func listDatabases(s *scope, a *args) action {
-	a.refuse(s.req.DB != "admin", command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
+	a.Refuse(s.req.DB != "admin", command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
 	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {

@@ -15,10 +15,10 @@ func mapReduce(s *scope, a *args) action {
 	a.only(" map reduce out query verbose ") // verbose has no effect
 	a.document("query")
 	a.flag("verbose")
-	a.refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
+	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
-		a.failf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
+		a.Fail(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
 	f := a.filter("query", query.Options{Scripts: s.scripts()})
 	return func() (bson.D, error) {
@@ -42,9 +42,9 @@ func (a *args) function(key string) *script.Function {
 	if code, isCode := a.any(key).(bson.JavaScript); isCode {
 		source, ok = string(code), true
 	}
-	a.refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
+	a.Refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
 	f, err := script.Parse(source)
-	a.fail(err)
+	a.Note(err)
 	return f
 }
 

@@ -28,9 +28,9 @@ func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), 
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc}
+		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc, First: new(command.First)}
 		do := h(s, a)
-		return func() (bson.D, error) { return s.serve(do) }, a.err
+		return func() (bson.D, error) { return s.serve(do) }, a.Err
 	}
 }
 
@@ -39,8 +39,8 @@ func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 	return run(d.parse(func(s *scope, a *args) action {
 		return func() (bson.D, error) {
 			do := h(s, a)
-			if a.err != nil {
-				return nil, a.err
+			if a.Err != nil {
+				return nil, a.Err
 			}
 			return do()
 		}

@@ -230,14 +230,14 @@ func requiredValue(condition any) (any, bool) {
 func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
 	list := a.array(key)
 	a.need(key)
-	a.fail(checkSize(len(list)))
+	a.Note(checkSize(len(list)))
 	var out []*args
 	for i, v := range list {
 		doc, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
-		st := &args{of: a.of + "." + key, doc: doc, in: a}
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+		st := &args{of: a.of + "." + key, doc: doc, First: a.First}
 		st.only(fields)
-		st.fail(tooNew(req, st.of, doc))
+		st.Note(tooNew(req, st.of, doc))
 		for _, r := range required {
 			st.need(r)
 		}
@@ -254,7 +254,7 @@ func updateCommand(s *scope, a *args) action {
 	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
 		w := st.write(updating, let, "q", "u", "c")
 		w.notRetryable = "(or request) retryable writes with multi=true"
-		st.refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
+		st.Refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
 	return batched(s, a, func(b *batch, name string) error {
@@ -280,7 +280,7 @@ func deleteCommand(s *scope, a *args) action {
 	var writes []*write
 	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
 		limit := st.number("limit", 0)
-		st.refuse(limit != 0 && limit != 1, command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		st.Refuse(limit != 0 && limit != 1, command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 		w := st.write(deleting, let, "q", "", "")
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
