@@ -129,7 +129,6 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 
 const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
-// aggregation is a parsed aggregate.
 type aggregation struct {
 	s         *scope
 	args      *args

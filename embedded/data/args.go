@@ -21,7 +21,6 @@ type args struct {
 	*command.First
 }
 
-// part returns the fields of a subdocument.
 func (a *args) part(key string) *args {
 	return &args{of: a.of + "." + key, doc: a.document(key), First: a.First}
 }
@@ -159,12 +158,10 @@ func unknown(of string, doc bson.D, fields string) error {
 // only checks for unknown fields. See unknown.
 func (a *args) only(fields string) { a.Note(unknown(a.of, a.doc, fields)) }
 
-// need checks for a required field.
 func (a *args) need(key string) {
 	a.Refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
 }
 
-// checkName checks the syntax of a namespace.
 func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
 // readConcern returns the level of the read concern, which the server has validated, and atClusterTime or nil.

@@ -22,7 +22,6 @@ type bulk struct {
 // target is a namespace in nsInfo.
 type target struct{ db, coll string }
 
-// bulkWrite implements bulkWrite, which exists since 8.0.
 func bulkWrite(s *scope, a *args) action {
 	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
 	r := &bulk{batch: newBatch(s, a), a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
@@ -89,7 +88,6 @@ func (r *bulk) operations() []*args {
 	return ops
 }
 
-// target returns the namespace of an operation.
 func (r *bulk) target(op *args) target {
 	n, _ := value.Whole(op.doc[0].Value)
 	return r.targets[n]
@@ -133,7 +131,6 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 	}, docs
 }
 
-// insert runs consecutive insert operations.
 func (r *bulk) insert(first int, ops []*args) error {
 	items := make([]insertion, len(ops))
 	for n, op := range ops {
@@ -148,7 +145,6 @@ func (r *bulk) insert(first int, ops []*args) error {
 	return r.insertAll(t.db, t.coll, items)
 }
 
-// write runs an update or delete operation.
 func (r *bulk) write(i int, op *args) error {
 	kind, fields := updating, " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "
 	if op.doc[0].Key == "delete" {

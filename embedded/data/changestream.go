@@ -292,7 +292,6 @@ func nonResumable(code int32, format string, args ...any) error {
 	return e
 }
 
-// maxEvent is the maximum size of an event.
 const maxEvent = maxDocument + 16*1024
 
 var eventNames = map[opKind]string{
@@ -355,7 +354,6 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	return append(out, pre...), err
 }
 
-// nsDocument returns the field ns of an event.
 func nsDocument(db, coll string) bson.D {
 	return value.AddIf(bson.D{{Key: "db", Value: db}}, coll != "", "coll", coll)
 }
@@ -398,7 +396,6 @@ func difference(old, updated bson.D, expanded bool) bson.D {
 	return value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 }
 
-// differ collects the differences of two documents.
 type differ struct {
 	updated, ambiguous, ambiguousRemoved bson.D
 	removed, truncated                   bson.A

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// collMod changes options of a collection or of an index.
 func collMod(s *scope, a *args) action {
 	name, d := a.name(), s.d
 	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
@@ -166,7 +167,6 @@ func (s *scope) notFound(id int64, ns string) error {
 	return command.Errorf(command.CodeCursorNotFound, "cursor id %d not found", id)
 }
 
-// getMore implements getMore.
 func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
 	a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
@@ -264,7 +264,6 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	}
 }
 
-// killCursors implements killCursors.
 func killCursors(s *scope, a *args) action {
 	a.only(" cursors ")
 	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
@@ -293,4 +292,55 @@ func killCursors(s *scope, a *args) action {
 			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
 		}, nil
 	}
+}
+
+// tail is the source of a tailable cursor on a capped collection.
+type tail struct {
+	d        *Data
+	db, name string
+	uuid     bson.Binary
+	filter   *query.Filter
+	proj     *query.Projection
+	last     int64
+}
+
+func (t *tail) extra() bson.D { return nil }
+
+// unread returns the records after the last one read. ok is false if the collection has been dropped.
+func (t *tail) unread() (records []*record, ok bool) {
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	c := t.d.collection(t.db, t.name)
+	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
+		return nil, false
+	}
+	records = c.snapshot()
+	i, _ := c.position(t.last + 1)
+	return records[min(i, len(records)):], true
+}
+
+func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
+	records, ok := t.unread()
+	if !ok {
+		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
+	}
+	var out []bson.Raw
+	for _, r := range records {
+		if n >= 0 && int64(len(out)) >= n {
+			break
+		}
+		t.last = r.rid
+		doc := r.doc
+		ok, err := t.filter.Matches(doc)
+		if ok {
+			doc, err = t.proj.Apply(doc)
+		}
+		if err != nil {
+			return nil, true, err
+		}
+		if ok {
+			out = append(out, value.Encode(doc))
+		}
+	}
+	return out, false, nil
 }

@@ -12,7 +12,6 @@ import (
 
 const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
 
-// findCommand is a parsed find.
 type findCommand struct {
 	s                                                *scope
 	name, ns                                         string
@@ -28,7 +27,6 @@ type findCommand struct {
 	proj  *query.Projection
 }
 
-// find implements find.
 func find(s *scope, a *args) action {
 	q := parseFind(s, a)
 	return func() (bson.D, error) {
@@ -162,7 +160,6 @@ func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	return value.Encode(doc), err
 }
 
-// runTailable opens a tailable cursor.
 func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 	switch {
 	case c == nil:
@@ -204,4 +201,66 @@ func (q *findCommand) onShard(err error) error {
 	c := *e
 	c.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
 	return &c
+}
+
+func count(s *scope, a *args) action {
+	a.readConcern(s.d)
+	a.only(" query limit skip hint collation fields ")
+	name, skip, limit := a.name(), a.number("skip", 0), a.number("limit", 0)
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
+	a.document("query")
+	a.checkName(s.req.DB, name)
+	a.Refuse(skip < 0, command.CodeBadValue, "Skip value is negative in the count query")
+	f := a.filter("query", opts)
+	return func() (bson.D, error) {
+		docs, err := s.documents(name, a.any("hint"), nil, f)
+		if err != nil {
+			return nil, err
+		}
+		n := max(int64(len(docs))-skip, 0)
+		if limit != 0 {
+			n = min(n, max(limit, -limit))
+		}
+		reply := bson.D{{Key: "n", Value: value.Int(n)}}
+		if mongos(s.req) {
+			reply = append(bson.D{{Key: "shards", Value: bson.D{{Key: s.d.opts.ShardName, Value: value.Int(n)}}}}, reply...)
+		}
+		return reply, nil
+	}
+}
+
+func distinct(s *scope, a *args) action {
+	level, at := a.readConcern(s.d)
+	a.only(" key query collation hint ")
+	name, key := a.name(), a.str("key")
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
+	a.document("query")
+	a.need("key")
+	a.checkName(s.req.DB, name)
+	f := a.filter("query", opts)
+	return func() (bson.D, error) {
+		now := s.d.clock.time()
+		docs, err := s.documents(name, a.any("hint"), at, f)
+		if err != nil {
+			return nil, err
+		}
+		values, seen := bson.A{}, map[string]bool{}
+		for _, doc := range docs {
+			query.Leaves(doc, strings.Split(key, "."), func(v any) {
+				switch v.(type) {
+				case bson.Undefined, value.Missing:
+					return
+				}
+				if k := value.Key(opts.Collation.Fold(v)); !seen[k] {
+					seen[k] = true
+					values = append(values, v)
+				}
+			})
+		}
+		out := bson.D{{Key: "values", Value: values}}
+		if level == "snapshot" && s.txn == nil {
+			out = append(out, snapshotTime(at, now)...)
+		}
+		return out, nil
+	}
 }

@@ -13,7 +13,6 @@ type modify struct {
 	remove, returnNew bool
 }
 
-// findAndModify implements findAndModify.
 func findAndModify(s *scope, a *args) action {
 	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
 	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new")}

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// createIndexes creates indexes, and the collection if necessary.
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.name(), a.array("indexes")
@@ -30,7 +29,6 @@ func createIndexes(s *scope, a *args) action {
 	}
 }
 
-// indexOptions are the supported options of an index.
 const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
 
 // indexOptionsSince are the wire versions that added options.
@@ -167,7 +165,6 @@ func sameOption(a, b bson.D, key string) bool {
 	return value.Equal(value.Get(a, key), value.Get(b, key))
 }
 
-// dropIndexes removes indexes of a collection.
 func dropIndexes(s *scope, a *args) action {
 	a.only(" index collectionUUID isTimeseriesNamespace ")
 	name := a.name()
@@ -238,7 +235,6 @@ func (c *collection) indexNamed(which any) (*index, error) {
 	return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
 }
 
-// listIndexes lists the indexes of a collection.
 func listIndexes(s *scope, a *args) action {
 	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
 	name, size := a.name(), a.batchSize()

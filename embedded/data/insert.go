@@ -88,7 +88,6 @@ func (b *batch) store(db, name string, items []insertion) error {
 	return nil
 }
 
-// insertCommand implements insert.
 func insertCommand(s *scope, a *args) action {
 	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	docs := a.array("documents")

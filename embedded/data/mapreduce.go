@@ -56,7 +56,6 @@ type mapReducer struct {
 	byKey           map[string]int // positions in keys and values
 }
 
-// emit is the JavaScript function emit.
 func (m *mapReducer) emit(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, command.Errorf(command.CodeJSInterpreterFailure, "emit takes 2 args")

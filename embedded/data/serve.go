@@ -15,7 +15,6 @@ import (
 // handler parses a command. The returned action is run only if the arguments are valid.
 type handler func(s *scope, a *args) action
 
-// action performs a parsed command.
 type action func() (bson.D, error)
 
 // parse returns the Parse of a row, which checks the arguments before fail points are evaluated.

@@ -246,7 +246,6 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	return out
 }
 
-// updateCommand implements update.
 func updateCommand(s *scope, a *args) action {
 	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
 	let := a.let()
@@ -273,7 +272,6 @@ func updateCommand(s *scope, a *args) action {
 	})
 }
 
-// deleteCommand implements delete.
 func deleteCommand(s *scope, a *args) action {
 	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
 	let := a.let()
