@@ -437,11 +437,7 @@ func (d *differ) documents(p path, old, updated bson.D) {
 		}
 	}
 	for _, e := range updated {
-		before, ok := value.Field(old, e.Key)
-		if !ok {
-			before = value.Missing{}
-		}
-		d.values(p.with(e.Key), before, e.Value)
+		d.values(p.with(e.Key), value.Lookup(old, e.Key), e.Value)
 	}
 }
 

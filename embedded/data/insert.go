@@ -67,9 +67,6 @@ func (b *batch) insertAll(db, name string, items []insertion) error {
 	return nil
 }
 
-// errOneByOne means that documents cannot be stored together.
-var errOneByOne = errors.New("one by one")
-
 // store stores documents. The caller holds mu.
 func (b *batch) store(db, name string, items []insertion) error {
 	c, err := b.s.writable(db, name, true)
@@ -77,7 +74,7 @@ func (b *batch) store(db, name string, items []insertion) error {
 		return err
 	}
 	if c.capped && len(items) > 1 {
-		return errOneByOne
+		return errors.New("documents of a capped collection are stored one by one")
 	}
 	for _, it := range items {
 		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestTransactionalWrites sees how often a write meets onPrimaryTransactionalWrite, and what stays
-// of it. A case begins with what the points in a row do: a dot is a commit that passes, as all
-// do after the last, a digit one that fails; x hangs up, too.
+// TestTransactionalWrites checks how often a write evaluates onPrimaryTransactionalWrite, and which changes remain. A case
+// begins with the results of the evaluations: a dot is a commit that succeeds, as do all after the last one; a digit is
+// one that fails; x also closes the connection.
 func TestTransactionalWrites(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/commits.txt", func(t *testing.T, in string) string {
 		b := replicaSet(t)
@@ -56,8 +56,7 @@ func TestTransactionalWrites(t *testing.T) {
 				changed++
 			}
 		}
-		// What was undone is not in the log either.
-		testkit.Equal(t, "entries of the log", b.d.oplog.next()-before, changed)
+		testkit.Equal(t, "oplog entries", b.d.oplog.next()-before, changed)
 		return got
 	})
 }

@@ -202,11 +202,7 @@ func walk(v any, parts []string) any {
 	for i, p := range parts {
 		switch x := v.(type) {
 		case bson.D:
-			f, ok := value.Field(x, p)
-			if !ok {
-				return value.Missing{}
-			}
-			v = f
+			v = value.Lookup(x, p)
 		case bson.A:
 			out := bson.A{}
 			for _, item := range x {

@@ -244,10 +244,7 @@ func unwind(p *parser, arg any) stage {
 func at(v any, parts []string) any {
 	for _, part := range parts {
 		d, _ := v.(bson.D)
-		var ok bool
-		if v, ok = value.Field(d, part); !ok {
-			return value.Missing{}
-		}
+		v = value.Lookup(d, part)
 	}
 	return v
 }

@@ -141,10 +141,7 @@ func (p predicate) find(v any, parts []string) bool {
 	}
 	switch x := v.(type) {
 	case bson.D:
-		f, ok := value.Field(x, parts[0])
-		if !ok {
-			return p(value.Missing{})
-		}
+		f := value.Lookup(x, parts[0])
 		if a, ok := f.(bson.A); ok && len(parts) > 1 {
 			return p.through(a, parts[1:])
 		}

@@ -120,10 +120,8 @@ func Leaves(v any, parts []string, f func(any)) {
 	}
 	switch x := v.(type) {
 	case bson.D:
-		if field, ok := value.Field(x, parts[0]); ok {
-			Leaves(field, parts[1:], f)
-			return
-		}
+		Leaves(value.Lookup(x, parts[0]), parts[1:], f)
+		return
 	case bson.A:
 		if i, ok := value.Position(parts[0]); ok && i < len(x) {
 			Leaves(x[i], parts[1:], f)

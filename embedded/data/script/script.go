@@ -6,7 +6,6 @@
 package script
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"runtime/metrics"
@@ -126,20 +125,20 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 		return nil
 	}))
 	if _, err := whole(nil); err != nil {
-		failed = err
+		failed = scriptError(err)
 	}
-	return result, hostError(failed)
+	return result, failed
 }
 
 func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error) {
 	function, err := c.vm.RunProgram(f.program)
 	if err != nil {
-		return nil, err
+		return nil, scriptError(err)
 	}
 	run, _ := goja.AssertFunction(function)
 	v, err := run(this, args...)
 	if err != nil {
-		return nil, err
+		return nil, scriptError(err)
 	}
 	return c.export(v, 0)
 }
@@ -176,18 +175,16 @@ func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	}
 }
 
-// hostError converts an error of the runtime: it returns the error of the host, ErrLimit, or what the script threw.
-func hostError(err error) error {
-	var interrupted *goja.InterruptedError
-	var thrown *goja.Exception
-	var overflow *goja.StackOverflowError
-	switch {
-	case errors.As(err, &interrupted):
-		return interrupted.Unwrap()
-	case errors.As(err, &overflow):
+// scriptError converts an error of the runtime to that of the host, ErrLimit, or the value that the script threw. It may
+// run code of the script (toString).
+func scriptError(err error) error {
+	switch e := err.(type) {
+	case *goja.InterruptedError:
+		return e.Unwrap()
+	case *goja.StackOverflowError:
 		return ErrLimit
-	case errors.As(err, &thrown):
-		return failure(thrown.Value().String())
+	case *goja.Exception:
+		return failure(e.Value().String())
 	}
 	return err
 }

@@ -166,11 +166,7 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 		}
 		return bson.D{{Key: part, Value: r}}, err
 	case bson.D:
-		old, ok := value.Field(x, part)
-		if !ok {
-			old = value.Missing{}
-		}
-		r, err := u.change(old, parts, at+1, s)
+		r, err := u.change(value.Lookup(x, part), parts, at+1, s)
 		switch {
 		case err != nil:
 			return nil, err

@@ -128,11 +128,7 @@ func conflict(other, path string) error {
 	if other != path && !strings.HasPrefix(other, path+".") && !strings.HasPrefix(path, other+".") {
 		return nil
 	}
-	short := other
-	if len(path) < len(short) {
-		short = path
-	}
-	return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, short)
+	return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, min(path, other))
 }
 
 // arrayFilters parses the array filters. used contains the identifiers in the paths.

@@ -131,6 +131,14 @@ func Field(d bson.D, key string) (any, bool) {
 	return nil, false
 }
 
+// Lookup returns the value of a field, or Missing if the document does not have it.
+func Lookup(d bson.D, key string) any {
+	if v, ok := Field(d, key); ok {
+		return v
+	}
+	return Missing{}
+}
+
 // Get returns the value of a field, or nil if the document does not have it.
 func Get(d bson.D, key string) any {
 	v, _ := Field(d, key)
