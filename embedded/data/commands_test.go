@@ -58,15 +58,9 @@ func TestNowIsConstant(t *testing.T) {
 	testkit.Equal(t, fmt.Sprintf("different times: %.60v", times), len(times), 1)
 }
 
-func batchOf(reply bson.D) (batch []bson.Raw) {
-	c, _ := value.Field(reply, "cursor")
-	cursor, _ := c.(bson.D)
-	for _, k := range []string{"firstBatch", "nextBatch"} {
-		if v, ok := value.Field(cursor, k); ok {
-			batch = v.([]bson.Raw)
-		}
-	}
-	return batch
+func batchOf(reply bson.D) []bson.Raw {
+	cursor := value.As[bson.D](reply, "cursor")
+	return append(value.As[[]bson.Raw](cursor, "firstBatch"), value.As[[]bson.Raw](cursor, "nextBatch")...)
 }
 
 // An event that exceeds the maximum size ends the stream.

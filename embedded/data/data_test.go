@@ -121,9 +121,8 @@ func codeOf(r bson.D, err error) int32 {
 	if err != nil {
 		return -1
 	}
-	if w, ok := value.Field(r, "writeErrors"); ok {
-		code, _ := value.Field(w.(bson.A)[0].(bson.D), "code")
-		return code.(int32)
+	if w := value.As[bson.A](r, "writeErrors"); len(w) > 0 {
+		return value.As[int32](w[0].(bson.D), "code")
 	}
 	return 0
 }
@@ -133,24 +132,20 @@ func messageOf(r bson.D, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	w, _ := value.Field(r, "writeErrors")
-	text, _ := value.Field(w.(bson.A)[0].(bson.D), "errmsg")
-	return fmt.Sprint(text)
+	return value.As[string](value.As[bson.A](r, "writeErrors")[0].(bson.D), "errmsg")
 }
 
 // docsOf returns the text of the documents in a reply.
 func docsOf(reply bson.D) string {
 	var out []string
 	for _, d := range batchOf(reply) {
-		out = append(out, value.Text(d))
+		out = append(out, value.Text(value.Must(d)))
 	}
 	return strings.Join(out, " ")
 }
 
 func cursorID(reply bson.D) int64 {
-	c, _ := value.Field(reply, "cursor")
-	id, _ := value.Field(c.(bson.D), "id")
-	return id.(int64)
+	return value.As[int64](value.As[bson.D](reply, "cursor"), "id")
 }
 
 // TestTransactionAbortedMeanwhile aborts a transaction while one of its commands runs.

@@ -141,14 +141,11 @@ func play(t *testing.T, title, steps string) {
 		if got := outcome(latest.reply, latest.err, want); got != "" {
 			t.Errorf("%s\n\tgave %s", at, got)
 		}
-		if c, ok := value.Field(latest.reply, "cursor"); ok && latest.err == nil {
-			id := fmt.Sprintf(`{"$numberLong":"%d"}`, cursorID(latest.reply))
-			if cursorID(latest.reply) != 0 && id != words["CURSOR"] {
-				words["EARLIER"], words["CURSOR"] = words["CURSOR"], id
-			}
-			if docs, ok := value.Field(c.(bson.D), "nextBatch"); ok && len(docs.([]bson.Raw)) > 0 {
-				words["TOKEN"] = docs.([]bson.Raw)[0].Lookup("_id").String()
-			}
+		if id := cursorID(latest.reply); id != 0 && fmt.Sprintf(`{"$numberLong":"%d"}`, id) != words["CURSOR"] {
+			words["EARLIER"], words["CURSOR"] = words["CURSOR"], fmt.Sprintf(`{"$numberLong":"%d"}`, id)
+		}
+		if docs := value.As[[]bson.Raw](value.As[bson.D](latest.reply, "cursor"), "nextBatch"); len(docs) > 0 {
+			words["TOKEN"] = docs[0].Lookup("_id").String()
 		}
 	}
 	if len(b.d.locks) != 0 {

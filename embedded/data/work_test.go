@@ -40,19 +40,18 @@ func TestTransactionalWrites(t *testing.T) {
 		} else if n, ok := value.Field(reply, "n"); ok {
 			out = append(out, fmt.Sprint("n ", n))
 		}
-		if errs, ok := value.Field(reply, "writeErrors"); ok {
-			index, _ := value.Field(errs.(bson.A)[0].(bson.D), "index")
-			out = append(out, fmt.Sprint("error ", index))
+		if errs := value.As[bson.A](reply, "writeErrors"); len(errs) > 0 {
+			out = append(out, fmt.Sprint("error ", value.Get(errs[0].(bson.D), "index")))
 		}
 		got := strings.Join(append(out, fmt.Sprint("tries ", tries)), ", ") + ":"
 		changed := 0
 		for _, r := range b.d.collection("db", "c").docs {
-			id, _ := value.Field(r.doc, "_id")
-			x, touched := value.Field(r.doc, "x")
-			if got += fmt.Sprint(" ", id); touched {
+			id := value.Get(r.doc, "_id")
+			x, updated := value.Field(r.doc, "x")
+			if got += fmt.Sprint(" ", id); updated {
 				got += fmt.Sprint("+", x)
 			}
-			if n, _ := value.Whole(id); touched || n < 8 {
+			if n, _ := value.Whole(id); updated || n < 8 {
 				changed++
 			}
 		}

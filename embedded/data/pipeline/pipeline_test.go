@@ -14,8 +14,7 @@ import (
 
 func list(t testing.TB, s string) bson.A {
 	t.Helper()
-	v, _ := value.Field(value.Must(value.Encode(testkit.Extended[bson.D](t, `{"l":`+s+`}`))), "l")
-	return v.(bson.A)
+	return value.As[bson.A](value.Must(value.Encode(testkit.Extended[bson.D](t, `{"l":`+s+`}`))), "l")
 }
 
 // shelf is a host with one other collection.

@@ -28,8 +28,6 @@ func write(b *strings.Builder, v any) {
 			b.WriteString(v[i].Key + ": ")
 			write(b, v[i].Value)
 		})
-	case bson.Raw:
-		write(b, Must(v))
 	case bson.A:
 		writeList(b, "[]", len(v), func(i int) { write(b, v[i]) })
 	case string, bson.Symbol:
