@@ -98,9 +98,8 @@ func (a *args) flag(key string) bool {
 	if v == nil {
 		return false
 	}
-	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
-		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
-	}
+	_, ok := v.(bool)
+	a.Refuse(!ok && !value.IsNumber(v), command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
 	return value.Truthy(v)
 }
 
@@ -177,9 +176,7 @@ func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
 	if d.logged() {
 		return level, at
 	}
-	if level == "snapshot" || level == "linearizable" {
-		a.Fail(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
-	}
+	a.Refuse(level == "snapshot" || level == "linearizable", command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 	return level, at
 }

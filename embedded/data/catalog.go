@@ -56,9 +56,8 @@ func (c *collection) cluster(spec bson.D) {
 
 // enableSharding only checks its argument: every database can be sharded.
 func enableSharding(_ *scope, a *args) action {
-	if name := a.str("enableSharding"); name == "" || strings.ContainsAny(name, ". $/\\") {
-		a.Fail(command.CodeInvalidNamespace, "invalid db name specified: %s", name)
-	}
+	name := a.str("enableSharding")
+	a.Refuse(name == "" || strings.ContainsAny(name, ". $/\\"), command.CodeInvalidNamespace, "invalid db name specified: %s", name)
 	return func() (bson.D, error) { return bson.D{}, nil }
 }
 

@@ -66,17 +66,15 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	}
 	list := g.list[1:]
 	for _, item := range list {
-		if name := item.(bson.D)[0].Key; name != "$match" && !pipeline.Transforms(name) {
-			a.Fail(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
-		}
+		name := item.(bson.D)[0].Key
+		a.Refuse(name != "$match" && !pipeline.Transforms(name), command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 	}
 	var err error
 	st.pipeline, err = pipeline.Compile(list, g.opts)
 	a.Note(err)
 	s.d.reading(func() {
-		if c := s.d.collection(s.req.DB, g.name); c != nil && c.isView() {
-			a.Fail(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
-		}
+		c := s.d.collection(s.req.DB, g.name)
+		a.Refuse(c != nil && c.isView(), command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 	})
 	if a.Err == nil {
 		a.Note(st.start(a))

@@ -269,9 +269,8 @@ func killCursors(s *scope, a *args) action {
 	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
 	a.need("cursors")
 	for _, v := range ids {
-		if _, ok := v.(int64); !ok {
-			a.Fail(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
-		}
+		_, ok := v.(int64)
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
 	}
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}

@@ -55,9 +55,8 @@ func parseFind(s *scope, a *args) *findCommand {
 	q := &findCommand{s: s}
 	level, at := a.readConcern(s.d)
 	q.snapshot, q.at = level == "snapshot" && s.txn == nil, at
-	if _, ok := a.doc[0].Value.(bson.Binary); ok {
-		a.Fail(command.CodeNamespaceNotFound, "Unable to resolve UUID")
-	}
+	_, isUUID := a.doc[0].Value.(bson.Binary)
+	a.Refuse(isUUID, command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
 		a.Fail(command.CodeInvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}

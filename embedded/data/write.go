@@ -364,6 +364,5 @@ func batched(s *scope, a *args, run func(b *batch, name string) error) action {
 
 // unacknowledged reports whether the write concern is w: 0.
 func (a *args) unacknowledged() bool {
-	w, ok := value.Field(a.document("writeConcern"), "w")
-	return ok && value.IsNumber(w) && value.Compare(w, int32(0)) == 0
+	return value.Equal(value.Get(a.document("writeConcern"), "w"), int32(0))
 }

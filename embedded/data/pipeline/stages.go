@@ -197,9 +197,7 @@ func skip(p *parser, arg any) stage {
 
 func count(p *parser, arg any) stage {
 	name, ok := arg.(string)
-	if !ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, ".") {
-		p.Fail(40156, "the count field must be a non-empty string")
-	}
+	p.Refuse(!ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, "."), 40156, "the count field must be a non-empty string")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		if len(docs) == 0 {
 			return nil, nil
@@ -324,9 +322,7 @@ func array(docs []bson.D) bson.A {
 
 func out(p *parser, arg any) stage {
 	name, ok := arg.(string)
-	if !ok || name == "" {
-		p.Fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
-	}
+	p.Refuse(!ok || name == "", 16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(name, docs) }
 }
 

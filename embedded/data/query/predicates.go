@@ -73,9 +73,8 @@ var comparisons = map[string]func(c int) bool{
 func (p *parser) compare(e bson.E) predicate {
 	holds := comparisons[e.Key]
 	x, collation, rank, nan := e.Value, p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
-	if _, ok := x.(bson.Regex); ok {
-		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
-	}
+	_, isRegex := x.(bson.Regex)
+	p.Refuse(isRegex, command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 	return func(v any) bool {
 		if x == nil {
 			return holds(0) && (v == nil || missing(v))
@@ -102,9 +101,8 @@ func (p *parser) in(e bson.E) predicate {
 	p.Refuse(!ok, command.CodeBadValue, "%s needs an array", e.Key)
 	alternatives := make([]predicate, len(list))
 	for i, item := range list {
-		if d, ok := item.(bson.D); ok && isOperators(d) {
-			p.Fail(command.CodeBadValue, "cannot nest $ under %s", e.Key)
-		}
+		d, _ := item.(bson.D)
+		p.Refuse(isOperators(d), command.CodeBadValue, "cannot nest $ under %s", e.Key)
 		alternatives[i] = p.equal(item)
 	}
 	return func(v any) bool {
@@ -140,9 +138,8 @@ func (p *parser) types(v any) predicate {
 		list = bson.A{v}
 	}
 	for _, item := range list {
-		if name, _ := item.(string); !value.IsTypeName(name) {
-			p.Fail(command.CodeBadValue, "Unknown type name alias: %s", name)
-		}
+		name, _ := item.(string)
+		p.Refuse(!value.IsTypeName(name), command.CodeBadValue, "Unknown type name alias: %s", name)
 	}
 	return func(v any) bool { return slices.Contains(list, any(value.TypeName(v))) && !missing(v) }
 }

@@ -254,9 +254,8 @@ func (p *parser) field(parts []string, v any) node {
 func (p *parser) operator(parts []string, e bson.E) node {
 	switch e.Key {
 	case "$ne":
-		if _, regex := e.Value.(bson.Regex); regex {
-			p.Fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
-		}
+		_, isRegex := e.Value.(bson.Regex)
+		p.Refuse(isRegex, command.CodeBadValue, "Can't have regex as arg to $ne.")
 		return not(at(parts, p.equal(e.Value)))
 	case "$nin":
 		return not(at(parts, p.in(e)))

@@ -19,8 +19,8 @@ type removed struct{}
 
 // operator is a row of the table of update operators.
 type operator struct {
-	// modify parses the argument for a field.
-	modify func(f bson.E) (modifier, error)
+	// modify parses the argument for a field. Errors are recorded in e.
+	modify func(e *command.First, f bson.E) modifier
 	// keepsShape means that the operator creates no fields. It ignores a path that cannot exist.
 	keepsShape bool
 }
@@ -38,53 +38,49 @@ var operators = map[string]operator{
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-func set(f bson.E) (modifier, error) {
-	return func(any) (any, error) { return value.Clone(f.Value), nil }, nil
+func set(_ *command.First, f bson.E) modifier {
+	return func(any) (any, error) { return value.Clone(f.Value), nil }
 }
 
-func unset(bson.E) (modifier, error) {
-	return func(any) (any, error) { return removed{}, nil }, nil
+func unset(*command.First, bson.E) modifier {
+	return func(any) (any, error) { return removed{}, nil }
 }
 
 // theID is a placeholder for the document's _id in messages.
 const theID = "\x00id"
 
 // arithmetic is $inc or $mul. A missing field counts as zero.
-func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (modifier, error) {
-	return func(e bson.E) (modifier, error) {
-		if !value.IsNumber(e.Value) {
-			return nil, command.Errorf(command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, e.Key, value.Text(e.Value))
-		}
+func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*command.First, bson.E) modifier {
+	return func(e *command.First, f bson.E) modifier {
+		e.Refuse(!value.IsNumber(f.Value), command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key, value.Text(f.Value))
 		return func(old any) (any, error) {
 			if missing(old) {
 				old = int32(0)
 			}
 			if !value.IsNumber(old) {
-				return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID, e.Key, value.TypeName(old))
+				return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID, f.Key, value.TypeName(old))
 			}
-			v, ok := f(old, e.Value)
+			v, ok := compute(old, f.Value)
 			if !ok {
 				return nil, command.Errorf(command.CodeBadValue, "Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op, value.Text(old), theID)
 			}
 			return v, nil
-		}, nil
+		}
 	}
 }
 
 // adding is $push or, with set, $addToSet, which ignores the collation. format is the error for a field that is
 // not an array.
-func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
-	return func(f bson.E) (modifier, error) {
+func adding(op string, set bool, format string) func(*command.First, bson.E) modifier {
+	return func(e *command.First, f bson.E) modifier {
 		list := bson.A{f.Value}
 		d, _ := f.Value.(bson.D)
 		if each, ok := value.Field(d, "$each"); ok {
-			list, ok = each.(bson.A)
-			switch {
-			case len(d) > 1:
-				return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
-			case !ok:
-				return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
+			if len(d) > 1 {
+				e.Fail(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
 			}
+			list, ok = each.(bson.A)
+			e.Refuse(!ok, command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
 		}
 		return func(old any) (any, error) {
 			a, ok := old.(bson.A)
@@ -98,13 +94,13 @@ func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
 				}
 			}
 			return out, nil
-		}, nil
+		}
 	}
 }
 
 // pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
 // any type. Any other document is a condition on the fields of elements that are documents.
-func pull(f bson.E) (modifier, error) {
+func pull(e *command.First, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
 	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")
@@ -112,15 +108,15 @@ func pull(f bson.E) (modifier, error) {
 		condition = bson.D{{Key: element, Value: condition}}
 	}
 	filter, err := query.Compile(condition, query.Options{})
+	e.Note(err)
 	matches := func(v any) (bool, error) {
-		d, is := v.(bson.D)
+		d, ok := v.(bson.D)
 		switch {
 		case !isDocument:
 			return value.Equal(v, f.Value), nil
 		case wrapped:
-			d, is = bson.D{{Key: element, Value: v}}, true
-		}
-		if !is {
+			d = bson.D{{Key: element, Value: v}}
+		case !ok:
 			return false, nil
 		}
 		return filter.Matches(d)
@@ -142,7 +138,7 @@ func pull(f bson.E) (modifier, error) {
 			}
 		}
 		return out, nil
-	}, err
+	}
 }
 
 // maxPad is the number of elements by which an update may pad an array, as on the server.
