@@ -145,10 +145,8 @@ func (a *args) createOptions() bson.D {
 			options = append(options, e)
 		}
 	}
-	if clustered := clusteredIndex(a); clustered != nil {
-		options = append(options, bson.E{Key: "clusteredIndex", Value: clustered})
-	}
-	return options
+	clustered := clusteredIndex(a)
+	return value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
 }
 
 // create creates a collection. The caller holds mu.

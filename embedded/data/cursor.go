@@ -58,13 +58,9 @@ type results struct {
 	at    bson.D
 }
 
-func (l *results) batch(n int64) ([]bson.Raw, bool, error) {
-	out, rest := take(l.docs, n)
-	l.docs = rest
-	if len(rest) > 0 {
-		return out, false, nil
-	}
-	return out, n < 0 || l.known || int64(len(out)) < n, nil
+func (l *results) batch(n int64) (docs []bson.Raw, done bool, err error) {
+	docs, l.docs = take(l.docs, n)
+	return docs, len(l.docs) == 0 && (n < 0 || l.known || int64(len(docs)) < n), nil
 }
 
 func (l *results) extra() bson.D { return l.at }

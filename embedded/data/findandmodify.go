@@ -53,8 +53,7 @@ func findAndModify(s *scope, a *args) action {
 			}
 		}
 		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
-		out = value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0))
-		return out, nil
+		return value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0)), nil
 	}
 }
 

@@ -148,9 +148,7 @@ func storageStats(c *collection, records []*record) bson.D {
 		size += int64(len(r.raw))
 	}
 	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
-	if n > 0 {
-		out = append(out, bson.E{Key: "avgObjSize", Value: value.Int(size / n)})
-	}
+	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
 	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
 	if c.capped {
 		out = append(out, bson.E{Key: "max", Value: value.Int(c.maxDocs)}, bson.E{Key: "maxSize", Value: value.Int(c.maxSize)})

@@ -39,10 +39,8 @@ func (st *statement) inserted() bool { return st.upserted != any(value.Missing{}
 
 // sessionKey returns the bytes of the UUID of a session.
 func sessionKey(lsid bson.Raw) string {
-	if _, data, ok := lsid.Lookup("id").BinaryOK(); ok {
-		return string(data)
-	}
-	return ""
+	_, data, _ := lsid.Lookup("id").BinaryOK()
+	return string(data)
 }
 
 func sessionKeys(lsids []bson.Raw) map[string]bool {

@@ -320,8 +320,7 @@ func tally(req *command.Request, results []effect) bson.D {
 		}
 	}
 	out = value.AddIf(out, len(upserted) > 0, "upserted", upserted)
-	out = value.AddIf(out, len(failed) > 0, "writeErrors", failed)
-	return out
+	return value.AddIf(out, len(failed) > 0, "writeErrors", failed)
 }
 
 func writeError(req *command.Request, r effect) bson.D {
@@ -330,13 +329,8 @@ func writeError(req *command.Request, r effect) bson.D {
 	if !mongos(req) || wire(req) > 12 {
 		return append(append(w, r.err.Extra...), message)
 	}
-	w = append(w, bson.E{Key: "codeName", Value: command.CodeName(r.err.Code)}, message)
-	for _, x := range r.err.Extra {
-		if x.Key == "errInfo" {
-			w = append(w, x)
-		}
-	}
-	return w
+	info, ok := value.Field(r.err.Extra, "errInfo")
+	return value.AddIf(append(w, bson.E{Key: "codeName", Value: command.CodeName(r.err.Code)}, message), ok, "errInfo", info)
 }
 
 // batched returns the action of insert, update or delete.

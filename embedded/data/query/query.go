@@ -141,11 +141,7 @@ func (p predicate) find(v any, parts []string) bool {
 	}
 	switch x := v.(type) {
 	case bson.D:
-		f := value.Lookup(x, parts[0])
-		if a, ok := f.(bson.A); ok && len(parts) > 1 {
-			return p.through(a, parts[1:])
-		}
-		return p.find(f, parts[1:])
+		return p.find(value.Lookup(x, parts[0]), parts[1:])
 	case bson.A:
 		return p.through(x, parts)
 	}
