@@ -105,8 +105,7 @@ func (h host) Merge(name string, fail bool, docs []bson.D) error {
 	return nil
 }
 
-// merge inserts a document or, unless fail is set, sets its fields in the document with the same _id. The caller holds
-// mu.
+// merge inserts a document or, without fail, sets its fields in the document with the same _id. The caller holds mu.
 func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	c, err := s.writable(db, name, true)
 	if err != nil {

@@ -38,8 +38,7 @@ func (a *args) wrong(key string, v any, want string) {
 }
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
-
-func (a *args) any(key string) any { return value.Get(a.doc, key) }
+func (a *args) any(key string) any  { return value.Get(a.doc, key) }
 
 // field returns a field of type T, or the zero value if it is missing. want is the name of the type in messages.
 func field[T any](a *args, key, want string) (out T) {
@@ -54,11 +53,9 @@ func field[T any](a *args, key, want string) (out T) {
 	return out
 }
 
-func (a *args) str(key string) string { return field[string](a, key, "string") }
-
+func (a *args) str(key string) string      { return field[string](a, key, "string") }
 func (a *args) document(key string) bson.D { return field[bson.D](a, key, "object") }
-
-func (a *args) array(key string) bson.A { return field[bson.A](a, key, "array") }
+func (a *args) array(key string) bson.A    { return field[bson.A](a, key, "array") }
 
 // name returns the collection name, which is the value of the first field.
 func (a *args) name() string {

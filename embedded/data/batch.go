@@ -109,8 +109,7 @@ func (b *batch) fail(i int, kind writeKind, err error) error {
 	return nil
 }
 
-// failsCommand reports whether an error of a statement fails the command: an interruption or, in a transaction, a
-// retryable error.
+// failsCommand reports whether an error of a statement fails the whole command.
 func (s *scope) failsCommand(code int32) bool {
 	switch {
 	case code == errWriteConflict.Code, command.Interruption.Has(code):

@@ -94,12 +94,6 @@ const createFields = " capped autoIndexId idIndex size max storageEngine validat
 
 func createCommand(s *scope, a *args) action {
 	c := newCollection(s.req.DB, a.name(), a.createOptions())
-	c.fromArgs(s.req, a)
-	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.create(c) }) }
-}
-
-// fromArgs applies the arguments of create to a new collection.
-func (c *collection) fromArgs(req *command.Request, a *args) {
 	a.only(createFields)
 	a.checkName(c.db, c.name)
 	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
@@ -116,7 +110,7 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 		a.Fail(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 	case c.view == "" && a.has("pipeline"):
 		a.Fail(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
-	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(req) >= wire60:
+	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(s.req) >= wire60:
 		a.Fail(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	}
 	if c.capped {
@@ -135,6 +129,7 @@ func (c *collection) fromArgs(req *command.Request, a *args) {
 	if a.has("validator") {
 		c.validator = a.filter("validator", query.Options{})
 	}
+	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.create(c) }) }
 }
 
 // createOptions returns the options of create as listCollections shows them.

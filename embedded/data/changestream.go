@@ -385,8 +385,8 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 	return bson.D{{Key: field, Value: nil}}, nil
 }
 
-// difference returns the updateDescription of an update. With expanded, it has the paths whose text is ambiguous because
-// a field name is a number or contains a dot.
+// difference returns the updateDescription of an update. With expanded, it has the paths whose text is ambiguous
+// because a field name is a number or contains a dot.
 func difference(old, updated bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
 	d.documents(nil, old, updated)

@@ -45,7 +45,8 @@ func collMod(s *scope, a *args) action {
 			if a.has("validator") {
 				next.validator = validator
 			}
-			d.substitute(c, &next)
+			collections := d.databases[c.db]
+			collections[slices.Index(collections, c)] = &next
 			s.changed(entry{kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
 			return nil
 		})
@@ -88,8 +89,7 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	return ch
 }
 
-// apply replaces the index by a changed copy and returns the fields of the reply. On an error the collection is
-// unchanged.
+// apply replaces the index by a changed copy and returns the fields of the reply. On an error it changes nothing.
 func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	if c.isView() {
 		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")

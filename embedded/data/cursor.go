@@ -30,11 +30,10 @@ type cursor struct {
 	session string
 	txn     int64 // -1 outside of transactions
 	source  source
-	// idFirst means that id and ns precede the batch in replies.
-	idFirst bool
-	// killed is closed when the cursor is killed, to end a waiting getMore.
-	killed    chan struct{}
-	busy      bool // guarded by Data.cursorMu
+	idFirst bool // id and ns precede the batch in replies
+
+	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore
+	busy      bool          // guarded by Data.cursorMu
 	await     bool
 	noTimeout bool
 	used      time.Time // time of creation or of the last getMore
@@ -100,29 +99,21 @@ func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 
 func (s *scope) keepCursor(c *cursor) {
 	c.server, c.idFirst, c.noTimeout = address(s.req), mongos(s.req), s.noTimeout
-	if s.req.LSID != nil {
-		c.session = sessionKey(s.req.LSID)
-	}
+	c.session, c.used = sessionKey(s.req.LSID), time.Now()
 	if s.txn != nil {
 		c.txn = s.txn.number
 	}
-	s.d.cursorMu.Lock()
-	defer s.d.cursorMu.Unlock()
-	for c.id == 0 || s.d.cursors[c.id] != nil {
+	d := s.d
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	for c.id == 0 || d.cursors[c.id] != nil {
 		c.id = rand.Int64() // positive, as on servers
 	}
-	c.used = time.Now()
-	s.d.forgetCursors(c.used)
-	s.d.cursors[c.id] = c
-}
-
-// forgetCursors closes idle cursors from time to time. The caller holds cursorMu.
-func (d *Data) forgetCursors(now time.Time) {
-	if now.Sub(d.cursorsChecked) < cursorTimeout/10 {
-		return
+	if now := time.Now(); now.Sub(d.cursorsChecked) >= cursorTimeout/10 {
+		d.cursorsChecked = now
+		d.killCursors(func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
 	}
-	d.cursorsChecked = now
-	d.killCursors(func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
+	d.cursors[c.id] = c
 }
 
 // killCursors kills chosen cursors. The caller holds cursorMu.
@@ -233,8 +224,7 @@ func (d *Data) checkIn(c *cursor, ended bool) {
 	}
 }
 
-// next returns the next batch. If the cursor awaits data and none is available, next waits for it, up to maxTime
-// milliseconds.
+// next returns the next batch. If the cursor awaits data, next waits for it up to maxTime milliseconds.
 func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
 	wait := awaitTime
 	if maxTime > 0 {

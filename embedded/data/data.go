@@ -23,10 +23,8 @@ type Options struct {
 	// ShardName and ShardHost identify the only shard of a sharded deployment, such as "s0" and "set/host:port".
 	// The defaults are "s0" and "s0/localhost:27310".
 	ShardName, ShardHost string
-	// NoShard leaves config.shards empty: shards are added by command.
-	NoShard bool
-	// NoScripting disables server-side JavaScript.
-	NoScripting bool
+	NoShard              bool // config.shards is empty: shards are added by command
+	NoScripting          bool // disables server-side JavaScript
 }
 
 // Data is the data of one deployment. All methods may be called concurrently.
@@ -40,18 +38,15 @@ type Data struct {
 	oplog       oplog
 	sessions    map[string]*session
 	nextRID     int64
-	term        int64 // the present term; writes that began in an earlier one do not commit
-	// changed is closed and replaced at each write and at the end of each transaction.
-	changed chan struct{}
-	// locks are the locks of open transactions.
-	locks map[lockKey]*transaction
+	term        int64         // the present term; writes that began in an earlier one do not commit
+	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
+	locks       map[lockKey]*transaction
 
 	recent recentSessions
 
-	cursorMu sync.Mutex
-	cursors  map[int64]*cursor
-	// cursorsChecked is the time of the last check for idle cursors.
-	cursorsChecked time.Time
+	cursorMu       sync.Mutex
+	cursors        map[int64]*cursor
+	cursorsChecked time.Time // last check for idle cursors
 }
 
 // New returns the data of a new deployment.
@@ -139,8 +134,7 @@ func (d *Data) changing(f func()) {
 	f()
 }
 
-// EndSessions closes the cursors, aborts the transactions and deletes the records of sessions. A session is
-// identified by the lsid that clients send.
+// EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
 func (d *Data) EndSessions(lsids []bson.Raw) {
 	keys := sessionKeys(lsids)
 	d.recent.forget(keys)

@@ -168,8 +168,8 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFailingGetMore checks that the fail point of getMore ends the cursor, and that the request is marked if the cursor
-// is a change stream.
+// TestFailingGetMore checks that the fail point of getMore ends the cursor, and that the request is marked if the
+// cursor is a change stream.
 func TestFailingGetMore(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)

@@ -30,7 +30,7 @@ type findCommand struct {
 func find(s *scope, a *args) action {
 	q := parseFind(s, a)
 	return func() (bson.D, error) {
-		c, err := q.collection()
+		c, err := s.hinted(q.name, q.hint)
 		switch {
 		case err != nil:
 			return nil, err
@@ -82,15 +82,6 @@ func parseFind(s *scope, a *args) *findCommand {
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
 	return q
-}
-
-// collection returns the collection to read, or nil, and checks the hint.
-func (q *findCommand) collection() (c *collection, err error) {
-	q.s.d.reading(func() {
-		c = q.s.collection(q.s.req.DB, q.name)
-		err = hintExists(c, q.hint)
-	})
-	return c, err
 }
 
 // run reads a collection or a view.

@@ -25,8 +25,7 @@ func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) inserti
 	return insertion{i: i, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
 }
 
-// insertAll stores documents as a server does: consecutive documents together in one transactional write and, if that
-// fails, one by one.
+// insertAll stores consecutive documents together in one transactional write and, if that fails, one by one.
 func (b *batch) insertAll(db, name string, items []insertion) error {
 	s := b.s
 	stored := func(i int) {

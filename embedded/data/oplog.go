@@ -150,21 +150,19 @@ const (
 )
 
 func (t token) String() string {
-	b := []byte{keyTimestamp}
-	b = binary.BigEndian.AppendUint32(b, t.ts.T)
+	b := binary.BigEndian.AppendUint32([]byte{keyTimestamp}, t.ts.T)
 	b = binary.BigEndian.AppendUint32(b, t.ts.I)
-	b = append(b, 0x2B, 0x02) // version 1
+	kind, last := int64(128), byte(keyFalse) // 128: an event
 	if t.highWater {
-		b = append(b, keyNumber0)
-	} else {
-		b = append(b, 0x2C, 0x01, 0x00) // an event: 128
+		kind = 0
 	}
-	b = appendNumber(b, int64(t.index))
 	if t.invalidate {
-		b = append(b, keyTrue)
-	} else {
-		b = append(b, keyFalse)
+		last = keyTrue
 	}
+	for _, n := range []int64{1, kind, int64(t.index)} { // 1: the version of the format
+		b = appendNumber(b, n)
+	}
+	b = append(b, last)
 	if t.uuid != nil {
 		b = append(b, keyBinary, byte(len(t.uuid)), 4)
 		b = append(b, t.uuid...)

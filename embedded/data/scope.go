@@ -17,14 +17,11 @@ import (
 // errBlocked means that an open transaction has locked the data to be written.
 var errBlocked = errors.New("locked by a transaction")
 
-// locked runs a function with the data locked for writing. If a transaction blocks the function, locked waits for the
-// end of the transaction and runs the function again.
+// locked runs a function with the data locked for writing. If a transaction blocks it, locked waits and runs it again.
 func (s *scope) locked(f func() error) error {
 	var timeout <-chan time.Time
 	if ms := maxTimeMS(s.req); ms > 0 {
-		t := time.NewTimer(time.Duration(ms) * time.Millisecond)
-		defer t.Stop()
-		timeout = t.C
+		timeout = time.After(time.Duration(ms) * time.Millisecond)
 	}
 	for {
 		changed, err := s.attempt(f)
@@ -100,8 +97,7 @@ func (s *scope) records(db, name string) (*collection, []*record) {
 	return c, c.snapshot()
 }
 
-// writable returns a collection to write to. If it does not exist, writable creates it or, without create, returns nil.
-// The caller holds mu.
+// writable returns a collection to write to. A missing one is created or, without create, nil. The caller holds mu.
 func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	c := s.collection(db, name)
 	switch {
@@ -121,8 +117,7 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	return c, nil
 }
 
-// blocked returns errBlocked or, in a transaction, a write conflict if another transaction has locked one of the keys.
-// The caller holds mu.
+// blocked returns errBlocked or a write conflict if another transaction has locked a key. The caller holds mu.
 func (s *scope) blocked(keys ...lockKey) error {
 	for _, k := range keys {
 		if other := s.d.locks[k]; other == nil || other == s.txn {
@@ -136,21 +131,15 @@ func (s *scope) blocked(keys ...lockKey) error {
 	return nil
 }
 
-// keyLocks returns the lock keys for the unique keys of a document.
-func keyLocks(c *collection, doc bson.D) []lockKey {
-	var out []lockKey
-	for x, k := range c.uniqueKeys(doc) {
-		out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
-	}
-	return out
-}
-
 // claimKeys checks the unique keys of a document to be stored and, in a transaction, locks them.
 func (s *scope) claimKeys(c *collection, doc bson.D, self int64) error {
 	if len(s.d.locks) == 0 && s.txn == nil {
 		return c.check(doc, self)
 	}
-	keys := keyLocks(c, doc)
+	var keys []lockKey
+	for x, k := range c.uniqueKeys(doc) {
+		keys = append(keys, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
+	}
 	if err := cmp.Or(s.blocked(keys...), c.check(doc, self)); err != nil || s.txn == nil {
 		return err
 	}
@@ -232,8 +221,10 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 	if len(raw) > maxDocument {
 		return nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
-	if err := dollars(s.req, doc); err != nil {
-		return nil, err
+	if wire(s.req) < wire50 {
+		if err := noDollars(doc, ""); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.claimRecord(c, r); err != nil {
 		return nil, err
@@ -284,8 +275,7 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 	return e
 }
 
-// validationDetails returns the errInfo.details of a failed validation. Only a single $type rule has a reason as on the
-// server.
+// validationDetails returns the errInfo.details of a failed validation. Only a single $type rule has a reason.
 func validationDetails(rules, doc bson.D) bson.D {
 	if len(rules) == 1 {
 		ops, _ := rules[0].Value.(bson.D)

@@ -13,8 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// search returns the records that match, at most limit of them (0: all). If c is not nil, the caller holds mu, and search
-// looks up the _id that the filter requires in the collection.
+// search returns the records that match, at most limit of them (0: all). If c is not nil, search looks up the _id that
+// the filter requires, and the caller holds mu.
 func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*record, error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
 		records = nil
@@ -25,8 +25,8 @@ func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*
 	return query.Select(f, records, (*record).document, limit)
 }
 
-// recordsOf returns the records of a collection or a view. If at is not nil, they are those of a collection at that time.
-// depth is the number of enclosing views.
+// recordsOf returns the records of a collection or a view; with at, those of a collection at that time. depth is the
+// number of enclosing views.
 func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*record, error) {
 	c, records := s.records(db, name)
 	switch {
@@ -52,9 +52,7 @@ func (s *scope) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]b
 
 // documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	var err error
-	s.d.reading(func() { err = hintExists(s.collection(s.req.DB, name), hint) })
-	if err != nil {
+	if _, err := s.hinted(name, hint); err != nil {
 		return nil, err
 	}
 	docs, err := s.documentsOf(s.req.DB, name, at, 0)
@@ -62,6 +60,15 @@ func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Fi
 		return nil, err
 	}
 	return f.Select(docs)
+}
+
+// hinted returns a collection or view, or nil, and checks the hint.
+func (s *scope) hinted(name string, hint any) (c *collection, err error) {
+	s.d.reading(func() {
+		c = s.collection(s.req.DB, name)
+		err = hintExists(c, hint)
+	})
+	return c, err
 }
 
 // hintExists returns an error if a hint does not name an index.
@@ -138,8 +145,7 @@ func (s *scope) scripts() *query.Scripts {
 	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.stopped}
 }
 
-// rehearse runs the scripts of a write without the lock, because they may sleep. When they run again with the lock,
-// sleep returns immediately.
+// rehearse runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.
 func (s *scope) rehearse(w *write) error {
 	if !w.filter.Scripted() {
 		return nil
@@ -153,7 +159,6 @@ func (s *scope) rehearse(w *write) error {
 func timedOut() error {
 	return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 }
-
 func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
 
 // stopped returns an error if the time limit of the command has expired or the command was interrupted.

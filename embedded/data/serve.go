@@ -71,8 +71,7 @@ func (s *scope) serve(do action) (bson.D, error) {
 	return s.inTransaction(reply, err)
 }
 
-// routed converts the shard's error about the session of a write: a mongos reports it as the error of the first
-// statement.
+// routed converts an error about the session of a write: a mongos reports it as the error of the first statement.
 func routed(req *command.Request, err error) (bson.D, error) {
 	e, ok := err.(*command.Error)
 	if !ok || !mongos(req) || e.Code != command.CodeTransactionTooOld || req.InTransaction {

@@ -16,9 +16,9 @@ import (
 type session struct {
 	key       string
 	txnNumber int64 // the highest so far; -1 initially
-	// statements are the retryable writes of txnNumber by statement id.
-	statements map[int32]*statement
-	txn        *transaction // the transaction of txnNumber; nil for a retryable write
+
+	statements map[int32]*statement // the retryable writes of txnNumber by statement id
+	txn        *transaction         // the transaction of txnNumber; nil for a retryable write
 	// turn is held by the running command with a txnNumber. A retry waits for it, even if the first attempt has lost
 	// its connection.
 	turn chan struct{}
@@ -67,8 +67,7 @@ func (d *Data) session(key string) *session {
 	return s
 }
 
-// forgetIdle deletes sessions that are idle for longer than the server's timeout, and others if there are still too
-// many. The caller holds mu.
+// forgetIdle deletes sessions that have timed out, and others if there are still too many. The caller holds mu.
 func (d *Data) forgetIdle() {
 	if len(d.sessions) < maxSessions {
 		return

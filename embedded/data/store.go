@@ -39,8 +39,7 @@ type collection struct {
 	db, name string
 	uuid     bson.Binary
 	options  bson.D
-	// view and pipeline are the source collection and the pipeline of a view.
-	view     string
+	view     string // the source collection of a view
 	pipeline *pipeline.Pipeline
 
 	capped           bool
@@ -65,13 +64,11 @@ type index struct {
 	key    bson.D
 	spec   bson.D // as in listIndexes
 	unique bool
-	// prepared indexes (prepareUnique) reject new duplicates but keep existing ones.
-	prepared bool
-	// clustered is set for the _id index of a clustered collection.
-	clustered bool
+
+	prepared  bool // prepareUnique: rejects new duplicates but keeps existing ones
+	clustered bool // the _id index of a clustered collection
 	collation query.Collation
-	// entries maps keys to records.
-	entries map[string][]*record
+	entries   map[string][]*record // by key
 }
 
 func newCollection(db, name string, options bson.D) *collection {
@@ -101,8 +98,7 @@ func (c *collection) emptyIndexes() []*index {
 	return out
 }
 
-func (c *collection) ns() string { return c.db + "." + c.name }
-
+func (c *collection) ns() string   { return c.db + "." + c.name }
 func (c *collection) isView() bool { return c.view != "" }
 
 // onView is the error of a command that does not support views.
@@ -367,12 +363,6 @@ func (d *Data) removeCollection(c *collection) {
 	if len(d.databases[c.db]) == 0 {
 		delete(d.databases, c.db)
 	}
-}
-
-// substitute replaces a collection by another. The caller holds mu.
-func (d *Data) substitute(old, c *collection) {
-	all := d.databases[old.db]
-	all[slices.Index(all, old)] = c
 }
 
 // seed creates the collections of a new deployment.

@@ -45,11 +45,9 @@ type lockKey struct {
 var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
 	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
 
-func mongos(req *command.Request) bool { return req.Server.Role == command.Mongos }
-
+func mongos(req *command.Request) bool    { return req.Server.Role == command.Mongos }
 func address(req *command.Request) string { return req.Server.Address }
-
-func wire(req *command.Request) int { return req.Server.Wire }
+func wire(req *command.Request) int       { return req.Server.Wire }
 
 // start starts the transaction of a request. The caller holds mu.
 func (d *Data) start(req *command.Request, s *session, n int64) (*transaction, error) {
@@ -124,8 +122,8 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	return s.txn, nil
 }
 
-// recoverOutcome returns the transaction of a commitTransaction that was sent to another mongos, which recovers the outcome
-// from the shard. current reports whether n is the session's current transaction. The caller holds mu.
+// recoverOutcome returns the transaction of a commitTransaction that was sent to another mongos. current reports
+// whether n is the session's current transaction. The caller holds mu.
 func (d *Data) recoverOutcome(req *command.Request, s *session, n int64, current bool) (*transaction, error) {
 	switch {
 	case !hasDocument(req, "recoveryToken"):
@@ -143,8 +141,7 @@ func noSuch(format string, args ...any) *command.Error {
 	return command.Errorf(command.CodeNoSuchTransaction, format, args...)
 }
 
-// expire aborts the transactions whose lifetime has ended. It returns the end of the next lifetime, or the zero time.
-// The caller holds mu.
+// expire aborts expired transactions and returns when the next one expires, or the zero time. The caller holds mu.
 func (d *Data) expire() (next time.Time) {
 	now := time.Now()
 	for _, s := range d.sessions {

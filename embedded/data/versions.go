@@ -2,6 +2,7 @@ package data
 
 import (
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -79,31 +80,24 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 	return nil
 }
 
-// dollars rejects documents that contain a field with a leading dollar, which servers before 5.0 did not store.
-func dollars(req *command.Request, doc bson.D) error {
-	if wire(req) >= wire50 {
-		return nil
-	}
-	var check func(v any, path string) error
-	check = func(v any, path string) error {
-		switch x := v.(type) {
-		case bson.D:
-			for _, e := range x {
-				if len(e.Key) > 0 && e.Key[0] == '$' && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
-					return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
-				}
-				if err := check(e.Value, path+e.Key+"."); err != nil {
-					return err
-				}
+// noDollars returns an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+func noDollars(v any, path string) error {
+	switch x := v.(type) {
+	case bson.D:
+		for _, e := range x {
+			if strings.HasPrefix(e.Key, "$") && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
+				return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
 			}
-		case bson.A:
-			for _, item := range x {
-				if err := check(item, path); err != nil {
-					return err
-				}
+			if err := noDollars(e.Value, path+e.Key+"."); err != nil {
+				return err
 			}
 		}
-		return nil
+	case bson.A:
+		for _, item := range x {
+			if err := noDollars(item, path); err != nil {
+				return err
+			}
+		}
 	}
-	return check(doc, "")
+	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestTransactionalWrites checks how often a write evaluates onPrimaryTransactionalWrite, and which changes remain. A case
-// begins with the results of the evaluations: a dot is a commit that succeeds, as do all after the last one; a digit is
-// one that fails; x also closes the connection.
+// TestTransactionalWrites checks how often a write evaluates onPrimaryTransactionalWrite, and which changes remain. A
+// case begins with the results of the evaluations: a dot is a commit that succeeds, as do all after the last one; a
+// digit is one that fails; x also closes the connection.
 func TestTransactionalWrites(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/commits.txt", func(t *testing.T, in string) string {
 		b := replicaSet(t)

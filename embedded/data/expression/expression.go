@@ -1,5 +1,4 @@
-// Package expression evaluates aggregation expressions, as used in $expr, $project, $addFields, $group and pipeline
-// updates.
+// Package expression evaluates aggregation expressions, as in $expr, $project, $addFields, $group and pipeline updates.
 package expression
 
 import (
@@ -40,8 +39,7 @@ func (e *Env) fail(code int32, format string, args ...any) any {
 	return nil
 }
 
-// count adds the size of a new array or document, without its elements, to the bytes built. It fails above
-// value.MaxBuilt.
+// count adds the size of a new array or document, without its elements, to e.built. It fails above value.MaxBuilt.
 func (e *Env) count(v any) any {
 	switch x := v.(type) {
 	case bson.A:

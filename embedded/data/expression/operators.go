@@ -81,8 +81,7 @@ func ifNull(e *Env, args []Expr) any {
 	return v
 }
 
-// arithmetic is an operator on any number of numbers. If one of them is null, so is the result. $add also accepts
-// dates.
+// arithmetic is an operator on numbers. If one of them is null, so is the result. $add also accepts dates.
 func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
 	return func(e *Env, args []Expr) any {
 		var result any = start

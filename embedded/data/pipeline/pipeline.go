@@ -30,8 +30,7 @@ type Pipeline struct {
 	// pipeline reads the collection.
 	Source    string
 	sourceArg any
-	// Writes is $out or $merge if the pipeline ends in one.
-	Writes string
+	Writes    string // $out or $merge if the pipeline ends in one
 }
 
 // stage transforms documents. It must not change them in place.

@@ -146,10 +146,8 @@ func (p *parser) types(v any) predicate {
 
 // Scripts is the environment of $where functions.
 type Scripts struct {
-	// Disabled means that the server has no script engine.
-	Disabled bool
-	// Sleep implements the function sleep. Its error ends the match.
-	Sleep func(time.Duration) error
+	Disabled bool                      // the server has no script engine
+	Sleep    func(time.Duration) error // the function sleep; its error ends the match
 	// Stopped returns an error if the operation is over; the error ends the match. It is called from another
 	// goroutine while a function runs.
 	Stopped func() error

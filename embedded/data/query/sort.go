@@ -101,8 +101,7 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 	return best
 }
 
-// Leaves calls f for each value at a path. It descends into arrays along the path and at its end. A missing
-// field is Missing, an empty array is undefined.
+// Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
 func Leaves(v any, parts []string, f func(any)) {
 	if len(parts) == 0 {
 		a, ok := v.(bson.A)

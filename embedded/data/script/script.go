@@ -30,16 +30,11 @@ func failure(message string) error {
 }
 
 const (
-	// maxTime limits the computing time of a call. Time spent in a Builtin does not count.
-	maxTime = time.Second / 2
-	// interval is how often the limits of a call are checked.
-	interval = 5 * time.Millisecond
-	// maxHeap limits the growth of the process's heap during a call, in bytes.
-	maxHeap = 256 << 20
-	// maxDepth limits nested calls, and nested arrays and documents in results.
-	maxDepth = 200
-	// maxValues limits the values that a call exports.
-	maxValues = 1 << 20
+	maxTime   = time.Second / 2      // computing time of a call; time spent in a Builtin does not count
+	interval  = 5 * time.Millisecond // between checks of the limits
+	maxHeap   = 256 << 20            // growth of the process's heap during a call, in bytes
+	maxDepth  = 200                  // of nested calls, and of nested arrays and documents in results
+	maxValues = 1 << 20              // exported by a call
 )
 
 // unbounded lists built-in objects and methods that can allocate any amount of memory in one step, where no
@@ -175,8 +170,8 @@ func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	}
 }
 
-// scriptError converts an error of the runtime to that of the host, ErrLimit, or the value that the script threw. It may
-// run code of the script (toString).
+// scriptError converts an error of the runtime to that of the host, ErrLimit, or the value that the script threw. It
+// may run code of the script (toString).
 func scriptError(err error) error {
 	switch e := err.(type) {
 	case *goja.InterruptedError:

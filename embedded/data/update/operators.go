@@ -19,10 +19,8 @@ type removed struct{}
 
 // operator is a row of the table of update operators.
 type operator struct {
-	// modify parses the argument for a field. Errors are recorded in e.
-	modify func(e *command.First, f bson.E) modifier
-	// keepsShape means that the operator creates no fields. It ignores a path that cannot exist.
-	keepsShape bool
+	modify     func(e *command.First, f bson.E) modifier // parses the argument for a field
+	keepsShape bool                                      // creates no fields and ignores a path that cannot exist
 }
 
 var operators = map[string]operator{
@@ -69,8 +67,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*comma
 	}
 }
 
-// adding is $push or, with set, $addToSet, which ignores the collation. format is the error for a field that is
-// not an array.
+// adding is $push or, with set, $addToSet, which ignores the collation. format is the error if the field is not an array.
 func adding(op string, set bool, format string) func(*command.First, bson.E) modifier {
 	return func(e *command.First, f bson.E) modifier {
 		list := bson.A{f.Value}

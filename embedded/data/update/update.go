@@ -16,8 +16,7 @@ import (
 type Options struct {
 	ArrayFilters bson.A
 	Collation    query.Collation
-	// Transform is a compiled pipeline update; nil for other updates.
-	Transform func(bson.D) (bson.D, error)
+	Transform    func(bson.D) (bson.D, error) // a compiled pipeline update; nil for other updates
 }
 
 // Update is a parsed update. It may be used concurrently.
