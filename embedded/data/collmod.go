@@ -37,8 +37,7 @@ func collMod(s *scope, a *args) action {
 			}
 			next.options = slices.Clone(c.options)
 			for _, e := range a.doc[1:] {
-				switch e.Key {
-				case "validator", "validationLevel", "validationAction", "expireAfterSeconds", "changeStreamPreAndPostImages":
+				if e.Key != "index" && !generic[e.Key] {
 					next.options = value.Set(next.options, e.Key, e.Value)
 				}
 			}

@@ -73,23 +73,14 @@ func (s *scope) hinted(name string, hint any) (c *collection, err error) {
 
 // hintExists returns an error if a hint does not name an index.
 func hintExists(c *collection, hint any) error {
-	if c == nil || hint == nil {
+	_, isName := hint.(string)
+	key, isKey := hint.(bson.D)
+	natural := hint == any("$natural") || isKey && (len(key) == 0 || key[0].Key == "$natural")
+	switch {
+	case c == nil, hint == nil, natural, c.index(hint) != nil:
 		return nil
-	}
-	switch h := hint.(type) {
-	case string:
-		if h == "$natural" {
-			return nil
-		}
-	case bson.D:
-		if len(h) == 0 || h[0].Key == "$natural" {
-			return nil
-		}
-	default:
+	case !isName && !isKey:
 		return command.Errorf(command.CodeFailedToParse, "Failed to parse: hint must be a string or an object")
-	}
-	if c.index(hint) != nil {
-		return nil
 	}
 	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }

@@ -196,10 +196,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		for _, prefix := range out {
 			seen := map[string]bool{}
 			for _, v := range values {
-				v = x.collation.Fold(v)
-				if v == any(value.Missing{}) {
-					v = nil
-				}
+				v = value.OrNull(x.collation.Fold(v))
 				if key := value.Key(v); !seen[key] {
 					seen[key] = true
 					next = append(next, append(slices.Clone(prefix), v))

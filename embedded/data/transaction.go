@@ -42,8 +42,7 @@ type lockKey struct {
 	key string
 }
 
-var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
-	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
+var errWriteConflict = command.Errorf(command.CodeWriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
 
 func mongos(req *command.Request) bool    { return req.Server.Role == command.Mongos }
 func address(req *command.Request) string { return req.Server.Address }

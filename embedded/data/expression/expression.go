@@ -118,10 +118,7 @@ func (p *parser) array(list bson.A) Expr {
 	return func(e *Env) any {
 		out := make(bson.A, len(items))
 		for i, item := range items {
-			out[i] = item(e)
-			if (out[i] == value.Missing{}) {
-				out[i] = nil
-			}
+			out[i] = value.OrNull(item(e))
 			if e.err != nil {
 				break
 			}

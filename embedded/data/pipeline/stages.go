@@ -84,12 +84,9 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	case len(d) != 1:
 		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
-		var known bool
-		out.name = e.Key
-		if out.accumulator, known = accumulators[d[0].Key]; !known {
-			p.Fail(15952, "unknown group operator '%s'", d[0].Key)
-		}
-		out.x = p.expression(d[0].Value)
+		a, known := accumulators[d[0].Key]
+		p.Refuse(!known, 15952, "unknown group operator '%s'", d[0].Key)
+		out = accumulation{e.Key, a, p.expression(d[0].Value)}
 	}
 	return out
 }
@@ -130,9 +127,7 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (id == value.Missing{}) {
-			id = nil
-		}
+		id = value.OrNull(id)
 		k := value.Key(g.opts.Collation.Fold(id))
 		position, ok := positions[k]
 		if !ok {
@@ -294,10 +289,7 @@ func lookup(p *parser, arg any) stage {
 		return each(func(d bson.D) (bson.D, error) {
 			var wanted bson.A
 			query.Leaves(d, strings.Split(local, "."), func(v any) {
-				if v == any(value.Missing{}) {
-					v = nil
-				}
-				wanted = append(wanted, v)
+				wanted = append(wanted, value.OrNull(v))
 			})
 			f, err := query.Compile(bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: wanted}}}}, opts)
 			if err != nil {

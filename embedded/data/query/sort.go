@@ -91,9 +91,7 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 	var best any
 	found := false
 	Leaves(d, k.parts, func(v any) {
-		if missing(v) {
-			v = nil
-		}
+		v = value.OrNull(v)
 		if !found || k.down == (c.Compare(v, best) > 0) && c.Compare(v, best) != 0 {
 			best, found = v, true
 		}

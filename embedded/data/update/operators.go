@@ -67,7 +67,7 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*comma
 	}
 }
 
-// adding is $push or, with set, $addToSet, which ignores the collation. format is the error if the field is not an array.
+// adding is $push or, with set, $addToSet, which ignores the collation. format is the error if a field is no array.
 func adding(op string, set bool, format string) func(*command.First, bson.E) modifier {
 	return func(e *command.First, f bson.E) modifier {
 		list := bson.A{f.Value}

@@ -195,6 +195,14 @@ func numberKey(dst []byte, v any) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
 }
 
+// OrNull returns null for a missing value and any other value unchanged.
+func OrNull(v any) any {
+	if v == any(Missing{}) {
+		return nil
+	}
+	return v
+}
+
 // IsNull reports whether a value is null, undefined or missing.
 func IsNull(v any) bool {
 	switch v.(type) {
