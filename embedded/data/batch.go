@@ -22,7 +22,6 @@ type batch struct {
 	retried bson.A // ids of the statements that an earlier attempt has performed
 }
 
-// effect is the result of a statement.
 type effect struct {
 	i    int
 	kind writeKind

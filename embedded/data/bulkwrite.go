@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// bulk is the state of a running bulkWrite.
 type bulk struct {
 	*batch
 	a          *args

@@ -29,12 +29,12 @@ func listCollections(s *scope, a *args) action {
 		if err != nil {
 			return nil, err
 		}
-		var out []bson.Raw
-		for _, doc := range docs {
+		out := make([]bson.Raw, len(docs))
+		for i, doc := range docs {
 			if nameOnly {
 				doc = doc[:2]
 			}
-			out = append(out, value.Encode(doc))
+			out[i] = value.Encode(doc)
 		}
 		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
 		if !exists && mongos(s.req) && wire(s.req) < wire50 {

@@ -35,7 +35,6 @@ func mapReduce(s *scope, a *args) action {
 	}
 }
 
-// function parses a field with a JavaScript function.
 func (a *args) function(key string) *script.Function {
 	a.need(key)
 	source, ok := a.any(key).(string)

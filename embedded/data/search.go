@@ -104,7 +104,6 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 	for _, r := range records {
 		byRID[r.rid] = r
 	}
-	changed := false
 	for _, e := range slices.Backward(d.oplog.entries) {
 		if e.ts.Compare(at) <= 0 {
 			break
@@ -112,7 +111,6 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 		if e.db != db || e.coll != name {
 			continue
 		}
-		changed = true
 		switch e.kind {
 		case opInsert:
 			delete(byRID, e.new.rid)
@@ -121,9 +119,6 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 		case opCreate, opDrop, opRename, opDropDatabase:
 			return nil, command.Errorf(command.CodeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
 		}
-	}
-	if !changed {
-		return records, nil
 	}
 	return slices.SortedFunc(maps.Values(byRID), func(a, b *record) int { return cmp.Compare(a.rid, b.rid) }), nil
 }

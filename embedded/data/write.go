@@ -40,7 +40,6 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 		arrayFilters: a.array("arrayFilters"), collation: a.collation(), upsert: a.flag("upsert"), multi: a.flag("multi"), hint: a.any("hint")}
 }
 
-// prepare compiles a write.
 func (s *scope) prepare(w *write) (err error) {
 	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
 	if w.kind == updating {
@@ -58,7 +57,6 @@ func (s *scope) prepare(w *write) (err error) {
 	return err
 }
 
-// parseUpdate compiles the update of a write.
 func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
 	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
 	switch x := w.update.(type) {

@@ -60,7 +60,6 @@ func Parse(v any) (Expr, error) {
 	return x, p.Err
 }
 
-// parser is the state of one Parse.
 type parser struct {
 	depth int
 	command.First

@@ -45,7 +45,6 @@ var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$re
 // Transforms reports whether a stage maps each document to one document.
 func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
-// parser is the state of one Compile.
 type parser struct {
 	opts query.Options
 	command.First

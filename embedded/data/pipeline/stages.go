@@ -111,7 +111,6 @@ func group(p *parser, arg any) stage {
 	return g.run
 }
 
-// grouping is a parsed $group.
 type grouping struct {
 	opts   query.Options
 	id     expression.Expr

@@ -56,7 +56,6 @@ func CompileFields(spec bson.D, opts Options) (*Projection, error) {
 	return &p.Projection, p.Err
 }
 
-// projector parses a projection.
 type projector struct {
 	Projection
 	computes           bool // every value is an expression
@@ -103,7 +102,6 @@ func (p *projector) field(parts []string, v any) {
 	}
 }
 
-// keep includes or excludes a field.
 func (p *projector) keep(parts []string, include bool) {
 	path := strings.Join(parts, ".")
 	switch {

@@ -93,7 +93,6 @@ func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out [
 	return out, nil
 }
 
-// run is the state of one match.
 type run struct{ err error }
 
 // node reports whether a document matches a condition.
@@ -164,7 +163,6 @@ func isOperators(d bson.D) bool {
 	return len(d) > 0 && strings.HasPrefix(d[0].Key, "$") && d[0].Key != "$ref" && d[0].Key != "$id" && d[0].Key != "$db"
 }
 
-// parser is the state of one Compile.
 type parser struct {
 	opts     Options
 	depth    int

@@ -22,8 +22,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// ErrLimit is the error of a function that exceeds a limit on time, memory, depth or values.
-var ErrLimit error = failure("the script exceeds its time or memory")
+// errLimit is the error of a function that exceeds a limit on time, memory, depth or values.
+var errLimit error = failure("the script exceeds its time or memory limit")
 
 func failure(message string) error {
 	return command.Errorf(command.CodeJSInterpreterFailure, "%s", message)
@@ -170,14 +170,14 @@ func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	}
 }
 
-// scriptError converts an error of the runtime to that of the host, ErrLimit, or the value that the script threw. It
+// scriptError converts an error of the runtime to that of the host, errLimit, or the value that the script threw. It
 // may run code of the script (toString).
 func scriptError(err error) error {
 	switch e := err.(type) {
 	case *goja.InterruptedError:
 		return e.Unwrap()
 	case *goja.StackOverflowError:
-		return ErrLimit
+		return errLimit
 	case *goja.Exception:
 		return failure(e.Value().String())
 	}
@@ -217,7 +217,7 @@ func (c *call) exceeded() error {
 		c.heap = heap
 	}
 	if c.computed > maxTime || heap > c.heap+maxHeap {
-		return ErrLimit
+		return errLimit
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (c *call) load(v any) goja.Value {
 // export converts a JavaScript value to a BSON value.
 func (c *call) export(v goja.Value, depth int) (any, error) {
 	if c.values++; depth > maxDepth || c.values > maxValues {
-		return nil, ErrLimit
+		return nil, errLimit
 	}
 	o, isObject := v.(*goja.Object)
 	if !isObject {

@@ -36,7 +36,6 @@ type step struct {
 	do modifier
 }
 
-// parser is the state of one Compile.
 type parser struct {
 	*Update
 	used map[string]bool // identifiers of array filters in paths
@@ -66,7 +65,6 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 	return p.Update, p.Err
 }
 
-// operator parses an operator and its fields.
 func (p *parser) operator(e bson.E) {
 	op, known := operators[e.Key]
 	fields, ok := e.Value.(bson.D)
