@@ -64,16 +64,16 @@ func (a *args) name() string {
 	return s
 }
 
-// number returns a number as an integer, or otherwise if it is missing.
-func (a *args) number(key string, otherwise int64) int64 {
+// number returns a number as an integer, or fallback if it is missing.
+func (a *args) number(key string, fallback int64) int64 {
 	v := a.any(key)
 	if v == nil {
-		return otherwise
+		return fallback
 	}
 	if !value.IsNumber(v) {
 		a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
 		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
-		return otherwise
+		return fallback
 	}
 	n, ok := value.Whole(v)
 	if !ok {

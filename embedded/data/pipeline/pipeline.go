@@ -1,4 +1,4 @@
-// Package pipeline runs aggregation pipelines over documents. A Host gives access to other collections.
+// Package pipeline runs aggregation pipelines over documents.
 package pipeline
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Host is where a pipeline runs.
+// Host gives a pipeline access to the deployment.
 type Host interface {
 	// Read returns the documents of a collection of the same database ($lookup).
 	Read(collection string) ([]bson.D, error)

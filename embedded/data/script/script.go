@@ -23,7 +23,7 @@ import (
 )
 
 // errLimit is the error of a function that exceeds a limit on time, memory, depth or values.
-var errLimit error = failure("the script exceeds its time or memory limit")
+var errLimit = failure("the script exceeds its time or memory limit")
 
 func failure(message string) error {
 	return command.Errorf(command.CodeJSInterpreterFailure, "%s", message)

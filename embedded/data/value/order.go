@@ -195,7 +195,7 @@ func numberKey(dst []byte, v any) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
 }
 
-// OrNull returns null for a missing value and any other value unchanged.
+// OrNull returns nil for Missing and any other value unchanged.
 func OrNull(v any) any {
 	if v == any(Missing{}) {
 		return nil
