@@ -11,20 +11,19 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// host is a scope as pipelines see it.
+// host is the pipeline.Host of a scope.
 type host struct {
 	s    *scope
 	db   string
-	coll string // empty: the database
+	coll string // empty for a database
 }
 
 func (h host) Read(name string) ([]bson.D, error) { return h.s.documentsOf(h.db, name, nil, 0) }
 
 func (h host) Source(stage string, arg any) ([]bson.D, error) {
-	d := h.s.d
 	switch stage {
 	case "$collStats":
-		return d.collStatsStage(h.s, h.db, h.coll, arg)
+		return h.s.collStatsStage(h.db, h.coll, arg)
 	case "$documents":
 		list, ok := arg.(bson.A)
 		if !ok {
@@ -40,7 +39,7 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 		}
 		return out, nil
 	case "$listLocalSessions":
-		return d.seen.list(address(h.s.req)), nil
+		return h.s.d.recent.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
 		return nil, searchNotEnabled()
 	case "$currentOp":
@@ -64,32 +63,26 @@ func (h host) Out(name string, docs []bson.D) error {
 		if old != nil && (old.isView() || old.capped) {
 			return command.Errorf(17152, "namespace '%s' is a view or capped so it can't be used for $out", old.ns())
 		}
-		fresh := newCollection(db, name, bson.D{})
+		out := newCollection(db, name, bson.D{})
 		if old != nil {
-			fresh.options, fresh.validator, fresh.indexes = old.options, old.validator, old.freshIndexes()
+			out.options, out.validator, out.indexes = old.options, old.validator, old.emptyIndexes()
 		}
-		var records []*record
 		for _, doc := range docs {
 			doc, raw := withID(doc, value.Encode(doc))
-			if e := fresh.check(doc, 0); e != nil {
+			if e := out.check(doc, 0); e != nil {
 				return e
 			}
 			d.nextRID++
-			r := newRecord(d.nextRID, raw)
-			fresh.add(r)
-			records = append(records, r)
+			out.add(newRecord(d.nextRID, raw))
 		}
-		// The new collection takes the place of the old one in one step.
 		if old != nil {
 			d.removeCollection(old)
-		}
-		d.addCollection(fresh)
-		if old != nil {
 			s.changed(entry{kind: opDrop, db: db, coll: name, uuid: old.uuid})
 		}
-		s.changed(fresh.created())
-		for _, r := range records {
-			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: fresh.uuid, new: r})
+		d.addCollection(out)
+		s.changed(out.created())
+		for _, r := range out.docs {
+			s.changed(entry{kind: opInsert, db: db, coll: name, uuid: out.uuid, new: r})
 		}
 		return nil
 	})
@@ -112,7 +105,7 @@ func (h host) Merge(name string, fail bool, docs []bson.D) error {
 	return nil
 }
 
-// merge inserts a document, or sets its fields in that with its _id. The caller holds mu.
+// merge inserts a document or, without fail, sets its fields in the document with the same _id. The caller holds mu.
 func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	c, err := s.writable(db, name, true)
 	if err != nil {
@@ -135,11 +128,10 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 
 const aggregateFields = " pipeline cursor allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
-// aggregation is a parsed aggregate.
 type aggregation struct {
 	s         *scope
 	args      *args
-	name, ns  string // name is empty for a database
+	name, ns  string // name: empty for a database
 	list      bson.A
 	opts      query.Options
 	batchSize int64
@@ -147,16 +139,16 @@ type aggregation struct {
 	at        *bson.Timestamp
 }
 
-// aggregate is the command of that name. An unknown stage is found before all else.
+// aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
 func aggregate(s *scope, a *args) action {
 	g := parseAggregate(s, a)
-	if a.err == nil {
-		a.fail(pipeline.Named(g.list))
+	if a.Err == nil {
+		a.Note(pipeline.CheckNames(g.list))
 	}
 	return func() (bson.D, error) {
-		late := &args{of: a.of, doc: a.doc}
-		if g.level, g.at = late.readConcern(s.d); late.err != nil {
-			return nil, late.err
+		late := &args{of: a.of, doc: a.doc, First: new(command.First)}
+		if g.level, g.at = late.readConcern(s.d); late.Err != nil {
+			return nil, late.Err
 		}
 		if len(g.list) > 0 {
 			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
@@ -174,22 +166,18 @@ func parseAggregate(s *scope, a *args) *aggregation {
 		g.name, g.ns = str, s.req.DB+"."+str
 		a.checkName(s.req.DB, str)
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		a.failf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+		a.Fail(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
 	g.list = a.array("pipeline")
 	a.need("pipeline")
-	a.refuse(!a.has("cursor"), command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
-	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
-		a.failf(command.CodeTypeMismatch, "cursor field must be missing or an object")
-	}
+	a.Refuse(!a.has("cursor"), command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	_, ok := a.any("cursor").(bson.D)
+	a.Refuse(!ok && a.any("cursor") != nil, command.CodeTypeMismatch, "cursor field must be missing or an object")
 	c := a.part("cursor")
-	if g.batchSize = c.number("batchSize", firstBatch); g.batchSize < 0 {
-		a.failf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
-	}
+	g.batchSize = c.number("batchSize", firstBatch)
+	a.Refuse(g.batchSize < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize)
 	for _, e := range c.doc {
-		if e.Key != "batchSize" {
-			a.failf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
-		}
+		a.Refuse(e.Key != "batchSize", command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 	}
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
 	return g
@@ -227,12 +215,12 @@ func (g *aggregation) run() (bson.D, error) {
 	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
 }
 
-// allowed refuses a pipeline where it cannot run.
+// allowed returns an error if a pipeline cannot run here.
 func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	s, database := g.s, g.name == ""
 	switch {
 	case p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
-		// Since 5.0 a secondary passes on to the primary what is to be written.
+		// Since 5.0, a secondary forwards the writes to the primary.
 		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)

@@ -13,46 +13,19 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// args are the fields of a command, or of a part of one. A field of the wrong
-// type sets err, once.
+// args are the fields of a command or of a subdocument. Its methods record errors, such as a wrong type.
 type args struct {
-	of  string // how messages name the command
+	of  string // the name of the command or subdocument in messages
 	doc bson.D
-	err error
-	old bool  // messages are those of find before 5.0
-	in  *args // what this is a part of: its errors are errors of that as well
+	old bool // use the messages of find before 5.0
+	*command.First
 }
 
-// fail notes an error, if it is one.
-func (a *args) fail(err error) {
-	if err == nil {
-		return
-	}
-	if a.err == nil {
-		a.err = err
-	}
-	if a.in != nil {
-		a.in.fail(err)
-	}
-}
-
-func (a *args) failf(code int32, format string, values ...any) {
-	a.fail(command.Errorf(code, format, values...))
-}
-
-// refuse fails on a condition.
-func (a *args) refuse(when bool, code int32, format string, values ...any) {
-	if when {
-		a.failf(code, format, values...)
-	}
-}
-
-// part are the fields of a field that is a document.
 func (a *args) part(key string) *args {
-	return &args{of: a.of + "." + key, doc: a.document(key), in: a}
+	return &args{of: a.of + "." + key, doc: a.document(key), First: a.First}
 }
 
-// batchSize is that of the field cursor, -1 if it is not there.
+// batchSize returns cursor.batchSize, or -1 if it is missing.
 func (a *args) batchSize() int64 {
 	c := a.part("cursor")
 	c.only(" batchSize ")
@@ -60,15 +33,14 @@ func (a *args) batchSize() int64 {
 }
 
 func (a *args) wrong(key string, v any, want string) {
-	a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
-	a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
+	a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want)
+	a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want)
 }
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
+func (a *args) any(key string) any  { return value.Get(a.doc, key) }
 
-func (a *args) any(key string) any { return value.Get(a.doc, key) }
-
-// field is a field of a type, the zero value if it is not there. want names the type in messages.
+// field returns a field of type T, or the zero value if it is missing. want is the name of the type in messages.
 func field[T any](a *args, key, want string) (out T) {
 	v := a.any(key)
 	if v == nil {
@@ -81,29 +53,27 @@ func field[T any](a *args, key, want string) (out T) {
 	return out
 }
 
-func (a *args) str(key string) string { return field[string](a, key, "string") }
-
+func (a *args) str(key string) string      { return field[string](a, key, "string") }
 func (a *args) document(key string) bson.D { return field[bson.D](a, key, "object") }
+func (a *args) array(key string) bson.A    { return field[bson.A](a, key, "array") }
 
-func (a *args) array(key string) bson.A { return field[bson.A](a, key, "array") }
-
-// name is the name of the collection that a command names in its first field.
+// name returns the collection name, which is the value of the first field.
 func (a *args) name() string {
 	s, ok := a.doc[0].Value.(string)
-	a.refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
+	a.Refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	return s
 }
 
-// number is a whole number, other if it is not there.
-func (a *args) number(key string, other int64) int64 {
+// number returns a number as an integer, or fallback if it is missing.
+func (a *args) number(key string, fallback int64) int64 {
 	v := a.any(key)
 	if v == nil {
-		return other
+		return fallback
 	}
 	if !value.IsNumber(v) {
-		a.refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
-		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
-		return other
+		a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key)
+		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
+		return fallback
 	}
 	n, ok := value.Whole(v)
 	if !ok {
@@ -112,27 +82,25 @@ func (a *args) number(key string, other int64) int64 {
 	return n
 }
 
-// count is a number that must not be negative; what is its name in messages.
+// count returns a number that must not be negative. what is its name in messages.
 func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
-	a.refuse(n < 0, command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
+	a.Refuse(n < 0, command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n)
 	return n
 }
 
-// flag is a boolean; numbers count as such.
+// flag returns a boolean or the truth value of a number.
 func (a *args) flag(key string) bool {
 	v := a.any(key)
 	if v == nil {
 		return false
 	}
-	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
-		a.failf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
-	}
+	_, ok := v.(bool)
+	a.Refuse(!ok && !value.IsNumber(v), command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v))
 	return value.Truthy(v)
 }
 
-// let are the variables of a command: expressions without a document, and NOW, which is
-// the same throughout the command.
+// let returns the variables of a command: those of the field let and NOW, which is constant during the command.
 func (a *args) let() bson.D {
 	out := bson.D{{Key: "NOW", Value: bson.NewDateTimeFromTime(time.Now())}}
 	for _, v := range a.document("let") {
@@ -140,7 +108,7 @@ func (a *args) let() bson.D {
 		if err == nil {
 			v.Value, err = x.Eval(expression.NewEnv(bson.D{}, out))
 		}
-		a.fail(err)
+		a.Note(err)
 		out = append(out, v)
 	}
 	return out
@@ -148,22 +116,22 @@ func (a *args) let() bson.D {
 
 func (a *args) collation() query.Collation {
 	c, err := query.ParseCollation(a.document("collation"))
-	a.fail(err)
+	a.Note(err)
 	return c
 }
 
-// filter is a field that has a filter. It is compiled only if all is well so far.
+// filter compiles the filter in a field, or returns nil after an error.
 func (a *args) filter(key string, opts query.Options) *query.Filter {
 	doc := a.document(key)
-	if a.err != nil {
+	if a.Err != nil {
 		return nil
 	}
 	f, err := query.Compile(doc, opts)
-	a.fail(err)
+	a.Note(err)
 	return f
 }
 
-// generic are the fields that any command may have.
+// generic contains the fields that every command accepts.
 var generic = map[string]bool{
 	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true, "$client": true,
 	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "recoveryToken": true,
@@ -172,7 +140,7 @@ var generic = map[string]bool{
 	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
 }
 
-// unknown refuses fields that a command does not have.
+// unknown returns an error for a field that is neither generic nor in fields. The first field of a command is its name.
 func unknown(of string, doc bson.D, fields string) error {
 	for i, e := range doc {
 		if i == 0 && !strings.Contains(of, ".") || generic[e.Key] || strings.Contains(fields, " "+e.Key+" ") {
@@ -183,36 +151,32 @@ func unknown(of string, doc bson.D, fields string) error {
 	return nil
 }
 
-// only refuses fields that the command does not have.
-func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
+// only checks for unknown fields. See unknown.
+func (a *args) only(fields string) { a.Note(unknown(a.of, a.doc, fields)) }
 
-// need refuses a command without a field that it must have.
 func (a *args) need(key string) {
-	a.refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
+	a.Refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
 }
 
-// checkName refuses a namespace that cannot be.
-func (a *args) checkName(db, name string) { a.fail(namespace(db, name)) }
+func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
-// readConcern gives the level of the read concern, which the server has checked, and its time; nil: now.
+// readConcern returns the level of the read concern, which the server has validated, and atClusterTime or nil.
 func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
 	rc := a.part("readConcern")
 	level = rc.str("level")
 	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
 		ts, isTime := v.(bson.Timestamp)
 		at = &ts
-		a.refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
-		a.refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
+		a.Refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
+		a.Refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 	}
 	if d.logged() {
 		return level, at
 	}
-	if level == "snapshot" || level == "linearizable" {
-		a.failf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
-	}
-	a.refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+	a.Refuse(level == "snapshot" || level == "linearizable", command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
+	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 	return level, at
 }
 
-// nsText is a namespace of a command without collection.
+// nsText returns the namespace of a cursor that does not belong to a collection.
 func nsText(db, what string) string { return fmt.Sprintf("%s.$cmd.%s", db, what) }

@@ -9,20 +9,19 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// maxBatch is the number of statements that one command may have.
+// maxBatch is the maximum number of statements of a command.
 const maxBatch = 100000
 
-// batch is a write command under way.
+// batch is the state of a running write command.
 type batch struct {
 	s       *scope
 	results []effect
 	ordered bool
 	stmtID  int64
 	stmtIDs bson.A
-	retried bson.A // the numbers of statements that were done before
+	retried bson.A // ids of the statements that an earlier attempt has performed
 }
 
-// effect is what a statement did, or why it failed.
 type effect struct {
 	i    int
 	kind writeKind
@@ -38,7 +37,7 @@ const (
 	deleting
 )
 
-// newBatch reads what the write commands have in common.
+// newBatch parses the common fields of write commands.
 func newBatch(s *scope, a *args) *batch {
 	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	if a.has("ordered") {
@@ -54,7 +53,7 @@ func checkSize(n int) error {
 	return nil
 }
 
-// id is the statement number of the i-th statement.
+// id returns the statement id of the i-th statement.
 func (b *batch) id(i int) int32 {
 	if i < len(b.stmtIDs) {
 		n, _ := value.Whole(b.stmtIDs[i])
@@ -63,7 +62,7 @@ func (b *batch) id(i int) int32 {
 	return int32(b.stmtID) + int32(i)
 }
 
-// recorded is the record of a statement that was done before. The caller holds mu.
+// recorded returns the result of a statement that an earlier attempt has performed, or nil. The caller holds mu.
 func (b *batch) recorded(i int) *statement {
 	if b.s.session == nil {
 		return nil
@@ -75,7 +74,7 @@ func (b *batch) recorded(i int) *statement {
 	return st
 }
 
-// retriedFields say which statements were done before, from 6.0 on.
+// retriedFields returns the field retriedStmtIds, which servers report since 6.0.
 func (b *batch) retriedFields() bson.D {
 	if len(b.retried) == 0 || wire(b.s.req) < wire60 {
 		return nil
@@ -83,7 +82,7 @@ func (b *batch) retriedFields() bson.D {
 	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
 }
 
-// record remembers a statement. The caller holds mu.
+// record records the result of a statement for retries. The caller holds mu.
 func (b *batch) record(i int, st *statement) {
 	if b.s.session != nil && b.s.session.statements != nil {
 		b.s.session.statements[b.id(i)] = st
@@ -91,27 +90,26 @@ func (b *batch) record(i int, st *statement) {
 	}
 }
 
-// errStop reports that the batch is ordered and ends here.
+// errStop means that no further statements are run.
 var errStop = errors.New("the batch ends here")
 
-// fail notes the error of a statement. It returns an error if the whole
-// command fails, and errStop if the batch ends here.
+// fail records the error of a statement. It returns the error if the command fails, and errStop if no further
+// statements may be run.
 func (b *batch) fail(i int, kind writeKind, err error) error {
 	var e *command.Error
-	if !errors.As(err, &e) || b.s.thrown(e.Code) {
+	if !errors.As(err, &e) || b.s.failsCommand(e.Code) {
 		return err
 	}
 	b.results = append(b.results, effect{i: i, kind: kind, err: e})
-	// A transaction that failed is over, ordered or not.
+	// An error aborts a transaction, even if the batch is not ordered.
 	if b.ordered || b.s.txn != nil {
 		return errStop
 	}
 	return nil
 }
 
-// thrown reports whether an error ends the whole command, and not only a statement: an
-// interruption, or in a transaction an error after which all of it is to be retried.
-func (s *scope) thrown(code int32) bool {
+// failsCommand reports whether an error of a statement fails the whole command.
+func (s *scope) failsCommand(code int32) bool {
 	switch {
 	case code == errWriteConflict.Code, command.Interruption.Has(code):
 		return true
@@ -121,7 +119,7 @@ func (s *scope) thrown(code int32) bool {
 	return s.txn != nil && (command.Transient.Has(code) || command.Retriable.Has(code))
 }
 
-// once does a write as the i-th statement, unless it was done before.
+// once performs a write as the i-th statement, unless an earlier attempt has performed it.
 func (b *batch) once(i int, w *write) (st *statement, err error) {
 	if err := b.s.prepare(w); err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func (b *batch) once(i int, w *write) (st *statement, err error) {
 	}
 	err = b.s.locked(func() (err error) {
 		if st = b.recorded(i); st != nil {
-			return w.repeats(st)
+			return w.checkRetry(st)
 		}
 		if st, err = b.s.do(w); err == nil && st.n > 0 {
 			b.record(i, st)
@@ -141,10 +139,10 @@ func (b *batch) once(i int, w *write) (st *statement, err error) {
 	return st, err
 }
 
-// run does a write as the i-th statement, and notes what it did.
+// run performs a write as the i-th statement and records its result or error.
 func (b *batch) run(i int, w *write) error {
 	if b.s.session != nil && w.multi {
-		return b.fail(i, w.kind, command.Errorf(command.CodeInvalidOptions, "Cannot use %s", w.notRetried))
+		return b.fail(i, w.kind, command.Errorf(command.CodeInvalidOptions, "Cannot use %s", w.notRetryable))
 	}
 	st, err := b.once(i, w)
 	if err != nil {
@@ -154,7 +152,7 @@ func (b *batch) run(i int, w *write) error {
 	return nil
 }
 
-// opTime are the fields that members of a replica set add to write replies.
+// opTime returns the fields that members of a replica set add to write replies.
 func (s *scope) opTime() bson.D {
 	d, req := s.d, s.req
 	if !d.opts.ReplicaSet || d.opts.Sharded || mongos(req) {

@@ -11,9 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestNoCommandTakesTheMemory runs what would double something again and again: each is refused, before
-// it has taken much.
-func TestNoCommandTakesTheMemory(t *testing.T) {
+// TestMemoryIsLimited runs commands that build large values. Each must fail before it has allocated much.
+func TestMemoryIsLimited(t *testing.T) {
 	doubled, unwound := "", ""
 	for i := range 40 {
 		doubled += `{"$set":{"a":["$a","$a"]}},`
@@ -32,30 +31,29 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 		reason, command string
 		code            int32
 	}{
-		{"a document many times", pipeline(`{"$set":{"x":[` + field + strings.Repeat(","+field, 1024) + `]}}`), 146},
-		{"a stage doubles what the one before has doubled", pipeline(doubled), 10334},
+		{"copies of a document", pipeline(`{"$set":{"x":[` + field + strings.Repeat(","+field, 1024) + `]}}`), 146},
+		{"a field that every stage doubles", pipeline(doubled), 10334},
 		{"a product of unwound arrays", pipeline(unwound), 292},
-		{"a string of a script", where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
-		{"a pipeline of an update", `{"update":"c","updates":[{"q":{},"u":[` + strings.TrimSuffix(doubled, ",") + `]}]}`, 10334},
+		{"a string that a script doubles", where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
+		{"a field that every stage of an update doubles", `{"update":"c","updates":[{"q":{},"u":[` + strings.TrimSuffix(doubled, ",") + `]}]}`, 10334},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			b := replicaSet(t)
 			wide := strings.Repeat(`"f":1,`, 1<<12)
-			b.must(`{"insert":"c","documents":[{"_id":1,"a":"` + strings.Repeat("x", 1<<16) + `","wide":{` + wide + `"a":1}}]}`) // the limits are near
+			b.must(`{"insert":"c","documents":[{"_id":1,"a":"` + strings.Repeat("x", 1<<16) + `","wide":{` + wide + `"a":1}}]}`) // close to the limits
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			code := b.code(row.command)
 			runtime.ReadMemStats(&after)
 			testkit.Equal(t, "code", code, row.code)
-			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1<<10 {
-				t.Errorf("it took %d MB", took)
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 1<<10 {
+				t.Errorf("allocated %d MB", allocated)
 			}
 		})
 	}
 }
 
-// TestLogIsBoundedInBytes writes large documents.
-func TestLogIsBoundedInBytes(t *testing.T) {
+func TestOplogSizeIsLimited(t *testing.T) {
 	var o oplog
 	e := entry{new: &record{raw: make(bson.Raw, 1<<20)}}
 	for i := range 1000 {
@@ -75,25 +73,25 @@ func TestLogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestSessionsAreBounded(t *testing.T) {
+func TestSessionsAreLimited(t *testing.T) {
 	b := replicaSet(t)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	for i := range 3 * maxSeen {
+	for i := range 3 * maxSessions {
 		b.d.session(fmt.Sprint(i))
 	}
-	if n := len(b.d.sessions); n > maxSeen {
+	if n := len(b.d.sessions); n > maxSessions {
 		t.Errorf("%d sessions", n)
 	}
 }
 
-// TestTimeWaitsForNoWrite asks for the time of a reply while something is written.
-func TestTimeWaitsForNoWrite(t *testing.T) {
+// TestOperationTimeDoesNotWait gets the operation time while the data is locked.
+func TestOperationTimeDoesNotWait(t *testing.T) {
 	b := replicaSet(t)
-	b.d.clock.next(func(bson.Timestamp) bson.Timestamp { return bson.Timestamp{T: 1} }) // there would be a no-op
+	b.d.clock.next(func(bson.Timestamp) bson.Timestamp { return bson.Timestamp{T: 1} }) // a no-op is due
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	told := make(chan bson.Timestamp, 1)
-	go func() { told <- b.d.OperationTime() }()
-	testkit.Receive(t, "the time", told)
+	got := make(chan bson.Timestamp, 1)
+	go func() { got <- b.d.OperationTime() }()
+	testkit.Receive(t, "the time", got)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// bulk is a bulkWrite under way.
 type bulk struct {
 	*batch
 	a          *args
@@ -19,11 +18,9 @@ type bulk struct {
 	errorsOnly bool
 }
 
-// target is a namespace that operations name by its place in nsInfo.
+// target is a namespace in nsInfo.
 type target struct{ db, coll string }
 
-// bulkWrite is the command of that name, which 8.0 brought: writes to several
-// namespaces, with a cursor over their results.
 func bulkWrite(s *scope, a *args) action {
 	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
 	r := &bulk{batch: newBatch(s, a), a: a, let: a.let(), errorsOnly: a.flag("errorsOnly")}
@@ -41,7 +38,7 @@ func bulkWrite(s *scope, a *args) action {
 	}
 }
 
-// runAll does the operations. Inserts in a row, into the same namespace, are one batch.
+// runAll runs the operations. Consecutive inserts into a namespace are stored together.
 func (r *bulk) runAll(ops []*args) (err error) {
 	for i := 0; i < len(ops) && err == nil; {
 		op, end := ops[i], i+1
@@ -58,16 +55,16 @@ func (r *bulk) runAll(ops []*args) (err error) {
 	return err
 }
 
-// operations reads the namespaces, and the operations without what each asks for.
+// operations parses nsInfo and the target of each operation.
 func (r *bulk) operations() []*args {
 	a, list := r.a, r.a.array("ops")
 	a.need("ops")
 	a.need("nsInfo")
-	a.fail(checkSize(len(list)))
+	a.Note(checkSize(len(list)))
 	for _, v := range a.array("nsInfo") {
 		info, _ := v.(bson.D)
 		str, ok := value.Get(info, "ns").(string)
-		a.refuse(!ok, command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+		a.Refuse(!ok, command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		db, coll, _ := strings.Cut(str, ".")
 		a.checkName(db, coll)
 		r.targets = append(r.targets, target{db, coll})
@@ -76,27 +73,26 @@ func (r *bulk) operations() []*args {
 	for i, v := range list {
 		op, ok := v.(bson.D)
 		if !ok || len(op) == 0 {
-			a.failf(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 			break
 		}
 		switch n, ok := value.Whole(op[0].Value); {
 		case op[0].Key != "insert" && op[0].Key != "update" && op[0].Key != "delete":
-			a.failf(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
+			a.Fail(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
 		case !ok || n < 0 || n >= int64(len(r.targets)):
-			a.failf(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
+			a.Fail(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
-		ops = append(ops, &args{of: "bulkWrite.ops", doc: op})
+		ops = append(ops, &args{of: "bulkWrite.ops", doc: op, First: new(command.First)})
 	}
 	return ops
 }
 
-// target is the namespace of an operation.
 func (r *bulk) target(op *args) target {
 	n, _ := value.Whole(op.doc[0].Value)
 	return r.targets[n]
 }
 
-// tally counts what the operations did, and gives the document of each.
+// tally returns the counters of the reply and a result document for each operation.
 func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 	var failed, inserted, matched, modified, upserted, deleted int64
 	for _, o := range r.results {
@@ -134,14 +130,13 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 	}, docs
 }
 
-// insert inserts the documents of operations in a row.
 func (r *bulk) insert(first int, ops []*args) error {
 	items := make([]insertion, len(ops))
 	for n, op := range ops {
-		op.fail(unknown("bulkWrite.ops.insert", op.doc, " insert document "))
+		op.Note(unknown("bulkWrite.ops.insert", op.doc, " insert document "))
 		doc := op.document("document")
-		if op.err != nil {
-			return op.err
+		if op.Err != nil {
+			return op.Err
 		}
 		items[n] = newInsertion(r.s.req, first+n, doc, value.Encode(doc))
 	}
@@ -149,18 +144,17 @@ func (r *bulk) insert(first int, ops []*args) error {
 	return r.insertAll(t.db, t.coll, items)
 }
 
-// write does an operation that updates or deletes.
 func (r *bulk) write(i int, op *args) error {
 	kind, fields := updating, " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "
 	if op.doc[0].Key == "delete" {
 		kind, fields = deleting, " delete filter multi hint collation sampleId "
 	}
-	op.fail(unknown("bulkWrite.ops."+op.doc[0].Key, op.doc, fields))
+	op.Note(unknown("bulkWrite.ops."+op.doc[0].Key, op.doc, fields))
 	w := op.write(kind, r.let, "filter", "updateMods", "constants")
-	if op.err != nil {
-		return op.err
+	if op.Err != nil {
+		return op.Err
 	}
 	t := r.target(op)
-	w.db, w.coll, w.notRetried = t.db, t.coll, "retryable writes with multi=true"
+	w.db, w.coll, w.notRetryable = t.db, t.coll, "retryable writes with multi=true"
 	return r.run(i, w)
 }

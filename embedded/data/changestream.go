@@ -13,30 +13,29 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// stream is the source of a change stream: it reads the log from a place on.
+// stream is the source of a change stream, which reads the oplog.
 type stream struct {
 	d    *Data
 	wire int
-	// What it watches: a collection, a database (coll empty) or all (db empty).
+	// The namespace to watch: coll is empty for a database, db for the whole cluster.
 	db, coll string
 	pipeline *pipeline.Pipeline
 	// Options of $changeStream.
 	fullDocument string
 	before       string
 	expanded     bool
-	// next is the sequence number to read next, after what has been given.
-	next    int64
-	skip    bool // of the entry at next, only the invalidation is left
-	token   token
-	pending []bson.Raw // events read and not given
-	tokens  []token
-	// invalid is set when the stream has ended.
-	invalid bool
+
+	next    int64      // sequence number of the next oplog entry to read
+	skip    bool       // of that entry, only the invalidate event is left
+	token   token      // postBatchResumeToken
+	pending []bson.Raw // events not returned yet
+	tokens  []token    // of pending
+	invalid bool       // the stream has been invalidated
 }
 
 const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
 
-// watch opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
+// watch opens the change stream of an aggregation whose first stage is $changeStream with this argument.
 func (g *aggregation) watch(arg any) (bson.D, error) {
 	s := g.s
 	doc, ok := arg.(bson.D)
@@ -48,80 +47,71 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !ok:
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	a := &args{of: "$changeStream", doc: doc}
+	a := &args{of: "$changeStream", doc: doc, First: new(command.First)}
 	for _, e := range doc {
-		if !strings.Contains(streamFields, " "+e.Key+" ") {
-			a.failf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
-		}
+		a.Refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
 	}
-	a.fail(tooNew(s.req, a.of, doc))
+	a.Note(tooNew(s.req, a.of, doc))
 	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
 	switch all := a.flag("allChangesForCluster"); {
 	case all && (g.name != "" || st.db != "admin"):
-		a.failf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+		a.Fail(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
 	case all:
 		st.db = ""
 	case internalDB(st.db):
-		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
+		a.Fail(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", st.db)
 	case strings.HasPrefix(g.name, "system."):
-		a.failf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
+		a.Fail(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
 	list := g.list[1:]
 	for _, item := range list {
-		if name := item.(bson.D)[0].Key; name != "$match" && !pipeline.Transforms(name) {
-			a.failf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
-		}
+		name := item.(bson.D)[0].Key
+		a.Refuse(name != "$match" && !pipeline.Transforms(name), command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 	}
 	var err error
 	st.pipeline, err = pipeline.Compile(list, g.opts)
-	a.fail(err)
+	a.Note(err)
 	s.d.reading(func() {
-		if c := s.d.collection(s.req.DB, g.name); c != nil && c.isView() {
-			a.failf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
-		}
+		c := s.d.collection(s.req.DB, g.name)
+		a.Refuse(c != nil && c.isView(), command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 	})
-	if a.err == nil {
-		a.fail(st.start(a))
+	if a.Err == nil {
+		a.Note(st.start(a))
 	}
-	if a.err != nil {
-		return nil, a.err
+	if a.Err != nil {
+		return nil, a.Err
 	}
 	return s.open(g.ns, st, cursorOptions{size: g.batchSize, await: true})
 }
 
-// enum is a string field that is empty or one of these values.
+// enum returns a string that is empty or one of these values.
 func (a *args) enum(key string, values ...string) string {
 	v := a.str(key)
-	a.refuse(v != "" && !slices.Contains(values, v), command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
+	a.Refuse(v != "" && !slices.Contains(values, v), command.CodeBadValue, "Enumeration value '%s' for field '%s.%s' is not a valid value.", v, a.of, key)
 	return v
 }
 
-// internalDB reports whether a database is the server's own.
+// internalDB reports whether a database is reserved for the server.
 func internalDB(name string) bool { return name == "admin" || name == "config" || name == "local" }
 
-// start finds the place in the log that a stream begins at.
+// start finds the position in the oplog at which a stream begins.
 func (st *stream) start(o *args) error {
 	d := st.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var given []string
-	for _, k := range []string{"resumeAfter", "startAfter", "startAtOperationTime"} {
-		if o.has(k) {
-			given = append(given, k)
-		}
-	}
+	options := slices.DeleteFunc([]string{"resumeAfter", "startAfter", "startAtOperationTime"}, func(k string) bool { return !o.has(k) })
 	switch {
-	case len(given) > 1:
+	case len(options) > 1:
 		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
-	case len(given) == 0:
+	case len(options) == 0:
 		st.next, st.token = d.oplog.next(), token{ts: d.clock.time(), highWater: true}
 		return nil
-	case given[0] == "startAtOperationTime":
-		ts, isTime := o.any(given[0]).(bson.Timestamp)
+	case options[0] == "startAtOperationTime":
+		ts, isTime := o.any(options[0]).(bson.Timestamp)
 		if !isTime {
-			o.wrong(given[0], o.any(given[0]), "timestamp")
-			return o.err
+			o.wrong(options[0], o.any(options[0]), "timestamp")
+			return o.Err
 		}
 		if ts.Compare(d.oplog.from) < 0 {
 			return historyLost()
@@ -129,14 +119,14 @@ func (st *stream) start(o *args) error {
 		st.next, st.token = d.oplog.seek(ts, false), token{ts: ts, highWater: true}
 		return nil
 	}
-	return st.resume(given[0], o.any(given[0]))
+	return st.resume(options[0], o.any(options[0]))
 }
 
 func historyLost() error {
 	return command.Errorf(command.CodeChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 }
 
-// resume finds the place of a token, which an option gives.
+// resume finds the position of the token in an option.
 func (st *stream) resume(option string, v any) error {
 	text, ts, err := parseToken(v)
 	if err != nil {
@@ -150,7 +140,7 @@ func (st *stream) resume(option string, v any) error {
 		st.next = log.seek(ts, true)
 		return nil
 	}
-	// The event of the token must be there: events follow it.
+	// The token must be that of an event in the oplog.
 	for seq := log.seek(ts, false); ; seq++ {
 		e, ok := log.at(seq)
 		if !ok || e.ts != ts {
@@ -158,7 +148,7 @@ func (st *stream) resume(option string, v any) error {
 		}
 		event := e.token(false)
 		switch {
-		case event.String() == text && st.invalidates(e): // the invalidation itself comes next
+		case event.String() == text && st.invalidates(e): // the invalidate event is next
 			st.token, st.next, st.skip = event, seq, true
 			return nil
 		case event.String() == text:
@@ -174,13 +164,11 @@ func (st *stream) resume(option string, v any) error {
 	}
 }
 
-// seek is the first entry at a time or, if after is set, later than it.
+// seek returns the sequence number of the first entry at a time or later; with after, only later.
 func (o *oplog) seek(ts bson.Timestamp, after bool) int64 {
-	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return e.ts.Compare(ts) })
-	if found && after {
-		for i < len(o.entries) && o.entries[i].ts == ts {
-			i++
-		}
+	i, _ := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return e.ts.Compare(ts) })
+	for after && i < len(o.entries) && o.entries[i].ts == ts {
+		i++
 	}
 	return o.first + int64(i)
 }
@@ -194,32 +182,27 @@ func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
 		return nil, true, err
 	}
 	docs, rest := take(st.pending, n)
-	tokens := st.tokens[:len(docs)]
-	st.tokens = st.tokens[len(docs):]
-	st.pending = rest
-	if len(rest) == 0 && len(docs) > 0 {
-		if last := tokens[len(tokens)-1]; last.ts.Compare(st.token.ts) >= 0 {
+	if n := len(docs); n > 0 {
+		if last := st.tokens[n-1]; len(rest) > 0 || last.ts.Compare(st.token.ts) >= 0 {
 			st.token = last
 		}
-	} else if len(docs) > 0 {
-		st.token = tokens[len(tokens)-1]
+		st.tokens, st.pending = st.tokens[n:], rest
 	}
 	return docs, st.invalid && len(rest) == 0, nil
 }
 
-// since are the entries of the log from a place on, and the clock. It is not
-// ok if the log has forgotten the place.
-func (d *Data) since(place int64) (entries []entry, now bson.Timestamp, ok bool) {
+// since returns the oplog entries from a sequence number on, and the time. ok is false if that entry has been removed.
+func (d *Data) since(seq int64) (entries []entry, now bson.Timestamp, ok bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if place < d.oplog.first {
-		return nil, d.clock.time(), false
+	if seq < d.oplog.first {
+		return nil, now, false
 	}
-	entries = d.oplog.entries[place-d.oplog.first:]
+	entries = d.oplog.entries[seq-d.oplog.first:]
 	return entries[:len(entries):len(entries)], d.clock.time(), true
 }
 
-// fill reads what has been logged since.
+// fill reads new oplog entries.
 func (st *stream) fill() error {
 	if st.invalid || len(st.pending) > 0 {
 		return nil
@@ -244,54 +227,38 @@ func (st *stream) fill() error {
 			return st.add(e, true)
 		}
 	}
-	// Nothing of interest up to now: that is where to resume.
+	// All entries up to now have been read, so the stream can resume here.
 	if now.Compare(st.token.ts) > 0 {
 		st.token = token{ts: now, highWater: true}
 	}
 	return nil
 }
 
-// concerns reports whether an entry is of a namespace that the stream watches.
-func (st *stream) concerns(e *entry) bool {
+// watches reports whether the namespace of an entry is watched.
+func (st *stream) watches(e *entry) bool {
 	if internalDB(e.db) || strings.HasPrefix(e.coll, "system.") {
 		return false
 	}
-	if st.db == "" {
-		return true
+	watched := func(db, coll string) bool {
+		return st.db == "" || db == st.db && (st.coll == "" || st.coll == coll)
 	}
-	if e.db == st.db && (st.coll == "" || st.coll == e.coll) {
-		return true
-	}
-	if e.kind == opRename {
-		db, coll, _ := strings.Cut(e.to, ".")
-		return db == st.db && (st.coll == "" || st.coll == coll)
-	}
-	return false
+	toDB, toColl, _ := strings.Cut(e.to, ".")
+	return watched(e.db, e.coll) || e.kind == opRename && watched(toDB, toColl)
 }
 
-// invalidates reports whether the stream ends with an entry.
+// invalidates reports whether an entry invalidates the stream.
 func (st *stream) invalidates(e *entry) bool {
-	if !st.concerns(e) {
-		return false
-	}
-	switch e.kind {
-	case opDrop, opRename:
-		return st.coll != ""
-	case opDropDatabase:
-		return st.db != ""
-	}
-	return false
+	ends := (e.kind == opDrop || e.kind == opRename) && st.coll != "" || e.kind == opDropDatabase && st.db != ""
+	return ends && st.watches(e)
 }
 
 // expandedKinds are the events of showExpandedEvents.
 var expandedKinds = []opKind{opCreate, opCreateIndexes, opDropIndexes, opModify, opShard}
 
-// add appends the event of an entry, as the pipeline leaves it.
+// add applies the pipeline to the event of an entry and appends the result.
 func (st *stream) add(e *entry, invalidate bool) error {
-	if !st.concerns(e) || !st.expanded && slices.Contains(expandedKinds, e.kind) {
-		return nil
-	}
-	if e.kind == opDropDatabase && !invalidate && st.coll != "" {
+	if !st.watches(e) || !st.expanded && slices.Contains(expandedKinds, e.kind) ||
+		e.kind == opDropDatabase && !invalidate && st.coll != "" {
 		return nil
 	}
 	t := e.token(invalidate)
@@ -305,23 +272,24 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	}
 	id := value.Get(doc, "_id")
 	for _, doc := range out {
-		if now := value.Get(doc, "_id"); !value.Equal(now, id) {
-			failed := command.Errorf(command.CodeChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
-			failed.Labels = []string{"NonResumableChangeStreamError"}
-			return failed
+		if newID := value.Get(doc, "_id"); !value.Equal(newID, id) {
+			return nonResumable(command.CodeChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: newID}}))
 		}
 		raw := value.Encode(doc)
 		if len(raw) > maxEvent {
-			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
-			failed.Labels = []string{"NonResumableChangeStreamError"}
-			return failed
+			return nonResumable(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(raw), len(raw), maxEvent)
 		}
 		st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
 	}
 	return nil
 }
 
-// maxEvent is the size of the largest event.
+func nonResumable(code int32, format string, args ...any) error {
+	e := command.Errorf(code, format, args...)
+	e.Labels = []string{"NonResumableChangeStreamError"}
+	return e
+}
+
 const maxEvent = maxDocument + 16*1024
 
 var eventNames = map[opKind]string{
@@ -329,7 +297,7 @@ var eventNames = map[opKind]string{
 	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify", opShard: "shardCollection",
 }
 
-// event is the change event of an entry.
+// event returns the change event of an entry.
 func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	out := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
@@ -384,31 +352,27 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	return append(out, pre...), err
 }
 
-// nsDocument is a namespace as events have it.
 func nsDocument(db, coll string) bson.D {
-	ns := bson.D{{Key: "db", Value: db}}
-	ns = value.AddIf(ns, coll != "", "coll", coll)
-	return ns
+	return value.AddIf(bson.D{{Key: "db", Value: db}}, coll != "", "coll", coll)
 }
 
-// updated is the document of an update event, as far as the stream asks for
-// it.
+// updated returns the field fullDocument of an update event, if the stream requests it.
 func (st *stream) updated(e *entry) (bson.D, error) {
 	if st.fullDocument != "updateLookup" {
 		return image("fullDocument", st.fullDocument, e.preimages, e.new.doc, "post-image for all update events, but the post-image")
 	}
-	var now any
+	var current any
 	st.d.reading(func() {
 		if c := st.d.collection(e.db, e.coll); c != nil {
 			if r := c.find(e.new.rid); r != nil {
-				now = r.doc
+				current = r.doc
 			}
 		}
 	})
-	return bson.D{{Key: "fullDocument", Value: now}}, nil
+	return bson.D{{Key: "fullDocument", Value: current}}, nil
 }
 
-// image is a field with the document before or after a write, which is there if the collection keeps images.
+// image returns a field with a pre-image or post-image according to mode. kept reports whether the collection has them.
 func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, error) {
 	switch {
 	case mode != "whenAvailable" && mode != "required":
@@ -421,23 +385,21 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 	return bson.D{{Key: field, Value: nil}}, nil
 }
 
-// difference is the updateDescription of an update. The expanded one has the paths whose text is ambiguous,
-// too: those with field names that are numbers or hold dots.
-func difference(old, now bson.D, expanded bool) bson.D {
+// difference returns the updateDescription of an update. With expanded, it has the paths whose text is ambiguous
+// because a field name is a number or contains a dot.
+func difference(old, updated bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
-	d.documents(nil, old, now)
+	d.documents(nil, old, updated)
 	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
-	out = value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
-	return out
+	return value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 }
 
-// differ collects differences.
 type differ struct {
 	updated, ambiguous, ambiguousRemoved bson.D
 	removed, truncated                   bson.A
 }
 
-// path is a place in a document, part by part: the names of fields, and indexes of arrays as numbers.
+// path is a path into a document: field names are strings, array indexes int32.
 type path bson.A
 
 func (p path) with(part any) path { return append(p[:len(p):len(p)], part) }
@@ -453,7 +415,7 @@ func (p path) String() string {
 	return b.String()
 }
 
-// ambiguous gives the parts of a path whose text is ambiguous.
+// ambiguous returns a field of disambiguatedPaths with the parts of the path if its text is ambiguous.
 func (p path) ambiguous() bson.D {
 	for i, part := range p {
 		name, ok := part.(string)
@@ -464,48 +426,44 @@ func (p path) ambiguous() bson.D {
 	return nil
 }
 
-func (d *differ) documents(p path, old, now bson.D) {
+func (d *differ) documents(p path, old, updated bson.D) {
 	for _, e := range old {
-		if _, ok := value.Field(now, e.Key); !ok {
-			gone := p.with(e.Key)
-			d.removed = append(d.removed, gone.String())
-			d.ambiguousRemoved = append(d.ambiguousRemoved, gone.ambiguous()...)
+		if _, ok := value.Field(updated, e.Key); !ok {
+			removed := p.with(e.Key)
+			d.removed = append(d.removed, removed.String())
+			d.ambiguousRemoved = append(d.ambiguousRemoved, removed.ambiguous()...)
 		}
 	}
-	for _, e := range now {
-		was, ok := value.Field(old, e.Key)
-		if !ok {
-			was = value.Missing{}
-		}
-		d.values(p.with(e.Key), was, e.Value)
+	for _, e := range updated {
+		d.values(p.with(e.Key), value.Lookup(old, e.Key), e.Value)
 	}
 }
 
-func (d *differ) values(p path, old, now any) {
-	if value.TypeName(old) == value.TypeName(now) && value.Equal(old, now) {
+func (d *differ) values(p path, old, updated any) {
+	if value.TypeName(old) == value.TypeName(updated) && value.Equal(old, updated) {
 		return
 	}
-	switch x := now.(type) {
+	switch x := updated.(type) {
 	case bson.D:
-		if was, ok := old.(bson.D); ok && len(was) > 0 {
-			d.documents(p, was, x)
+		if y, ok := old.(bson.D); ok && len(y) > 0 {
+			d.documents(p, y, x)
 			return
 		}
 	case bson.A:
-		if was, ok := old.(bson.A); ok && len(was) > 0 && len(x) > 0 {
+		if y, ok := old.(bson.A); ok && len(y) > 0 && len(x) > 0 {
 			for i := range x {
 				var before any = value.Missing{}
-				if i < len(was) {
-					before = was[i]
+				if i < len(y) {
+					before = y[i]
 				}
 				d.values(p.with(int32(i)), before, x[i])
 			}
-			if len(x) < len(was) {
+			if len(x) < len(y) {
 				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.String()}, {Key: "newSize", Value: int32(len(x))}})
 			}
 			return
 		}
 	}
-	d.updated = append(d.updated, bson.E{Key: p.String(), Value: now})
+	d.updated = append(d.updated, bson.E{Key: p.String(), Value: updated})
 	d.ambiguous = append(d.ambiguous, p.ambiguous()...)
 }

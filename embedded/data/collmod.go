@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// collMod changes the options of a collection, or an index.
 func collMod(s *scope, a *args) action {
 	name, d := a.name(), s.d
 	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
@@ -25,7 +24,7 @@ func collMod(s *scope, a *args) action {
 			if c == nil {
 				return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
 			}
-			// Readers may hold the collection: another takes its place.
+			// Readers may hold the collection, so a changed copy replaces it.
 			next := *c
 			if index != nil {
 				if d.lockedIn(c.db, c.name) {
@@ -38,15 +37,15 @@ func collMod(s *scope, a *args) action {
 			}
 			next.options = slices.Clone(c.options)
 			for _, e := range a.doc[1:] {
-				switch e.Key {
-				case "validator", "validationLevel", "validationAction", "expireAfterSeconds", "changeStreamPreAndPostImages":
+				if e.Key != "index" && !generic[e.Key] {
 					next.options = value.Set(next.options, e.Key, e.Value)
 				}
 			}
 			if a.has("validator") {
 				next.validator = validator
 			}
-			d.substitute(c, &next)
+			collections := d.databases[c.db]
+			collections[slices.Index(collections, c)] = &next
 			s.changed(entry{kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
 			return nil
 		})
@@ -54,21 +53,21 @@ func collMod(s *scope, a *args) action {
 	}
 }
 
-// indexChange is what the field index of collMod asks for.
+// indexChange is the field index of collMod.
 type indexChange struct {
-	which   any // its name or its key
+	which   any // name or key
 	unique  bool
-	prepare *bool // prepareUnique; nil: it stays
+	prepare *bool // prepareUnique; nil if unset
 }
 
-// parseIndexChange reads the field index of collMod; nil if it is not there.
+// parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
 func parseIndexChange(req *command.Request, a *args) *indexChange {
 	if !a.has("index") {
 		return nil
 	}
 	x := a.part("index")
 	x.only(" name keyPattern unique prepareUnique ")
-	x.fail(tooNew(req, x.of, x.doc))
+	x.Note(tooNew(req, x.of, x.doc))
 	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
 	if name := x.str("name"); name != "" {
 		ch.which = name
@@ -78,19 +77,18 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	}
 	switch {
 	case x.has("name") && x.has("keyPattern"):
-		x.failf(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
+		x.Fail(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
 	case !x.has("name") && !x.has("keyPattern"):
-		x.failf(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
+		x.Fail(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
 	case ch.prepare == nil && !x.has("unique"):
-		x.failf(command.CodeInvalidOptions, "no unique or prepareUnique field")
+		x.Fail(command.CodeInvalidOptions, "no unique or prepareUnique field")
 	case ch.prepare == nil && !ch.unique:
-		x.failf(command.CodeBadValue, "Cannot make index non-unique")
+		x.Fail(command.CodeBadValue, "Cannot make index non-unique")
 	}
 	return ch
 }
 
-// apply puts a changed index in the place of the one that is named, and gives the
-// fields of the reply. On failure the collection is as it was.
+// apply replaces the index by a changed copy and returns the fields of the reply. On an error it changes nothing.
 func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	if c.isView() {
 		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
@@ -124,7 +122,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		reply = bson.D{{Key: "prepareUnique_old", Value: x.prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
 		y.prepared = *ch.prepare
 		y.option("prepareUnique", y.prepared)
-		y = *y.fresh()
+		y = *y.empty()
 		y.fill(c.docs)
 	}
 	c.indexes = slices.Clone(c.indexes)
@@ -132,7 +130,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	return reply, nil
 }
 
-// violations groups the _ids of documents that have the same key in an index.
+// violations returns the groups of _ids of documents that share a key.
 func (x *index) violations(docs []*record) bson.A {
 	holders := map[string]bson.A{}
 	var shared []string
@@ -151,8 +149,7 @@ func (x *index) violations(docs []*record) bson.A {
 	return groups
 }
 
-// option sets an option of a copied index in what listIndexes shows of it. One
-// that is false is not shown.
+// option sets an option of a copied index in its spec, which omits false options.
 func (x *index) option(key string, v any) {
 	x.spec = slices.Clone(value.Delete(x.spec, key))
 	x.spec = value.AddIf(x.spec, v != false, key, v)

@@ -11,15 +11,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// fixture is the database that the commands below find.
+// fixture creates the collections of TestCommands.
 var fixture = []string{
 	`{"insert":"c","documents":[{"_id":1}]}`,
 	`{"createIndexes":"c","indexes":[{"key":{"x":1},"name":"x_1"},{"key":{"x":1,"y":1},"name":"xy"},{"key":{"p":1},"name":"p","prepareUnique":true}]}`,
 	`{"create":"v","viewOn":"c"}`,
 }
 
-// TestCommands plays commands that are refused, and the nearest that are not,
-// after "wire 13" in that version. What is refused leaves the indexes as they were.
+// TestCommands plays invalid commands and similar valid ones. "wire 13" before a command selects a server version. An
+// error must not change the indexes.
 func TestCommands(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/commands.txt", func(t *testing.T, in string) string {
 		b := replicaSet(t)
@@ -41,8 +41,8 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// $$NOW is the same throughout a command, however long that takes.
-func TestNowIsOneTime(t *testing.T) {
+// $$NOW is constant during a command.
+func TestNowIsConstant(t *testing.T) {
 	b := newBench(t, Options{})
 	var fields strings.Builder
 	for i := range 5_000 {
@@ -58,18 +58,12 @@ func TestNowIsOneTime(t *testing.T) {
 	testkit.Equal(t, fmt.Sprintf("different times: %.60v", times), len(times), 1)
 }
 
-func batchOf(reply bson.D) (batch []bson.Raw) {
-	c, _ := value.Field(reply, "cursor")
-	cursor, _ := c.(bson.D)
-	for _, k := range []string{"firstBatch", "nextBatch"} {
-		if v, ok := value.Field(cursor, k); ok {
-			batch = v.([]bson.Raw)
-		}
-	}
-	return batch
+func batchOf(reply bson.D) []bson.Raw {
+	cursor := value.As[bson.D](reply, "cursor")
+	return append(value.As[[]bson.Raw](cursor, "firstBatch"), value.As[[]bson.Raw](cursor, "nextBatch")...)
 }
 
-// An event that is too large for a document ends the stream.
+// An event that exceeds the maximum size ends the stream.
 func TestLargeEvents(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"create":"c","changeStreamPreAndPostImages":{"enabled":true}}`)
@@ -81,16 +75,16 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-func TestTimeOfAClient(t *testing.T) {
+func TestClusterTimeOfAClient(t *testing.T) {
 	b := replicaSet(t)
 	before := b.d.OperationTime()
-	told := bson.Timestamp{T: before.T + 5, I: 3}
-	b.d.ClusterTime(told)
-	if got := b.d.ClusterTime(before); got != told || b.d.OperationTime() != before {
-		t.Errorf("the time is %v after a client has heard of %v", got, told)
+	client := bson.Timestamp{T: before.T + 5, I: 3}
+	b.d.ClusterTime(client)
+	if got := b.d.ClusterTime(before); got != client || b.d.OperationTime() != before {
+		t.Errorf("the cluster time is %v, want the client's %v", got, client)
 	}
 	b.must(`{"insert":"c","documents":[{}]}`)
-	if got := b.d.OperationTime(); !got.After(told) {
-		t.Errorf("a write has the time %v, a client has heard of %v", got, told)
+	if got := b.d.OperationTime(); !got.After(client) {
+		t.Errorf("a write has the time %v, want one after the client's %v", got, client)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
@@ -17,11 +18,11 @@ const (
 	maxDocument = 16 * 1024 * 1024
 	firstBatch  = 101
 	awaitTime   = time.Second
-	// cursorTimeout is how long a cursor may be idle.
+	// cursorTimeout closes idle cursors.
 	cursorTimeout = 10 * time.Minute
 )
 
-// cursor is an open cursor. It belongs to the server that opened it.
+// cursor is an open cursor of one server.
 type cursor struct {
 	id      int64
 	ns      string
@@ -29,47 +30,41 @@ type cursor struct {
 	session string
 	txn     int64 // -1 outside of transactions
 	source  source
-	// style is how this server orders the fields of replies.
-	idFirst bool
-	// killed is closed when the cursor is killed, so that a waiting getMore
-	// ends.
-	killed chan struct{}
-	busy   bool // guarded by Data.cursorMu
-	await  bool
-	lasts  bool      // however long it is idle
-	used   time.Time // when it was made, or given back
+	idFirst bool // id and ns precede the batch in replies
+
+	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore
+	busy      bool          // guarded by Data.cursorMu
+	await     bool
+	noTimeout bool
+	used      time.Time // time of creation or of the last getMore
 }
 
-// source gives a cursor its documents.
+// source produces the documents of a cursor.
 type source interface {
-	// batch gives up to n documents (-1: as many as fit) of those that are
-	// there now, and whether the cursor has ended. It fails for good.
+	// batch returns up to n available documents (-1: as many as fit) and whether the cursor is exhausted. After an
+	// error it must not be called again.
 	batch(n int64) (docs []bson.Raw, done bool, err error)
-	// extra are further fields of the cursor in a reply.
+	// extra returns further fields of the cursor in a reply.
 	extra() bson.D
 }
 
 // results is a source of documents that were found when the cursor was opened.
 type results struct {
 	docs []bson.Raw
-	// known reports that the end is known when the last document is given; a
-	// server that scans learns it only by looking for one more.
+	// known means that the cursor is exhausted with the last document. A server that scans notices this only when it
+	// looks for another one.
 	known bool
 	at    bson.D
 }
 
-func (l *results) batch(n int64) ([]bson.Raw, bool, error) {
-	out, rest := take(l.docs, n)
-	l.docs = rest
-	if len(rest) > 0 {
-		return out, false, nil
-	}
-	return out, n < 0 || l.known || int64(len(out)) < n, nil
+func (l *results) batch(n int64) (docs []bson.Raw, done bool, err error) {
+	docs, l.docs = take(l.docs, n)
+	return docs, len(l.docs) == 0 && (n < 0 || l.known || int64(len(docs)) < n), nil
 }
 
 func (l *results) extra() bson.D { return l.at }
 
-// take cuts a batch of up to n documents, or as many as a message holds.
+// take splits off a batch of up to n documents (-1: no limit) that fits into a reply.
 func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 	size := 0
 	for i, d := range docs {
@@ -81,16 +76,14 @@ func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
 	return docs, nil
 }
 
-// cursorOptions say how a cursor is opened.
 type cursorOptions struct {
 	size    int64 // of the first batch
-	single  bool  // there is no other
-	await   bool  // for data that comes later
-	idFirst bool  // how the server orders the fields of the reply
+	single  bool  // only one batch
+	await   bool  // getMore waits for data
+	idFirst bool  // see cursor
 }
 
-// open gives the first batch of a source and keeps the cursor if more is to
-// come.
+// open returns a reply with the first batch of a source and registers the cursor unless it is exhausted.
 func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	docs, done, err := src.batch(o.size)
 	if err != nil {
@@ -105,34 +98,25 @@ func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 }
 
 func (s *scope) keepCursor(c *cursor) {
-	c.server, c.idFirst, c.lasts = address(s.req), mongos(s.req), s.lasting
-	if s.req.LSID != nil {
-		c.session = sessionKey(s.req.LSID)
-	}
+	c.server, c.idFirst, c.noTimeout = address(s.req), mongos(s.req), s.noTimeout
+	c.session, c.used = sessionKey(s.req.LSID), time.Now()
 	if s.txn != nil {
 		c.txn = s.txn.number
 	}
-	s.d.cursorMu.Lock()
-	defer s.d.cursorMu.Unlock()
-	for c.id == 0 || s.d.cursors[c.id] != nil {
-		c.id = rand.Int64() // positive, as those of servers
+	d := s.d
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	for c.id == 0 || d.cursors[c.id] != nil {
+		c.id = rand.Int64() // positive, as on servers
 	}
-	c.used = time.Now()
-	s.d.forgetCursors(c.used)
-	s.d.cursors[c.id] = c
+	if now := time.Now(); now.Sub(d.cursorsChecked) >= cursorTimeout/10 {
+		d.cursorsChecked = now
+		d.killCursors(func(c *cursor) bool { return !c.busy && !c.noTimeout && now.Sub(c.used) > cursorTimeout })
+	}
+	d.cursors[c.id] = c
 }
 
-// forgetCursors drops those that have been idle for too long, now and then. The caller holds
-// cursorMu.
-func (d *Data) forgetCursors(now time.Time) {
-	if now.Sub(d.cursorsSeen) < cursorTimeout/10 {
-		return
-	}
-	d.cursorsSeen = now
-	d.killCursors(func(c *cursor) bool { return !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout })
-}
-
-// killCursors closes the cursors chosen. The caller holds cursorMu.
+// killCursors kills chosen cursors. The caller holds cursorMu.
 func (d *Data) killCursors(chosen func(*cursor) bool) {
 	for id, c := range d.cursors {
 		if chosen(c) {
@@ -142,8 +126,7 @@ func (d *Data) killCursors(chosen func(*cursor) bool) {
 	}
 }
 
-// cursorReply is the reply with a batch. The fields stand in the order in
-// which servers write them.
+// cursorReply returns the reply with a batch, with the fields in the server's order.
 func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst bool) bson.D {
 	if docs == nil {
 		docs = []bson.Raw{}
@@ -158,7 +141,7 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 	return bson.D{{Key: "cursor", Value: slices.Concat(head, batch, extra)}}
 }
 
-// list is the reply of a command whose result is all there.
+// list returns the reply with a cursor over complete results.
 func (s *scope) list(ns string, docs []bson.Raw, size int64) bson.D {
 	reply, _ := s.open(ns, &results{docs: docs, known: true}, cursorOptions{size: size, idFirst: true}) // results do not fail
 	return reply
@@ -171,14 +154,13 @@ func (s *scope) notFound(id int64, ns string) error {
 	return command.Errorf(command.CodeCursorNotFound, "cursor id %d not found", id)
 }
 
-// getMore gives the next batch of a cursor.
 func getMore(s *scope, a *args) action {
 	id, ok := a.any("getMore").(int64)
-	a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+	a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
 	coll, size, maxTime, d := a.str("collection"), a.number("batchSize", -1), a.number("maxTimeMS", 0), s.d
 	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
 	a.need("collection")
-	a.refuse(a.has("batchSize") && size < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+	a.Refuse(a.has("batchSize") && size < 0, command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	if size == 0 {
 		size = -1
 	}
@@ -187,11 +169,11 @@ func getMore(s *scope, a *args) action {
 		if err != nil {
 			return nil, err
 		}
-		ended := true // unless batch says otherwise
+		ended := true // on an error
 		defer func() { d.checkIn(c, ended) }()
 		_, s.req.Watches = c.source.(*stream)
-		if err := struck(s.req); err != nil {
-			return nil, err
+		if f, hit := s.req.Strikes(failpoint.FailGetMoreAfterCursorCheckout); hit {
+			return nil, command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
 		docs, done, err := d.next(s.req.Context, c, size, maxTime)
 		if ended = done; err != nil {
@@ -205,7 +187,7 @@ func getMore(s *scope, a *args) action {
 	}
 }
 
-// checkOut takes a cursor for a getMore, if the request may have it.
+// checkOut marks a cursor as busy for a getMore, if the request may use it.
 func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, error) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
@@ -232,7 +214,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 	return c, nil
 }
 
-// checkIn gives a cursor back, or closes one that has ended.
+// checkIn ends the use of a cursor and deletes it if it has ended.
 func (d *Data) checkIn(c *cursor, ended bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
@@ -242,18 +224,7 @@ func (d *Data) checkIn(c *cursor, ended bool) {
 	}
 }
 
-// struck evaluates the fail point that strikes once the cursor of a getMore is
-// found. The cursor ends with the error.
-func struck(req *command.Request) error {
-	f, hit := req.Strikes(failpoint.FailGetMoreAfterCursorCheckout)
-	if !hit {
-		return nil
-	}
-	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
-}
-
-// next gives the next batch; where the cursor awaits data and no data is there,
-// it waits for some, up to the time that the client allows.
+// next returns the next batch. If the cursor awaits data, next waits for it up to maxTime milliseconds.
 func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
 	wait := awaitTime
 	if maxTime > 0 {
@@ -279,15 +250,13 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	}
 }
 
-// killCursors closes cursors.
 func killCursors(s *scope, a *args) action {
 	a.only(" cursors ")
 	ids, ns, d := a.array("cursors"), s.req.DB+"."+a.name(), s.d
 	a.need("cursors")
 	for _, v := range ids {
-		if _, ok := v.(int64); !ok {
-			a.failf(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
-		}
+		_, ok := v.(int64)
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
 	}
 	return func() (bson.D, error) {
 		killed, missing := bson.A{}, bson.A{}
@@ -308,4 +277,55 @@ func killCursors(s *scope, a *args) action {
 			{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
 		}, nil
 	}
+}
+
+// tail is the source of a tailable cursor on a capped collection.
+type tail struct {
+	d        *Data
+	db, name string
+	uuid     bson.Binary
+	filter   *query.Filter
+	proj     *query.Projection
+	last     int64
+}
+
+func (t *tail) extra() bson.D { return nil }
+
+// unread returns the records after the last one read. ok is false if the collection has been dropped.
+func (t *tail) unread() (records []*record, ok bool) {
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	c := t.d.collection(t.db, t.name)
+	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
+		return nil, false
+	}
+	records = c.snapshot()
+	i, _ := c.position(t.last + 1)
+	return records[min(i, len(records)):], true
+}
+
+func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
+	records, ok := t.unread()
+	if !ok {
+		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
+	}
+	var out []bson.Raw
+	for _, r := range records {
+		if n >= 0 && int64(len(out)) >= n {
+			break
+		}
+		t.last = r.rid
+		doc := r.doc
+		ok, err := t.filter.Matches(doc)
+		if ok {
+			doc, err = t.proj.Apply(doc)
+		}
+		if err != nil {
+			return nil, true, err
+		}
+		if ok {
+			out = append(out, value.Encode(doc))
+		}
+	}
+	return out, false, nil
 }

@@ -1,10 +1,8 @@
-// Package data is what an embedded deployment stores and how it answers the
-// commands that read and write it: databases, collections, indexes, cursors,
-// change streams, transactions and the records of retryable writes.
+// Package data stores the data of an embedded deployment and implements the commands that read and write it:
+// databases, collections, indexes, cursors, change streams, transactions and the records of retryable writes.
 //
-// One Data belongs to a deployment and is shared by all of its members or
-// mongoses, as if replication took no time. The protocol side calls Rows for
-// the table of commands and dispatches requests to them.
+// A deployment has one Data, shared by all of its members or mongoses, as if replication took no time. The
+// protocol side gets the table of commands from Rows and dispatches requests to it.
 package data
 
 import (
@@ -16,50 +14,42 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Options say what kind of deployment the data belongs to.
+// Options describe the deployment. Without Sharded and ReplicaSet it is a standalone.
 type Options struct {
-	// Sharded deployments have config.shards, and their mongoses answer as
-	// such. ReplicaSet deployments have an oplog, transactions, retryable
-	// writes and change streams, and so have sharded ones. Neither is a
-	// standalone.
+	// Sharded deployments have config.shards. Sharded and ReplicaSet deployments have an oplog, transactions,
+	// retryable writes and change streams.
 	Sharded    bool
 	ReplicaSet bool
-	// ShardName and ShardHost name the one shard of a sharded deployment, as
-	// "s0" and "set/host:port". Empty: "s0" and "s0/localhost:27310".
+	// ShardName and ShardHost identify the only shard of a sharded deployment, such as "s0" and "set/host:port".
+	// The defaults are "s0" and "s0/localhost:27310".
 	ShardName, ShardHost string
-	// NoShard leaves config.shards empty: shards are added by command.
-	NoShard bool
-	// NoScripting refuses what needs a script engine.
-	NoScripting bool
+	NoShard              bool // config.shards is empty: shards are added by command
+	NoScripting          bool // disables server-side JavaScript
 }
 
 // Data is the data of one deployment. All methods may be called concurrently.
 type Data struct {
 	opts Options
 
-	mu        sync.RWMutex
-	databases map[string][]*collection // in the order of their creation
-	clock     clock                    // of the last write, or of a periodic no-op; changed with mu alone
-	heard     clock                    // the newest that any client has sent
-	oplog     oplog
-	sessions  map[string]*session
-	nextRID   int64
-	term      int64 // writes that began in an earlier one do not commit
-	// changed is closed and replaced at each write: those who wait for data
-	// or for a transaction's end wait on it.
-	changed chan struct{}
-	// locks are the records that open transactions have written.
-	locks map[lockKey]*transaction
+	mu          sync.RWMutex
+	databases   map[string][]*collection // in order of creation
+	clock       clock                    // time of the last write or periodic no-op; written only with mu held
+	clusterTime clock                    // newest cluster time, including those from clients
+	oplog       oplog
+	sessions    map[string]*session
+	nextRID     int64
+	term        int64         // the present term; writes that began in an earlier one do not commit
+	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
+	locks       map[lockKey]*transaction
 
-	seen seen
+	recent recentSessions
 
-	cursorMu sync.Mutex
-	cursors  map[int64]*cursor
-	// cursorsSeen is when idle cursors were looked for.
-	cursorsSeen time.Time
+	cursorMu       sync.Mutex
+	cursors        map[int64]*cursor
+	cursorsChecked time.Time // last check for idle cursors
 }
 
-// New is the data of a deployment, empty.
+// New returns the data of a new deployment.
 func New(opts Options) *Data {
 	if opts.ShardName == "" {
 		opts.ShardName = "s0"
@@ -74,24 +64,23 @@ func New(opts Options) *Data {
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
 		cursors:   map[int64]*cursor{},
-		seen:      seen{last: map[seenKey]time.Time{}},
+		recent:    recentSessions{lastUse: map[recentKey]time.Time{}},
 	}
 	d.tick()
 	d.seed()
 	return d
 }
 
-// Scripting reports whether scripts are executed.
+// Scripting reports whether server-side JavaScript is enabled.
 func (d *Data) Scripting() bool { return !d.opts.NoScripting }
 
-// logged reports whether writes are logged: everywhere but on a standalone.
+// logged reports whether the deployment has an oplog.
 func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 
-// OperationTime is the time of the latest write, or of the no-op that a
-// primary writes every ten seconds. It never goes back.
+// OperationTime returns the time of the latest write or of the no-op that a primary writes every ten seconds. It
+// never decreases.
 //
-// Every reply has it, so that it waits for no one: while something is written, the no-op
-// can wait.
+// Every reply needs it, so it does not wait for writes: it postpones the no-op if the data is locked.
 func (d *Data) OperationTime() bson.Timestamp {
 	if uint32(time.Now().Unix()) >= d.clock.time().T+10 && d.mu.TryLock() {
 		defer d.mu.Unlock()
@@ -102,18 +91,17 @@ func (d *Data) OperationTime() bson.Timestamp {
 	return d.clock.time()
 }
 
-// ClusterTime is the newest time that the deployment has heard of: its own, or one
-// that a client got elsewhere, such as this one. The next write is after it.
-func (d *Data) ClusterTime(told bson.Timestamp) bson.Timestamp {
+// ClusterTime advances the cluster time to the client's and returns it. The next write has a later time.
+func (d *Data) ClusterTime(client bson.Timestamp) bson.Timestamp {
 	now := d.clock.time()
-	return d.heard.next(func(heard bson.Timestamp) bson.Timestamp { return latest(heard, told, now) })
+	return d.clusterTime.next(func(known bson.Timestamp) bson.Timestamp { return latest(known, client, now) })
 }
 
 func latest(times ...bson.Timestamp) bson.Timestamp {
 	return slices.MaxFunc(times, bson.Timestamp.Compare)
 }
 
-// clock is a time that can be read and set without a lock.
+// clock is an atomic timestamp.
 type clock struct{ packed atomic.Uint64 }
 
 func (c *clock) time() bson.Timestamp {
@@ -121,6 +109,7 @@ func (c *clock) time() bson.Timestamp {
 	return bson.Timestamp{T: uint32(p >> 32), I: uint32(p)}
 }
 
+// next atomically replaces the time by a function of it and returns the new time.
 func (c *clock) next(after func(bson.Timestamp) bson.Timestamp) bson.Timestamp {
 	for {
 		now := c.time()
@@ -131,9 +120,8 @@ func (c *clock) next(after func(bson.Timestamp) bson.Timestamp) bson.Timestamp {
 	}
 }
 
-// reading runs a function with the data locked for reading, and changing with
-// the data locked for writing. No lock outlives a panic: the server turns one
-// into an error of its command, and the others work on.
+// reading runs a function with the data locked for reading, changing with the data locked for writing. A panic
+// releases the lock, because the server turns it into an error of the command and continues.
 func (d *Data) reading(f func()) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -146,25 +134,21 @@ func (d *Data) changing(f func()) {
 	f()
 }
 
-// EndSessions forgets sessions, as the command of that name does: their
-// cursors are closed and their transactions aborted. A session is given as the
-// lsid that clients send.
+// EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
 func (d *Data) EndSessions(lsids []bson.Raw) {
 	keys := sessionKeys(lsids)
-	d.seen.forget(keys)
+	d.recent.forget(keys)
 	d.endSessions(func(key string) bool { return keys[key] }, true)
 }
 
-// KillSessions ends the work of sessions without forgetting what they wrote:
-// cursors are closed and open transactions aborted. No session given means
-// all of them.
+// KillSessions closes the cursors and aborts the transactions of sessions, or of all sessions if lsids is empty.
+// Records of retryable writes remain.
 func (d *Data) KillSessions(lsids []bson.Raw) {
 	keys := sessionKeys(lsids)
 	d.endSessions(func(key string) bool { return len(keys) == 0 || keys[key] }, false)
 }
 
-// EndTerm ends what the primary of a term has begun: its successor knows nothing of open
-// transactions, and what waits to be written is not.
+// EndTerm aborts the open transactions of a term and prevents its waiting writes.
 func (d *Data) EndTerm(term int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,11 +159,11 @@ func (d *Data) EndTerm(term int64) {
 	d.announce()
 }
 
-// tick advances the clock and returns the new time. The caller holds mu.
+// tick advances the clock beyond the cluster time and returns the new time. The caller holds mu.
 func (d *Data) tick() bson.Timestamp {
 	now := uint32(time.Now().Unix())
 	return d.clock.next(func(t bson.Timestamp) bson.Timestamp {
-		t = latest(t, d.heard.time())
+		t = latest(t, d.clusterTime.time())
 		if now > t.T {
 			return bson.Timestamp{T: now, I: 1}
 		}
@@ -187,7 +171,7 @@ func (d *Data) tick() bson.Timestamp {
 	})
 }
 
-// announce wakes all who wait for a change. The caller holds mu.
+// announce wakes all waiters. The caller holds mu.
 func (d *Data) announce() {
 	close(d.changed)
 	d.changed = make(chan struct{})

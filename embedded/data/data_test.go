@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is data with a server in front of it.
+// bench runs commands on data as a server does.
 type bench struct {
 	t        testing.TB
 	d        *Data
@@ -53,7 +53,7 @@ func ext(t testing.TB, s string) bson.D {
 	return value.Must(value.Encode(testkit.Extended[bson.D](t, s)))
 }
 
-// do runs a command, written in Extended JSON, on database db.
+// do runs a command in Extended JSON on the database db.
 func (b *bench) do(s string) (bson.D, error) {
 	b.t.Helper()
 	return b.run(ext(b.t, s))
@@ -67,7 +67,7 @@ func (b *bench) run(doc bson.D) (bson.D, error) {
 	return req.Row.Run(req)
 }
 
-// request is what a server makes of a command.
+// request returns the request for a command.
 func (b *bench) request(doc bson.D) (*command.Request, error) {
 	if len(doc) == 0 {
 		return nil, errors.New("no command")
@@ -96,7 +96,7 @@ func (b *bench) request(doc bson.D) (*command.Request, error) {
 	return req, nil
 }
 
-// must runs a command that has to succeed, without write errors.
+// must runs a command that must succeed without write errors.
 func (b *bench) must(s string) bson.D {
 	b.t.Helper()
 	r, err := b.do(s)
@@ -106,14 +106,13 @@ func (b *bench) must(s string) bson.D {
 	return r
 }
 
-// code is the error code of a command, 0 if it succeeds.
+// code returns the error code of a command. See codeOf.
 func (b *bench) code(s string) int32 {
 	b.t.Helper()
 	return codeOf(b.do(s))
 }
 
-// codeOf is the code of an error or of the first write error, 0 if there is
-// none, -1 for an error without a code.
+// codeOf returns the code of an error or of the first write error, -1 for an error without a code, and 0 for success.
 func codeOf(r bson.D, err error) int32 {
 	var e *command.Error
 	if errors.As(err, &e) {
@@ -122,40 +121,34 @@ func codeOf(r bson.D, err error) int32 {
 	if err != nil {
 		return -1
 	}
-	if w, ok := value.Field(r, "writeErrors"); ok {
-		code, _ := value.Field(w.(bson.A)[0].(bson.D), "code")
-		return code.(int32)
+	if w := value.As[bson.A](r, "writeErrors"); len(w) > 0 {
+		return value.As[int32](w[0].(bson.D), "code")
 	}
 	return 0
 }
 
-// messageOf is the message of an error or of the first write error.
+// messageOf returns the message of an error or of the first write error.
 func messageOf(r bson.D, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	w, _ := value.Field(r, "writeErrors")
-	text, _ := value.Field(w.(bson.A)[0].(bson.D), "errmsg")
-	return fmt.Sprint(text)
+	return value.As[string](value.As[bson.A](r, "writeErrors")[0].(bson.D), "errmsg")
 }
 
-// docsOf are the documents of a reply, as text.
+// docsOf returns the text of the documents in a reply.
 func docsOf(reply bson.D) string {
 	var out []string
 	for _, d := range batchOf(reply) {
-		out = append(out, value.Text(d))
+		out = append(out, value.Text(value.Must(d)))
 	}
 	return strings.Join(out, " ")
 }
 
 func cursorID(reply bson.D) int64 {
-	c, _ := value.Field(reply, "cursor")
-	id, _ := value.Field(c.(bson.D), "id")
-	return id.(int64)
+	return value.As[int64](value.As[bson.D](reply, "cursor"), "id")
 }
 
-// TestTransactionAbortedMeanwhile is about commands that run while something
-// else ends their transaction.
+// TestTransactionAbortedMeanwhile aborts a transaction while one of its commands runs.
 func TestTransactionAbortedMeanwhile(t *testing.T) {
 	b := replicaSet(t)
 	req, err := b.request(ext(t, inSession(`{"insert":"c",BEGIN(1,1)}`)))
@@ -164,7 +157,7 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 	testkit.Check(t, s.begin())
 	b.d.KillSessions(nil)
 	err = s.locked(func() error {
-		t.Error("a write ran in a transaction that was gone")
+		t.Error("a write ran in an aborted transaction")
 		return nil
 	})
 	if c := codeOf(nil, err); c != 251 {
@@ -175,8 +168,8 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFailingGetMore sees that the fail point of getMore ends the cursor, and that it is told when
-// a change stream is meant.
+// TestFailingGetMore checks that the fail point of getMore ends the cursor, and that the request is marked if the
+// cursor is a change stream.
 func TestFailingGetMore(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
@@ -194,9 +187,8 @@ func TestFailingGetMore(t *testing.T) {
 	}
 }
 
-// TestForgottenWrites sees that change streams find their place in a log that
-// has forgotten its beginning.
-func TestForgottenWrites(t *testing.T) {
+// TestTruncatedOplog checks that change streams find their position in a truncated oplog.
+func TestTruncatedOplog(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"create":"c"}`)
 	for b.d.oplog.first == 0 {
@@ -210,8 +202,7 @@ func TestForgottenWrites(t *testing.T) {
 	}
 }
 
-// TestMany lets readers, writers and watchers work at once, for the race
-// detector.
+// TestMany runs readers, writers and change streams concurrently, for the race detector.
 func TestMany(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"create":"c"}`)
@@ -241,9 +232,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestPanicKeepsNoLock lets functions fail while they hold locks: others still
-// get them, since the server answers with an error and goes on.
-func TestPanicKeepsNoLock(t *testing.T) {
+// TestPanicReleasesLocks checks that a panic releases locks, because the server turns it into an error and continues.
+func TestPanicReleasesLocks(t *testing.T) {
 	fails := func() { panic("on purpose") }
 	for name, run := range map[string]func(*Data){
 		"reading":  func(d *Data) { d.reading(fails) },
@@ -265,11 +255,11 @@ func TestPanicKeepsNoLock(t *testing.T) {
 			openCursors(d)
 			close(free)
 		}()
-		testkit.Receive(t, "a lock after "+name, free)
+		testkit.Receive(t, "the locks after "+name, free)
 	}
 }
 
-// FuzzCommand runs anything as a command. Handlers may refuse, and not panic.
+// FuzzCommand runs commands, which may fail but not panic.
 func FuzzCommand(f *testing.F) {
 	for _, s := range []string{
 		`{"insert":"c","documents":[{"_id":1}]}`, `{"find":"c","filter":{"a":{"$gt":1}},"sort":{"a":1},"projection":{"a":1},"skip":1,"limit":2}`,
@@ -299,7 +289,7 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// openCursors is the number of open cursors.
+// openCursors returns the number of open cursors.
 func openCursors(d *Data) int {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()

@@ -12,7 +12,6 @@ import (
 
 const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
 
-// findCommand is a parsed find.
 type findCommand struct {
 	s                                                *scope
 	name, ns                                         string
@@ -20,19 +19,18 @@ type findCommand struct {
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
-	snapshot                                         bool            // its read concern
-	at                                               *bson.Timestamp // the time to read at; nil: now
+	snapshot                                         bool            // read concern snapshot outside of a transaction
+	at                                               *bson.Timestamp // atClusterTime; nil: now
 
 	match *query.Filter
 	order *query.Order
 	proj  *query.Projection
 }
 
-// find is the command of that name.
 func find(s *scope, a *args) action {
 	q := parseFind(s, a)
 	return func() (bson.D, error) {
-		c, err := q.collection()
+		c, err := s.hinted(q.name, q.hint)
 		switch {
 		case err != nil:
 			return nil, err
@@ -49,55 +47,41 @@ func parseFind(s *scope, a *args) *findCommand {
 		switch {
 		case generic[e.Key] || strings.Contains(findFields, " "+e.Key+" "):
 		case a.old:
-			a.failf(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+			a.Fail(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
 		default:
-			a.failf(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
+			a.Fail(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
 		}
 	}
 	q := &findCommand{s: s}
 	level, at := a.readConcern(s.d)
 	q.snapshot, q.at = level == "snapshot" && s.txn == nil, at
-	if _, ok := a.doc[0].Value.(bson.Binary); ok {
-		a.failf(command.CodeNamespaceNotFound, "Unable to resolve UUID")
-	}
+	_, isUUID := a.doc[0].Value.(bson.Binary)
+	a.Refuse(isUUID, command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
-		a.failf(command.CodeInvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
+		a.Fail(command.CodeInvalidNamespace, "Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 	}
 	a.checkName(s.req.DB, q.name)
 	q.ns = s.req.DB + "." + q.name
 	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
-	if q.batchSize < 0 {
-		a.failf(command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
-	}
-	s.lasting = a.flag("noCursorTimeout")
+	a.Refuse(q.batchSize < 0, command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
+	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	projection := a.document("projection")
-	if q.await && !q.tailable {
-		a.failf(command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	}
-	if a.err != nil {
+	a.Refuse(q.await && !q.tailable, command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	if a.Err != nil {
 		return nil
 	}
 	var err error
 	q.match, err = query.Compile(q.filter, opts)
-	a.fail(q.onShard(err))
+	a.Note(q.onShard(err))
 	q.order, err = query.CompileOrder(q.sort, opts.Collation)
-	a.fail(err)
+	a.Note(err)
 	q.proj, err = query.CompileProjection(projection, opts)
-	a.fail(err)
+	a.Note(err)
 	return q
-}
-
-// collection is the collection to read, nil if it does not exist. It must have the index that the hint names.
-func (q *findCommand) collection() (c *collection, err error) {
-	q.s.d.reading(func() {
-		c = q.s.collection(q.s.req.DB, q.name)
-		err = hintExists(c, q.hint)
-	})
-	return c, err
 }
 
 // run reads a collection or a view.
@@ -126,10 +110,10 @@ func (q *findCommand) run(c *collection) (bson.D, error) {
 	return q.s.open(q.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
 }
 
-// search finds the records in their order.
+// search returns the matching records in order.
 func (q *findCommand) search(c *collection) ([]*record, error) {
 	if id, ok := q.match.ID(); ok && c.findsByID() && q.at == nil {
-		// One record is looked up: that holds no more than the read lock.
+		// Looking up one record needs only the read lock.
 		var one []*record
 		q.s.d.reading(func() {
 			if r := c.byID(id); r != nil {
@@ -151,7 +135,7 @@ func (q *findCommand) search(c *collection) ([]*record, error) {
 	return hits, err
 }
 
-// result is what the client gets of a record.
+// result returns the projection of a record.
 func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	switch {
 	case q.returnKey:
@@ -166,7 +150,6 @@ func (q *findCommand) result(c *collection, r *record) (bson.Raw, error) {
 	return value.Encode(doc), err
 }
 
-// runTailable opens a cursor that waits for what comes.
 func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 	switch {
 	case c == nil:
@@ -178,8 +161,7 @@ func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 	return q.s.open(q.ns, t, cursorOptions{size: q.batchSize, single: q.single, await: q.await})
 }
 
-// indexKey is what returnKey gives of a document: its fields in the index that
-// the query used, none without one.
+// indexKey returns the result of returnKey: the fields of the index that the query uses, or an empty document.
 func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 	out := bson.D{}
 	q.s.d.reading(func() {
@@ -200,7 +182,7 @@ func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 	return value.Encode(out)
 }
 
-// onShard is how a mongos reports an error of a filter that its shard found.
+// onShard converts the error of a filter with $where: a mongos reports it as an error of the shard.
 func (q *findCommand) onShard(err error) error {
 	e, ok := err.(*command.Error)
 	if _, where := value.Field(q.filter, "$where"); !ok || !where || !mongos(q.s.req) {
@@ -209,4 +191,66 @@ func (q *findCommand) onShard(err error) error {
 	c := *e
 	c.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
 	return &c
+}
+
+func count(s *scope, a *args) action {
+	a.readConcern(s.d)
+	a.only(" query limit skip hint collation fields ")
+	name, skip, limit := a.name(), a.number("skip", 0), a.number("limit", 0)
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
+	a.document("query")
+	a.checkName(s.req.DB, name)
+	a.Refuse(skip < 0, command.CodeBadValue, "Skip value is negative in the count query")
+	f := a.filter("query", opts)
+	return func() (bson.D, error) {
+		docs, err := s.documents(name, a.any("hint"), nil, f)
+		if err != nil {
+			return nil, err
+		}
+		n := max(int64(len(docs))-skip, 0)
+		if limit != 0 {
+			n = min(n, max(limit, -limit))
+		}
+		reply := bson.D{{Key: "n", Value: value.Int(n)}}
+		if mongos(s.req) {
+			reply = append(bson.D{{Key: "shards", Value: bson.D{{Key: s.d.opts.ShardName, Value: value.Int(n)}}}}, reply...)
+		}
+		return reply, nil
+	}
+}
+
+func distinct(s *scope, a *args) action {
+	level, at := a.readConcern(s.d)
+	a.only(" key query collation hint ")
+	name, key := a.name(), a.str("key")
+	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
+	a.document("query")
+	a.need("key")
+	a.checkName(s.req.DB, name)
+	f := a.filter("query", opts)
+	return func() (bson.D, error) {
+		now := s.d.clock.time()
+		docs, err := s.documents(name, a.any("hint"), at, f)
+		if err != nil {
+			return nil, err
+		}
+		values, seen := bson.A{}, map[string]bool{}
+		for _, doc := range docs {
+			query.Leaves(doc, strings.Split(key, "."), func(v any) {
+				switch v.(type) {
+				case bson.Undefined, value.Missing:
+					return
+				}
+				if k := value.Key(opts.Collation.Fold(v)); !seen[k] {
+					seen[k] = true
+					values = append(values, v)
+				}
+			})
+		}
+		out := bson.D{{Key: "values", Value: values}}
+		if level == "snapshot" && s.txn == nil {
+			out = append(out, snapshotTime(at, now)...)
+		}
+		return out, nil
+	}
 }

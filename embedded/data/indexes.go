@@ -11,18 +11,17 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// createIndexes makes indexes, and the collection if it does not exist.
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.name(), a.array("indexes")
-	a.refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
+	a.Refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
 	a.checkName(s.req.DB, name)
-	a.refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
+	a.Refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*index, len(list))
 	for i, v := range list {
 		spec, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
-		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, in: a}, wire(s.req))
+		a.Refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, First: a.First}, wire(s.req))
 	}
 	return func() (bson.D, error) {
 		reply, err := s.buildIndexes(name, specs)
@@ -30,18 +29,16 @@ func createIndexes(s *scope, a *args) action {
 	}
 }
 
-// indexOptions are the options of an index, in the order in which listIndexes
-// shows them after v, key and name.
 const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
 
-// indexOptionsSince are the wire versions that brought some of them.
+// indexOptionsSince are the wire versions that added options.
 var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func parseIndex(a *args, wire int) *index {
-	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), fold: a.collation(),
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
 	refuse := func(code int32, format string, values ...any) {
-		a.failf(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+		a.Fail(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
 	}
 	switch {
 	case !a.has("key"):
@@ -85,55 +82,50 @@ func parseIndex(a *args, wire int) *index {
 func (s *scope) buildIndexes(name string, specs []*index) (bson.D, error) {
 	var reply bson.D
 	err := s.locked(func() error {
-		made := s.collection(s.req.DB, name) == nil
+		created := s.collection(s.req.DB, name) == nil
 		c, err := s.writable(s.req.DB, name, true)
 		if err != nil {
 			return err
 		}
 		before := len(c.indexes)
-		var add []*index
+		var added []*index
+		var list bson.A
 		for _, x := range specs {
-			same, err := clash(c, x)
+			exists, err := c.hasIndex(x)
 			if err != nil {
 				return err
 			}
-			if !same {
-				x = x.fresh()
-				if taken := x.fill(c.docs); taken != nil {
-					return c.duplicate(x, taken)
+			if !exists {
+				x = x.empty()
+				if key := x.fill(c.docs); key != nil {
+					return c.duplicate(x, key)
 				}
-				add = append(add, x)
+				added = append(added, x)
+				list = append(list, x.spec)
 			}
 		}
-		// Readers may hold the list of indexes: it is replaced, not changed.
-		c.indexes = append(slices.Clone(c.indexes), add...)
+		// Readers may hold the list of indexes, so it is replaced, not changed.
+		c.indexes = slices.Concat(c.indexes, added)
 		if s.txn != nil && !slices.Contains(s.txn.created, c) {
 			return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.ns())
 		}
-		reply = bson.D{}
-		if len(add) == 0 {
-			reply = append(reply, bson.E{Key: "numIndexesBefore", Value: int32(before)}, bson.E{Key: "numIndexesAfter", Value: int32(before)},
-				bson.E{Key: "note", Value: "all indexes already exist"})
+		counts := bson.D{{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(c.indexes))}}
+		if len(added) == 0 {
+			reply = append(counts, bson.E{Key: "note", Value: "all indexes already exist"})
 			return nil
 		}
-		reply = append(reply, bson.E{Key: "createdCollectionAutomatically", Value: made}, bson.E{Key: "numIndexesBefore", Value: int32(before)},
-			bson.E{Key: "numIndexesAfter", Value: int32(len(c.indexes))})
-		reply = value.AddIf(reply, s.d.logged() && s.txn == nil, "commitQuorum", "votingMembers")
-		var list bson.A
-		for _, x := range add {
-			list = append(list, x.spec)
+		reply = append(bson.D{{Key: "createdCollectionAutomatically", Value: created}}, counts...)
+		if s.txn == nil {
+			reply = value.AddIf(reply, s.d.logged(), "commitQuorum", "votingMembers")
+			s.changed(entry{kind: opCreateIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
 		}
-		if s.txn != nil {
-			return nil
-		}
-		s.changed(entry{kind: opCreateIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
 		return nil
 	})
 	return reply, err
 }
 
-// fill adds the keys of records, up to one that another has already in a unique index: it returns that.
-func (x *index) fill(docs []*record) (taken []any) {
+// fill adds the keys of records. It stops at the first duplicate in a unique index and returns it.
+func (x *index) fill(docs []*record) (duplicate []any) {
 	if x.entries == nil {
 		return nil
 	}
@@ -148,17 +140,13 @@ func (x *index) fill(docs []*record) (taken []any) {
 	return nil
 }
 
-// clash reports whether an index is there already, or one that stands in its
-// way.
-func clash(c *collection, x *index) (bool, error) {
-	id := c.idIndex()
+// hasIndex reports whether an index exists. An existing index that conflicts with it is an error.
+func (c *collection) hasIndex(x *index) (bool, error) {
 	for _, y := range c.indexes {
 		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation")
-		sameRest := x.unique == y.unique && sameOption(x.spec, y.spec, "expireAfterSeconds") || y == id
+		sameRest := x.unique == y.unique && sameOption(x.spec, y.spec, "expireAfterSeconds")
 		switch {
-		case sameKey && x.name == y.name && sameRest:
-			return true, nil
-		case sameKey && y == id:
+		case sameKey && (x.name == y.name && sameRest || y == c.idIndex()):
 			return true, nil
 		case sameKey && !sameRest && x.name != y.name:
 			return false, command.Errorf(command.CodeIndexOptionsConflict, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
@@ -177,7 +165,6 @@ func sameOption(a, b bson.D, key string) bool {
 	return value.Equal(value.Get(a, key), value.Get(b, key))
 }
 
-// dropIndexes removes indexes of a collection.
 func dropIndexes(s *scope, a *args) action {
 	a.only(" index collectionUUID isTimeseriesNamespace ")
 	name := a.name()
@@ -197,16 +184,16 @@ func dropIndexes(s *scope, a *args) action {
 	}
 }
 
-// removeIndexes removes the indexes of these names or keys. The caller holds mu.
+// removeIndexes removes indexes by name or key; "*" means all except _id. The caller holds mu.
 func (s *scope) removeIndexes(c *collection, name string, which bson.A) (bson.D, error) {
 	if c == nil || c.isView() {
 		return nil, command.Errorf(command.CodeNamespaceNotFound, "ns not found %s.%s", s.req.DB, name)
 	}
 	reply := bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}}
-	var gone []*index
+	var dropped []*index
 	for _, n := range which {
 		if n == "*" {
-			gone = append(gone, c.indexes[1:]...)
+			dropped = append(dropped, c.indexes[1:]...)
 			reply = append(reply, bson.E{Key: "msg", Value: "non-_id indexes dropped for collection"})
 			continue
 		}
@@ -214,44 +201,40 @@ func (s *scope) removeIndexes(c *collection, name string, which bson.A) (bson.D,
 		if err != nil {
 			return nil, err
 		}
-		gone = append(gone, x)
+		dropped = append(dropped, x)
 	}
 	var list bson.A
 	c.indexes = slices.DeleteFunc(slices.Clone(c.indexes), func(x *index) bool {
-		drops := slices.Contains(gone, x)
-		if drops {
+		drop := slices.Contains(dropped, x)
+		if drop {
 			list = append(list, x.spec)
 		}
-		return drops
+		return drop
 	})
-	if len(gone) > 0 {
+	if len(dropped) > 0 {
 		s.changed(entry{kind: opDropIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
 	}
 	return reply, nil
 }
 
-// indexNamed is the index of a name or a key, other than that of _id.
+// indexNamed returns the index with a name or a key, which must not be the _id index.
 func (c *collection) indexNamed(which any) (*index, error) {
 	x := c.index(which)
-	switch w := which.(type) {
-	case string:
-		if x == nil {
-			return nil, command.Errorf(command.CodeIndexNotFound, "index not found with name [%s]", w)
-		}
-	case bson.D:
-		if x == nil {
-			return nil, command.Errorf(command.CodeIndexNotFound, "can't find index with key: %s", value.Text(w))
-		}
-	default:
-		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
-	}
-	if x == c.indexes[0] {
+	name, isName := which.(string)
+	_, isKey := which.(bson.D)
+	switch {
+	case x == c.indexes[0]:
 		return nil, command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
+	case x != nil:
+		return x, nil
+	case isName:
+		return nil, command.Errorf(command.CodeIndexNotFound, "index not found with name [%s]", name)
+	case isKey:
+		return nil, command.Errorf(command.CodeIndexNotFound, "can't find index with key: %s", value.Text(which))
 	}
-	return x, nil
+	return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(which))
 }
 
-// listIndexes lists the indexes of a collection.
 func listIndexes(s *scope, a *args) action {
 	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
 	name, size := a.name(), a.batchSize()

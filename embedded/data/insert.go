@@ -11,22 +11,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// insertion is a document that is to be stored, as one statement of a batch.
+// insertion is an insert statement of a batch.
 type insertion struct {
-	i      int
-	doc    bson.D
-	raw    bson.Raw
-	wrong  error // why it cannot be stored
-	before bool  // it was stored by the same command, sent before
+	i       int
+	doc     bson.D
+	raw     bson.Raw
+	invalid error // why the document cannot be stored
+	retried bool  // an earlier attempt of the command has stored it
 }
 
 func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) insertion {
 	doc, raw = withID(doc, raw)
-	return insertion{i: i, doc: doc, raw: raw, wrong: storable(req, doc, raw)}
+	return insertion{i: i, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
 }
 
-// insertAll stores documents as a server does: consecutive documents together, as one
-// transactional write; if that fails, one by one.
+// insertAll stores consecutive documents together in one transactional write and, if that fails, one by one.
 func (b *batch) insertAll(db, name string, items []insertion) error {
 	s := b.s
 	stored := func(i int) {
@@ -34,11 +33,11 @@ func (b *batch) insertAll(db, name string, items []insertion) error {
 	}
 	s.d.reading(func() {
 		for i := range items {
-			items[i].before = b.recorded(items[i].i) != nil
+			items[i].retried = b.recorded(items[i].i) != nil
 		}
 	})
 	for len(items) > 0 {
-		row := slices.IndexFunc(items, func(it insertion) bool { return it.wrong != nil || it.before })
+		row := slices.IndexFunc(items, func(it insertion) bool { return it.invalid != nil || it.retried })
 		if row < 0 {
 			row = len(items)
 		}
@@ -52,8 +51,8 @@ func (b *batch) insertAll(db, name string, items []insertion) error {
 			}
 		}
 		for n, it := range items[:min(row+1, len(items))] {
-			err := it.wrong
-			if err == nil && !it.before {
+			err := it.invalid
+			if err == nil && !it.retried {
 				err = s.locked(func() error { return b.store(db, name, items[n:n+1]) })
 			}
 			if err == nil {
@@ -67,9 +66,6 @@ func (b *batch) insertAll(db, name string, items []insertion) error {
 	return nil
 }
 
-// errOneByOne reports that documents cannot be stored together.
-var errOneByOne = errors.New("one by one")
-
 // store stores documents. The caller holds mu.
 func (b *batch) store(db, name string, items []insertion) error {
 	c, err := b.s.writable(db, name, true)
@@ -77,7 +73,7 @@ func (b *batch) store(db, name string, items []insertion) error {
 		return err
 	}
 	if c.capped && len(items) > 1 {
-		return errOneByOne
+		return errors.New("documents of a capped collection are stored one by one")
 	}
 	for _, it := range items {
 		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {
@@ -88,21 +84,20 @@ func (b *batch) store(db, name string, items []insertion) error {
 	return nil
 }
 
-// insertCommand is the command insert.
 func insertCommand(s *scope, a *args) action {
 	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	docs := a.array("documents")
 	a.need("documents")
-	a.fail(checkSize(len(docs)))
-	if a.err != nil {
+	a.Note(checkSize(len(docs)))
+	if a.Err != nil {
 		return nil
 	}
-	raws, _ := s.req.Body.Lookup("documents").Array().Values() // the same, encoded
+	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
-		if a.err != nil {
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		if a.Err != nil {
 			return nil
 		}
 		raw, _ := raws[i].DocumentOK()
@@ -111,7 +106,7 @@ func insertCommand(s *scope, a *args) action {
 	return batched(s, a, func(b *batch, name string) error { return b.insertAll(s.req.DB, name, items) })
 }
 
-// withID returns a document whose first field is its _id, with a new one if it has none.
+// withID returns a document with _id as its first field. It generates a missing _id.
 func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 	if len(doc) > 0 && doc[0].Key == "_id" {
 		return doc, raw
@@ -124,7 +119,7 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 	return doc, value.Encode(doc)
 }
 
-// storable refuses documents that cannot be stored.
+// storable returns an error if a document cannot be stored.
 func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	if len(raw) > maxDocument {
 		return command.Errorf(command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
@@ -139,7 +134,7 @@ func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	case bson.A, bson.Regex, bson.Undefined:
 		return command.Errorf(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
 	}
-	if wire(req) < 13 {
+	if wire(req) < wire50 {
 		for _, e := range doc {
 			if strings.HasPrefix(e.Key, "$") {
 				return command.Errorf(command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)

@@ -3,6 +3,8 @@ package data
 import (
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -11,15 +13,14 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// listCollections lists the collections of a database.
 func listCollections(s *scope, a *args) action {
 	a.only(" cursor filter nameOnly authorizedCollections includePendingDrops ")
 	nameOnly, size, f := a.flag("nameOnly"), a.batchSize(), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
 		var docs []bson.D
-		there := false
+		exists := false
 		s.d.reading(func() {
-			there = len(s.d.databases[s.req.DB]) > 0
+			exists = len(s.d.databases[s.req.DB]) > 0
 			for _, c := range s.d.databases[s.req.DB] {
 				docs = append(docs, describe(c))
 			}
@@ -28,22 +29,22 @@ func listCollections(s *scope, a *args) action {
 		if err != nil {
 			return nil, err
 		}
-		var out []bson.Raw
-		for _, doc := range docs {
+		out := make([]bson.Raw, len(docs))
+		for i, doc := range docs {
 			if nameOnly {
 				doc = doc[:2]
 			}
-			out = append(out, value.Encode(doc))
+			out[i] = value.Encode(doc)
 		}
 		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
-		if !there && mongos(s.req) && wire(s.req) < wire50 {
+		if !exists && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
 		return reply, nil
 	}
 }
 
-// describe is a collection as listCollections shows it.
+// describe returns the entry of a collection in listCollections.
 func describe(c *collection) bson.D {
 	kind, info := c.kind(), bson.D{{Key: "readOnly", Value: c.isView()}}
 	info = value.AddIf(info, kind == "collection", "uuid", c.uuid)
@@ -54,9 +55,8 @@ func describe(c *collection) bson.D {
 	return doc
 }
 
-// listDatabases lists the databases with their sizes.
 func listDatabases(s *scope, a *args) action {
-	a.refuse(s.req.DB != "admin", command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
+	a.Refuse(s.req.DB != "admin", command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
 	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, f := a.flag("nameOnly"), a.filter("filter", query.Options{})
 	return func() (bson.D, error) {
@@ -94,7 +94,7 @@ func listDatabases(s *scope, a *args) action {
 	}
 }
 
-// describeDatabase is a database as listDatabases shows it. The caller holds mu.
+// describeDatabase returns the entry of a database in listDatabases. The caller holds mu.
 func (s *scope) describeDatabase(name string) bson.D {
 	size := int64(0)
 	for _, c := range s.d.databases[name] {
@@ -110,4 +110,89 @@ func (s *scope) describeDatabase(name string) bson.D {
 	}
 	doc[1].Value = value.Int(size)
 	return append(doc, bson.E{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(size)}}})
+}
+
+func (s *scope) collStatsStage(db, name string, arg any) ([]bson.D, error) {
+	doc, ok := arg.(bson.D)
+	if !ok {
+		return nil, command.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
+	}
+	c, records := s.records(db, name)
+	out := bson.D{{Key: "ns", Value: db + "." + name}}
+	host := address(s.req)
+	if mongos(s.req) {
+		out = append(out, bson.E{Key: "shard", Value: s.d.opts.ShardName})
+		_, host, _ = strings.Cut(s.d.opts.ShardHost, "/")
+	}
+	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())})
+	for _, e := range doc {
+		switch {
+		case e.Key != "count" && e.Key != "storageStats":
+			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
+		case c == nil:
+			return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+		case c.isView():
+			return nil, onView(c)
+		case e.Key == "count":
+			out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
+		default:
+			out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
+		}
+	}
+	return []bson.D{out}, nil
+}
+
+func storageStats(c *collection, records []*record) bson.D {
+	size, n := int64(0), int64(len(records))
+	for _, r := range records {
+		size += int64(len(r.raw))
+	}
+	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
+	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
+	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
+	if c.capped {
+		out = append(out, bson.E{Key: "max", Value: value.Int(c.maxDocs)}, bson.E{Key: "maxSize", Value: value.Int(c.maxSize)})
+	}
+	sizes := bson.D{}
+	for _, x := range c.indexes {
+		sizes = append(sizes, bson.E{Key: x.name, Value: int32(4096)})
+	}
+	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.indexes))}, bson.E{Key: "totalIndexSize", Value: int32(4096 * len(c.indexes))},
+		bson.E{Key: "indexSizes", Value: sizes})
+}
+
+func collStats(s *scope, a *args) action {
+	name := a.name()
+	a.checkName(s.req.DB, name)
+	return func() (bson.D, error) {
+		c, records := s.records(s.req.DB, name)
+		switch {
+		case c == nil:
+			c = &collection{}
+		case c.isView():
+			return nil, onView(c)
+		}
+		return append(bson.D{{Key: "ns", Value: s.req.DB + "." + name}}, storageStats(c, records)...), nil
+	}
+}
+
+func dbStats(s *scope, _ *args) action {
+	return func() (bson.D, error) {
+		var colls, views, objects, size, indexes int64
+		s.d.reading(func() {
+			for _, c := range s.d.databases[s.req.DB] {
+				if c.isView() {
+					views++
+					continue
+				}
+				colls++
+				objects += int64(len(c.docs))
+				size += c.size
+				indexes += int64(len(c.indexes))
+			}
+		})
+		return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+			{Key: "objects", Value: value.Int(objects)}, {Key: "dataSize", Value: float64(size)}, {Key: "storageSize", Value: float64(size)},
+			{Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
+	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// mapReduce maps the documents of a collection and reduces what they emit. It gives the results inline.
+// mapReduce implements mapReduce with inline results.
 func mapReduce(s *scope, a *args) action {
 	a.readConcern(s.d)
-	a.only(" map reduce out query verbose ") // drivers may send verbose, which has no effect
+	a.only(" map reduce out query verbose ") // verbose has no effect
 	a.document("query")
 	a.flag("verbose")
-	a.refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
+	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
 	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
-		a.failf(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
+		a.Fail(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
 	f := a.filter("query", query.Options{Scripts: s.scripts()})
 	return func() (bson.D, error) {
@@ -35,16 +35,15 @@ func mapReduce(s *scope, a *args) action {
 	}
 }
 
-// function is a field that has a function of JavaScript.
 func (a *args) function(key string) *script.Function {
 	a.need(key)
 	source, ok := a.any(key).(string)
 	if code, isCode := a.any(key).(bson.JavaScript); isCode {
 		source, ok = string(code), true
 	}
-	a.refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
+	a.Refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
 	f, err := script.Parse(source)
-	a.fail(err)
+	a.Note(err)
 	return f
 }
 
@@ -53,10 +52,9 @@ type mapReducer struct {
 	stopped         func() error
 	keys            []any
 	values          []bson.A
-	byKey           map[string]int // places in the lists
+	byKey           map[string]int // positions in keys and values
 }
 
-// emit is the function of that name.
 func (m *mapReducer) emit(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, command.Errorf(command.CodeJSInterpreterFailure, "emit takes 2 args")
@@ -73,7 +71,7 @@ func (m *mapReducer) emit(args []any) (any, error) {
 	return nil, nil
 }
 
-// run maps documents and reduces what they emit.
+// run maps documents and reduces the emitted values.
 func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
 	for _, doc := range docs {
 		if _, err := m.mapper.Call(m.stopped, doc, map[string]script.Builtin{"emit": m.emit}); err != nil {

@@ -6,10 +6,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Rows are the commands that the data serves. Each call makes new rows.
+// Rows returns the table of the commands that this package implements. Each call returns new rows.
 func (d *Data) Rows() []command.Row {
 	mongosOnly := []command.Role{command.Mongos}
 	levels := command.ReadConcernLevels
+	search := func(*command.Request) (bson.D, error) { return nil, searchNotEnabled() }
 	rows := []command.Row{
 		{Name: "insert", Parse: d.parse(insertCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
 		{Name: "update", Parse: d.parse(updateCommand), Write: true, Retryable: true, Transactional: true, OnlyOK: true, API: "1"},
@@ -42,9 +43,9 @@ func (d *Data) Rows() []command.Row {
 		{Name: "abortTransaction", Run: d.endTransaction, Write: true, Retryable: true, Transactional: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with an abort"},
 		{Name: "enableSharding", Run: d.serve(enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "dropSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "updateSearchIndex", Run: noSearch, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "createSearchIndexes", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "dropSearchIndex", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "updateSearchIndex", Run: search, Write: true, NoWriteConcern: true, MinWire: wire60},
 		{Name: "checkMetadataConsistency", Run: d.serve(checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
 		{Name: "shardCollection", Run: d.serve(shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}
@@ -56,10 +57,7 @@ func (d *Data) Rows() []command.Row {
 	return rows
 }
 
-// noSearch is what createSearchIndexes, dropSearchIndex and updateSearchIndex return.
-func noSearch(*command.Request) (bson.D, error) { return nil, searchNotEnabled() }
-
-// searchNotEnabled is what a server without Atlas Search says.
+// searchNotEnabled is the error of a server without Atlas Search.
 func searchNotEnabled() error {
 	return command.Errorf(command.CodeSearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
 		"Please connect to Atlas or an AtlasCLI local deployment to enable. "+

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -10,19 +11,17 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// errBlocked reports that an open transaction has locked what is to be written.
+// errBlocked means that an open transaction has locked the data to be written.
 var errBlocked = errors.New("locked by a transaction")
 
-// locked runs a function with the data locked for writing. Where a transaction
-// stands in its way, it waits for the transaction's end and runs it again.
+// locked runs a function with the data locked for writing. If a transaction blocks it, locked waits and runs it again.
 func (s *scope) locked(f func() error) error {
 	var timeout <-chan time.Time
 	if ms := maxTimeMS(s.req); ms > 0 {
-		t := time.NewTimer(time.Duration(ms) * time.Millisecond)
-		defer t.Stop()
-		timeout = t.C
+		timeout = time.After(time.Duration(ms) * time.Millisecond)
 	}
 	for {
 		changed, err := s.attempt(f)
@@ -46,14 +45,13 @@ func (s *scope) locked(f func() error) error {
 	}
 }
 
-// attempt runs a function once, with the data locked for writing, unless the
-// scope's transaction has been aborted since it was found. The channel is
-// closed at the next write.
+// attempt runs a function once, with the data locked for writing. It fails if the scope's transaction has been
+// aborted or the term has ended. The returned channel is closed at the next change.
 func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	if s.txn != nil && s.txn.state == aborted {
-		return s.d.changed, s.txn.gone()
+		return s.d.changed, s.txn.abortedError()
 	}
 	if s.req.Server.Term < s.d.term {
 		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")
@@ -70,7 +68,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	case err != nil:
 		s.undo(s.work.kept)
 	}
-	if err != nil { // not if it was all undone
+	if err != nil { // part of it may remain
 		s.writes = s.work.from.oplog != began || len(s.work.steps) > 0
 	}
 	if s.writes {
@@ -79,8 +77,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	return s.d.changed, err
 }
 
-// collection is a collection as the scope sees it, nil if it does not exist. The
-// caller holds mu.
+// collection returns a collection as the scope sees it, or nil. The caller holds mu.
 func (s *scope) collection(db, name string) *collection {
 	if s.txn == nil {
 		return s.d.collection(db, name)
@@ -92,8 +89,7 @@ func (s *scope) collection(db, name string) *collection {
 	return s.txn.snapshot[ns]
 }
 
-// records are the current records of a collection, to be read without the
-// lock.
+// records returns a collection and its current records, which may be read without the lock.
 func (s *scope) records(db, name string) (*collection, []*record) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -101,109 +97,75 @@ func (s *scope) records(db, name string) (*collection, []*record) {
 	return c, c.snapshot()
 }
 
-// writable is a collection to write to, made if it is not there and make is
-// set. The caller holds mu.
+// writable returns a collection to write to. A missing one is created or, without create, nil. The caller holds mu.
 func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	c := s.collection(db, name)
-	if c != nil && c.isView() {
-		return nil, onView(c)
-	}
-	if s.txn == nil {
-		if c == nil && create {
-			if s.blocked(lockKey{ns: db + "." + name}) {
-				return nil, errBlocked
-			}
-			c = newCollection(db, name, bson.D{})
-			s.d.addCollection(c)
-			s.changed(c.created())
-			s.settle()
-		}
-		return c, nil
-	}
-	ns := db + "." + name
-	if p := s.txn.copies[ns]; p != nil {
-		return p, nil
-	}
 	switch {
-	case c != nil:
-		c = c.private()
-	case create:
+	case c == nil && create:
 		c = newCollection(db, name, bson.D{})
-		return c, s.createLater(c)
-	default:
-		return nil, nil
+		if err := s.add(c); err != nil {
+			return nil, err
+		}
+		s.settle()
+	case c == nil:
+	case c.isView():
+		return nil, onView(c)
+	case s.txn != nil && s.txn.copies[c.ns()] == nil:
+		c = c.private()
+		s.txn.copies[c.ns()] = c
 	}
-	s.txn.copies[ns] = c
 	return c, nil
 }
 
-// blocked reports whether a key of a lock is another's. The caller holds mu.
-func (s *scope) blocked(k lockKey) bool {
-	other := s.d.locks[k]
-	return other != nil && other != s.txn
-}
-
-// keyLocks are the locks of the guarded keys of a document.
-func keyLocks(c *collection, doc bson.D) []lockKey {
-	var out []lockKey
-	for x, k := range c.guarded(doc) {
-		out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
-	}
-	return out
-}
-
-// claim checks the guarded keys of a document that is to be stored, and in a
-// transaction locks them.
-func (s *scope) claim(c *collection, doc bson.D, self int64) error {
-	if len(s.d.locks) == 0 && s.txn == nil {
-		return c.check(doc, self)
-	}
-	keys := keyLocks(c, doc)
+// blocked returns errBlocked or a write conflict if another transaction has locked a key. The caller holds mu.
+func (s *scope) blocked(keys ...lockKey) error {
 	for _, k := range keys {
-		if s.blocked(k) {
-			if s.txn == nil {
-				return errBlocked
-			}
-			return errWriteConflict
+		if other := s.d.locks[k]; other == nil || other == s.txn {
+			continue
 		}
-	}
-	if e := c.check(doc, self); e != nil {
-		return e
-	}
-	if s.txn == nil {
-		return nil
-	}
-	if main := s.d.collection(c.db, c.name); main != nil {
-		if e := main.check(doc, self); e != nil {
-			return errWriteConflict
+		if s.txn == nil {
+			return errBlocked
 		}
-	}
-	for _, k := range keys {
-		if err := s.d.lock(s.txn, k); err != nil {
-			return err
-		}
+		return errWriteConflict
 	}
 	return nil
 }
 
-// hold makes sure that a record may be written: nobody else has locked it, and
-// in a transaction nobody has changed it since.
-func (s *scope) hold(c *collection, r *record) error {
-	k := lockKey{ns: c.ns(), rid: r.rid}
-	if s.txn == nil {
-		if s.blocked(k) {
-			return errBlocked
-		}
-		return nil
+// claimKeys checks the unique keys of a document to be stored and, in a transaction, locks them.
+func (s *scope) claimKeys(c *collection, doc bson.D, self int64) error {
+	if len(s.d.locks) == 0 && s.txn == nil {
+		return c.check(doc, self)
 	}
-	if s.d.locks[k] != s.txn {
+	var keys []lockKey
+	for x, k := range c.uniqueKeys(doc) {
+		keys = append(keys, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
+	}
+	if err := cmp.Or(s.blocked(keys...), c.check(doc, self)); err != nil || s.txn == nil {
+		return err
+	}
+	if main := s.d.collection(c.db, c.name); main != nil && main.check(doc, self) != nil {
+		return errWriteConflict
+	}
+	s.d.lock(s.txn, keys...)
+	return nil
+}
+
+// claimRecord checks that no transaction has locked a record. In a transaction it also checks that the record has not
+// changed since the snapshot, and locks it.
+func (s *scope) claimRecord(c *collection, r *record) error {
+	k := lockKey{ns: c.ns(), rid: r.rid}
+	if err := s.blocked(k); err != nil || s.txn == nil {
+		return err
+	}
+	if s.d.locks[k] == nil {
 		main := s.d.collection(c.db, c.name)
-		// A record that the transaction inserted is in no other place.
+		// A record inserted by the transaction exists only in its copy.
 		if (main == nil || main.find(r.rid) != r) && !s.inserted(c, r) {
 			return errWriteConflict
 		}
 	}
-	return s.d.lock(s.txn, k)
+	s.d.lock(s.txn, k)
+	return nil
 }
 
 func (s *scope) inserted(c *collection, r *record) bool {
@@ -212,15 +174,15 @@ func (s *scope) inserted(c *collection, r *record) bool {
 	})
 }
 
-// wrote logs a write, at once or with the transaction's commit.
-func (s *scope) wrote(c *collection, kind opKind, old, now *record) {
-	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, old: old, new: now, preimages: c.preimages()}
+// wrote logs a write, immediately or when the transaction commits.
+func (s *scope) wrote(c *collection, kind opKind, old, updated *record) {
+	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, old: old, new: updated, preimages: c.preimages()}
 	if s.txn != nil {
 		s.txn.ops = append(s.txn.ops, e)
 		return
 	}
 	s.writes = true
-	s.work.steps = append(s.work.steps, step{c, old, now})
+	s.work.steps = append(s.work.steps, step{c, old, updated})
 	e.ts = s.d.tick()
 	if s.session != nil {
 		e.lsid, e.txnNumber = s.req.LSID, s.session.txnNumber
@@ -232,12 +194,12 @@ func (c *collection) preimages() bool {
 	return value.Truthy(value.Get(value.As[bson.D](c.options, "changeStreamPreAndPostImages"), "enabled"))
 }
 
-// insert stores a document with its _id in first place. The caller holds mu.
+// insert stores a document, which must begin with _id. The caller holds mu.
 func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 	if err := c.valid(doc, raw); err != nil {
 		return err
 	}
-	if err := s.claim(c, doc, 0); err != nil {
+	if err := s.claimKeys(c, doc, 0); err != nil {
 		return err
 	}
 	s.d.nextRID++
@@ -248,21 +210,23 @@ func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 		if s.txn == nil {
 			s.work.steps = append(s.work.steps, step{c, c.docs[0], nil})
 		}
-		c.drop(c.docs[0])
+		c.remove(c.docs[0])
 	}
 	return nil
 }
 
-// replace puts another document in the place of one. The caller holds mu.
+// replace replaces the document of a record and returns the new encoding. The caller holds mu.
 func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson.Raw, error) {
 	raw := value.Encode(doc)
 	if len(raw) > maxDocument {
 		return nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
-	if err := dollars(s.req, doc); err != nil {
-		return nil, err
+	if wire(s.req) < wire50 {
+		if err := noDollars(doc, ""); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.hold(c, r); err != nil {
+	if err := s.claimRecord(c, r); err != nil {
 		return nil, err
 	}
 	if bytes.Equal(raw, r.raw) {
@@ -271,21 +235,21 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 	if err := c.valid(doc, raw); err != nil {
 		return nil, err
 	}
-	if err := s.claim(c, doc, r.rid); err != nil {
+	if err := s.claimKeys(c, doc, r.rid); err != nil {
 		return nil, err
 	}
-	now := newRecord(r.rid, raw)
-	c.swap(now)
-	s.wrote(c, kind, r, now)
+	updated := newRecord(r.rid, raw)
+	c.replace(updated)
+	s.wrote(c, kind, r, updated)
 	return raw, nil
 }
 
-// remove removes a document. The caller holds mu.
+// remove removes a record. The caller holds mu.
 func (s *scope) remove(c *collection, r *record) error {
-	if err := s.hold(c, r); err != nil {
+	if err := s.claimRecord(c, r); err != nil {
 		return err
 	}
-	c.drop(r)
+	c.remove(r)
 	s.wrote(c, opDelete, r, nil)
 	return nil
 }
@@ -300,12 +264,8 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 			return nil
 		}
 	}
-	ok, err := c.validator.Matches(doc)
-	if err != nil {
+	if ok, err := c.validator.Matches(doc); ok || err != nil {
 		return err
-	}
-	if ok {
-		return nil
 	}
 	e := command.Errorf(command.CodeDocumentValidationFailure, "Document failed validation")
 	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
@@ -315,8 +275,7 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 	return e
 }
 
-// validationDetails says which rule a document broke, for the rule of a type as the server does; for
-// others it names the rules alone.
+// validationDetails returns the errInfo.details of a failed validation. Only a single $type rule has a reason.
 func validationDetails(rules, doc bson.D) bson.D {
 	if len(rules) == 1 {
 		ops, _ := rules[0].Value.(bson.D)
@@ -327,4 +286,80 @@ func validationDetails(rules, doc bson.D) bson.D {
 		}
 	}
 	return bson.D{{Key: "specifiedAs", Value: rules}}
+}
+
+// work is the undo log of the current attempt of a scope outside of a transaction.
+type work struct {
+	steps    []step
+	recorded []int32 // statement ids recorded in the session
+	from     mark    // the state to which a blocked attempt is undone
+	kept     mark    // the state to which a failed attempt is undone
+}
+
+// step is a change of a record. old is nil for an insert, new for a delete.
+type step struct {
+	c        *collection
+	old, new *record
+}
+
+// mark is a position in the undo log.
+type mark struct {
+	steps, recorded int
+	oplog           int64
+}
+
+func (s *scope) mark() mark {
+	return mark{len(s.work.steps), len(s.work.recorded), s.d.oplog.next()}
+}
+
+// keep makes the changes so far survive an error. A blocked attempt is still undone.
+func (s *scope) keep() { s.work.kept = s.mark() }
+
+// settle makes the changes so far survive an error and a blocked attempt.
+func (s *scope) settle() {
+	s.keep()
+	s.work.from = s.work.kept
+}
+
+// commit completes a successful attempt. The fail point onPrimaryTransactionalWrite applies to a retryable write that
+// has changed something.
+func (s *scope) commit() error {
+	if s.session == nil || len(s.work.steps) == s.work.from.steps {
+		return nil
+	}
+	f, hit := s.req.Strikes(failpoint.OnPrimaryTransactionalWrite)
+	if !hit {
+		return nil
+	}
+	if f.CloseConnection {
+		s.req.HangUp()
+	}
+	if !f.HasCode {
+		return nil
+	}
+	return command.Errorf(f.Code, "Failing write for %s:%d due to failpoint. The write must not be reflected.",
+		sessionText(s.session.key), s.session.txnNumber)
+}
+
+// undo undoes the changes since a mark. The caller must have held mu since then.
+func (s *scope) undo(to mark) {
+	w := &s.work
+	if len(w.steps) == to.steps {
+		return
+	}
+	for _, u := range slices.Backward(w.steps[to.steps:]) {
+		switch {
+		case u.old == nil:
+			u.c.remove(u.new)
+		case u.new == nil:
+			u.c.add(u.old)
+		default:
+			u.c.replace(u.old)
+		}
+	}
+	for _, id := range w.recorded[to.recorded:] {
+		delete(s.session.statements, id)
+	}
+	w.steps, w.recorded = w.steps[:to.steps], w.recorded[:to.recorded]
+	s.d.oplog.truncate(to.oplog)
 }

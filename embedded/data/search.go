@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// search gives the records that match, up to limit (0: all). Where the filter
-// asks for one _id and c is given with the lock held, it looks that up.
+// search returns the records that match, at most limit of them (0: all). If c is not nil, search looks up the _id that
+// the filter requires, and the caller holds mu.
 func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*record, error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
 		records = nil
@@ -24,8 +25,8 @@ func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*
 	return query.Select(f, records, (*record).document, limit)
 }
 
-// recordsOf are the records of a collection at an earlier time, or those of a collection or a view now, if
-// at is nil. depth is how many views lie above.
+// recordsOf returns the records of a collection or a view; with at, those of a collection at that time. depth is the
+// number of enclosing views.
 func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*record, error) {
 	c, records := s.records(db, name)
 	switch {
@@ -44,17 +45,14 @@ func (s *scope) recordsOf(db, name string, at *bson.Timestamp, depth int) ([]*re
 	return records, nil
 }
 
-// documentsOf are those of recordsOf.
 func (s *scope) documentsOf(db, name string, at *bson.Timestamp, depth int) ([]bson.D, error) {
 	records, err := s.recordsOf(db, name, at, depth)
 	return documentsIn(records), err
 }
 
-// documents are the documents of a collection or a view that match a filter, or all if it is nil.
+// documents returns the documents of a collection or a view that match a filter, or all if it is nil.
 func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Filter) ([]bson.D, error) {
-	var err error
-	s.d.reading(func() { err = hintExists(s.collection(s.req.DB, name), hint) })
-	if err != nil {
+	if _, err := s.hinted(name, hint); err != nil {
 		return nil, err
 	}
 	docs, err := s.documentsOf(s.req.DB, name, at, 0)
@@ -64,30 +62,30 @@ func (s *scope) documents(name string, hint any, at *bson.Timestamp, f *query.Fi
 	return f.Select(docs)
 }
 
-// hintExists refuses a hint that names no index.
+// hinted returns a collection or view, or nil, and checks the hint.
+func (s *scope) hinted(name string, hint any) (c *collection, err error) {
+	s.d.reading(func() {
+		c = s.collection(s.req.DB, name)
+		err = hintExists(c, hint)
+	})
+	return c, err
+}
+
+// hintExists returns an error if a hint does not name an index.
 func hintExists(c *collection, hint any) error {
-	if c == nil || hint == nil {
+	_, isName := hint.(string)
+	key, isKey := hint.(bson.D)
+	natural := hint == any("$natural") || isKey && (len(key) == 0 || key[0].Key == "$natural")
+	switch {
+	case c == nil, hint == nil, natural, c.index(hint) != nil:
 		return nil
-	}
-	switch h := hint.(type) {
-	case string:
-		if h == "$natural" {
-			return nil
-		}
-	case bson.D:
-		if len(h) == 0 || h[0].Key == "$natural" {
-			return nil
-		}
-	default:
+	case !isName && !isKey:
 		return command.Errorf(command.CodeFailedToParse, "Failed to parse: hint must be a string or an object")
-	}
-	if c.index(hint) != nil {
-		return nil
 	}
 	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }
 
-// snapshotTime is the field of a cursor, or of a reply, with the time that a snapshot was read at.
+// snapshotTime returns the field atClusterTime of a cursor or a reply.
 func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
 	if at != nil {
 		now = *at
@@ -95,8 +93,7 @@ func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
 	return bson.D{{Key: "atClusterTime", Value: now}}
 }
 
-// history is what a collection held at an earlier time: its records of now
-// with the writes since undone.
+// history returns the records of a collection at an earlier time: the current records with later writes undone.
 func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -107,16 +104,13 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 	for _, r := range records {
 		byRID[r.rid] = r
 	}
-	changed := false
-	for i := len(d.oplog.entries) - 1; i >= 0; i-- {
-		e := &d.oplog.entries[i]
+	for _, e := range slices.Backward(d.oplog.entries) {
 		if e.ts.Compare(at) <= 0 {
 			break
 		}
 		if e.db != db || e.coll != name {
 			continue
 		}
-		changed = true
 		switch e.kind {
 		case opInsert:
 			delete(byRID, e.new.rid)
@@ -126,8 +120,66 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 			return nil, command.Errorf(command.CodeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
 		}
 	}
-	if !changed {
-		return records, nil
-	}
 	return slices.SortedFunc(maps.Values(byRID), func(a, b *record) int { return cmp.Compare(a.rid, b.rid) }), nil
+}
+
+// scripts returns the environment of $where in the filters of the command.
+func (s *scope) scripts() *query.Scripts {
+	if ms := maxTimeMS(s.req); ms > 0 && s.deadline.IsZero() {
+		s.deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
+	}
+	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.stopped}
+}
+
+// rehearse runs the scripts of a write without the lock, because they may sleep. With the lock, sleep does nothing.
+func (s *scope) rehearse(w *write) error {
+	if !w.filter.Scripted() {
+		return nil
+	}
+	_, records := s.records(w.db, w.coll)
+	_, err := search(nil, records, w.filter, w.limit())
+	s.slept = true
+	return err
+}
+
+func timedOut() error {
+	return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
+}
+func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
+
+// stopped returns an error if the time limit of the command has expired or the command was interrupted.
+func (s *scope) stopped() error {
+	if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
+		return timedOut()
+	}
+	if s.req.Context.Err() != nil {
+		return interrupted()
+	}
+	return nil
+}
+
+// sleep sleeps, at most until the time limit of the command expires or the command is interrupted.
+func (s *scope) sleep(d time.Duration) error {
+	if s.slept {
+		return nil
+	}
+	if !s.deadline.IsZero() {
+		d = min(d, time.Until(s.deadline))
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.req.Context.Done():
+	}
+	return s.stopped()
+}
+
+func maxTimeMS(req *command.Request) int64 {
+	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	if !ok {
+		return 0
+	}
+	n, _ := value.Whole(v)
+	return n
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,13 +12,12 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// handler parses a command, and gives what the command does if its arguments are well.
+// handler parses a command. The returned action is run only if the arguments are valid.
 type handler func(s *scope, a *args) action
 
-// action does what a command asks for.
 type action func() (bson.D, error)
 
-// parse makes the Parse of a row: the arguments are checked before any fail point strikes.
+// parse returns the Parse of a row, which checks the arguments before fail points are evaluated.
 func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), error) {
 	return func(req *command.Request) (func() (bson.D, error), error) {
 		doc, err := value.Decode(req.Body)
@@ -27,26 +27,26 @@ func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), 
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc}
+		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc, First: new(command.First)}
 		do := h(s, a)
-		return func() (bson.D, error) { return s.serve(do) }, a.err
+		return func() (bson.D, error) { return s.serve(do) }, a.Err
 	}
 }
 
-// serve makes the Run of a row, whose arguments are checked after all else.
+// serve returns the Run of a row. It checks the arguments after the session and the transaction.
 func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 	return run(d.parse(func(s *scope, a *args) action {
 		return func() (bson.D, error) {
 			do := h(s, a)
-			if a.err != nil {
-				return nil, a.err
+			if a.Err != nil {
+				return nil, a.Err
 			}
 			return do()
 		}
 	}))
 }
 
-// run parses and answers.
+// run combines a Parse and the action that it returns.
 func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*command.Request) (bson.D, error) {
 	return func(req *command.Request) (bson.D, error) {
 		do, err := parse(req)
@@ -57,9 +57,9 @@ func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*com
 	}
 }
 
-// serve does an action in the session of its command, and ends the transaction of a command that failed.
+// serve performs an action in the session of its command.
 func (s *scope) serve(do action) (bson.D, error) {
-	s.d.seen.note(s.req, time.Now())
+	s.d.recent.note(s.req, time.Now())
 	if err := s.begin(); err != nil {
 		return routed(s.req, err)
 	}
@@ -71,8 +71,7 @@ func (s *scope) serve(do action) (bson.D, error) {
 	return s.inTransaction(reply, err)
 }
 
-// routed is how a mongos reports what its shard said about the session of a
-// write: as the error of the first statement.
+// routed converts an error about the session of a write: a mongos reports it as the error of the first statement.
 func routed(req *command.Request, err error) (bson.D, error) {
 	e, ok := err.(*command.Error)
 	if !ok || !mongos(req) || e.Code != command.CodeTransactionTooOld || req.InTransaction {
@@ -85,54 +84,52 @@ func routed(req *command.Request, err error) (bson.D, error) {
 	return nil, err
 }
 
-// inTransaction finishes a command of a transaction. If someone else has
-// aborted the transaction while it ran, nothing that it found is true.
+// inTransaction completes a command of a transaction, which it aborts if the command has failed. If the transaction
+// was aborted while the command ran, the command fails.
 func (s *scope) inTransaction(reply bson.D, err error) (bson.D, error) {
 	d := s.d
 	_, failed := value.Field(reply, "writeErrors")
-	touched := false
+	wrote := false
 	d.changing(func() {
 		switch {
 		case s.txn.state == aborted && err == nil:
-			reply, err = nil, s.txn.gone()
+			reply, err = nil, s.txn.abortedError()
 		case s.txn.state == running && (failed || err != nil):
 			d.abort(s.txn)
 		}
-		// The shard has to recover an outcome only where something was written.
+		// Only a transaction that wrote has an outcome to recover from the shard.
 		if err == nil && s.req.Row.Write {
-			s.txn.touched = true
+			s.txn.wrote = true
 		}
-		touched = s.txn.touched
+		wrote = s.txn.wrote
 	})
 	if !mongos(s.req) {
 		return reply, err
 	}
-	if e, ok := err.(*command.Error); ok {
-		if e.Code == command.CodeWriteConflict {
-			c := *e
-			_, host, _ := strings.Cut(d.opts.ShardHost, "/")
-			c.Message = fmt.Sprintf("Encountered error from %s during a transaction :: caused by :: %s", host, e.Message)
-			return reply, &c
-		}
-		return reply, err
+	e, ok := err.(*command.Error)
+	switch {
+	case !ok:
+		s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(wrote)...)
+	case e.Code == command.CodeWriteConflict:
+		c := *e
+		_, host, _ := strings.Cut(d.opts.ShardHost, "/")
+		c.Message = fmt.Sprintf("Encountered error from %s during a transaction :: caused by :: %s", host, e.Message)
+		return reply, &c
 	}
-	s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(touched)...)
 	return reply, err
 }
 
-// onShard wraps what a shard answered as a mongos passes it on.
+// onShard wraps the reply of a shard as a mongos does.
 func (s *scope) onShard(reply bson.D, err error) (bson.D, error) {
 	if !mongos(s.req) {
 		return reply, err
 	}
 	host := s.d.opts.ShardHost
 	if e, ok := err.(*command.Error); ok {
-		raw := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}, {Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)}}
-		raw = append(raw, e.Extra...)
-		return bson.D{
-			{Key: "raw", Value: bson.D{{Key: host, Value: raw}}},
-			{Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)},
-		}, &command.Error{Message: e.Message, Extra: e.Extra}
+		code := bson.D{{Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)}}
+		raw := slices.Concat(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}}, code, e.Extra)
+		return append(bson.D{{Key: "raw", Value: bson.D{{Key: host, Value: raw}}}}, code...),
+			&command.Error{Message: e.Message, Extra: e.Extra}
 	}
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package data
 
 import (
 	"encoding/base64"
+	"maps"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -10,38 +12,35 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// session is what the deployment remembers of a client's session.
+// session is the server-side state of a logical session.
 type session struct {
 	key       string
-	txnNumber int64 // the highest seen; -1 at first
-	// statements are the records of the retryable writes of txnNumber.
-	statements map[int32]*statement
-	txn        *transaction // of txnNumber, nil if that is a retryable write
-	// turn is held by the command with a number that runs: another one waits, as a
-	// retry does for a command that goes on without its connection.
+	txnNumber int64 // the highest so far; -1 initially
+
+	statements map[int32]*statement // the retryable writes of txnNumber by statement id
+	txn        *transaction         // the transaction of txnNumber; nil for a retryable write
+	// turn is held by the running command with a txnNumber. A retry waits for it, even if the first attempt has lost
+	// its connection.
 	turn chan struct{}
-	used time.Time // when a command with a number came last
+	used time.Time // time of the last command with a txnNumber
 }
 
-// statement is the record of a retryable write: what it did, so that a retry
-// can be answered.
+// statement is the result of a write. For a retryable write it is recorded, to answer a retry.
 type statement struct {
 	n, modified int64
 	upserted    any // value.Missing unless an upsert inserted
-	// findAndModify: how it asked, nil for other commands, and what it found.
-	as        *modify
-	pre, post bson.Raw
+	// findAndModify is nil for other commands. pre and post are the document before and after it.
+	findAndModify *modify
+	pre, post     bson.Raw
 }
 
 // inserted reports whether an upsert inserted a document.
 func (st *statement) inserted() bool { return st.upserted != any(value.Missing{}) }
 
-// sessionKey identifies a session by the bytes of its UUID.
+// sessionKey returns the bytes of the UUID of a session.
 func sessionKey(lsid bson.Raw) string {
-	if _, data, ok := lsid.Lookup("id").BinaryOK(); ok {
-		return string(data)
-	}
-	return ""
+	_, data, _ := lsid.Lookup("id").BinaryOK()
+	return string(data)
 }
 
 func sessionKeys(lsids []bson.Raw) map[string]bool {
@@ -52,12 +51,12 @@ func sessionKeys(lsids []bson.Raw) map[string]bool {
 	return keys
 }
 
-// sessionText is a session as messages name it.
+// sessionText formats a session as in the server's messages.
 func sessionText(key string) string {
 	return value.UUIDText([]byte(key)) + " - " + base64.StdEncoding.EncodeToString(command.UserDigest("").Data)
 }
 
-// session finds or makes a session. The caller holds mu.
+// session returns an existing or new session. The caller holds mu.
 func (d *Data) session(key string) *session {
 	s := d.sessions[key]
 	if s == nil {
@@ -68,22 +67,18 @@ func (d *Data) session(key string) *session {
 	return s
 }
 
-// forgetIdle makes room for a session, if there are many: first go those that have been idle for so
-// long that the server would have ended them. The caller holds mu.
+// forgetIdle deletes sessions that have timed out, and others if there are still too many. The caller holds mu.
 func (d *Data) forgetIdle() {
-	if len(d.sessions) < maxSeen {
+	if len(d.sessions) < maxSessions {
 		return
 	}
-	now := time.Now()
-	for key, s := range d.sessions {
+	maps.DeleteFunc(d.sessions, func(_ string, s *session) bool {
 		busy := len(s.turn) > 0 || s.txn != nil && s.txn.state == running
-		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSeen/2) {
-			delete(d.sessions, key)
-		}
-	}
+		return !busy && (time.Since(s.used) > sessionTimeout || len(d.sessions) >= maxSessions/2)
+	})
 }
 
-// endSessions closes cursors and aborts transactions of the sessions chosen.
+// endSessions closes the cursors and aborts the transactions of chosen sessions.
 func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
@@ -101,8 +96,7 @@ func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
 	}
 }
 
-// checkTxnNumber refuses a txnNumber on commands that are neither retryable writes nor part of
-// a transaction.
+// checkTxnNumber checks that a command with a txnNumber supports retryable writes or transactions.
 func checkTxnNumber(req *command.Request) error {
 	row := req.Row
 	switch {
@@ -120,24 +114,22 @@ func checkTxnNumber(req *command.Request) error {
 	return nil
 }
 
-// scope is where a command reads and writes: the deployment's data, or the
-// copy of a transaction.
+// scope is the view of the data that a command reads and writes: that of the deployment or of a transaction.
 type scope struct {
-	d   *Data
-	req *command.Request
-	txn *transaction
-	// session and statements for retryable writes.
-	session  *session
-	writes   bool      // something was written
-	lasting  bool      // its cursor has noCursorTimeout
-	slept    bool      // its scripts have slept before it took the lock
-	deadline time.Time // the end of maxTimeMS for scripts; zero without it
-	work     work
-	leave    func() // lets the next command of the session run
+	d       *Data
+	req     *command.Request
+	txn     *transaction // nil outside of transactions
+	session *session     // of a retryable write; else nil
+
+	writes    bool      // something was written
+	noTimeout bool      // the cursor has noCursorTimeout
+	slept     bool      // the scripts have run without the lock: sleep returns immediately
+	deadline  time.Time // of maxTimeMS for scripts; zero without it
+	work      work
+	leave     func() // releases the session's turn
 }
 
-// begin checks the session fields of the command, and finds its session or transaction. The caller
-// does not hold mu.
+// begin validates the session fields of the command and finds its session or transaction. The caller does not hold mu.
 func (s *scope) begin() (err error) {
 	d, req := s.d, s.req
 	if err := checkTxnNumber(req); err != nil || req.TxnNumber == nil {
@@ -177,8 +169,8 @@ func (s *scope) begin() (err error) {
 	return nil
 }
 
-// checkOutSession waits for the session's turn, unless the session ends meanwhile: then
-// for that of the one that takes its place.
+// checkOutSession waits for the turn of the request's session. If the session ends meanwhile, it waits for the turn of
+// the session that replaces it.
 func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 	key := sessionKey(req.LSID)
 	for {
@@ -201,8 +193,58 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 	}
 }
 
-// advance moves a session to a new number and ends what it was doing.
+// advance sets a new txnNumber and aborts the open transaction.
 func (d *Data) advance(s *session, n int64) {
 	d.abortOpen(s)
 	s.txnNumber, s.txn, s.statements = n, nil, nil
+}
+
+const (
+	sessionTimeout = 30 * time.Minute
+	maxSessions    = 10000
+)
+
+// recentSessions are the sessions of recent commands, for $listLocalSessions.
+type recentSessions struct {
+	mu      sync.Mutex
+	lastUse map[recentKey]time.Time
+}
+
+type recentKey struct{ server, session string }
+
+func (s *recentSessions) note(req *command.Request, now time.Time) {
+	if req.LSID == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lastUse) >= maxSessions {
+		maps.DeleteFunc(s.lastUse, func(_ recentKey, t time.Time) bool {
+			return now.Sub(t) > sessionTimeout || len(s.lastUse) >= maxSessions/2
+		})
+	}
+	s.lastUse[recentKey{address(req), sessionKey(req.LSID)}] = now
+}
+
+func (s *recentSessions) forget(keys map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.lastUse, func(k recentKey, _ time.Time) bool { return keys[k.session] })
+}
+
+// list returns the output of $listLocalSessions on a server.
+func (s *recentSessions) list(server string) []bson.D {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []bson.D
+	for k, t := range s.lastUse {
+		if k.server != server {
+			continue
+		}
+		out = append(out, bson.D{
+			{Key: "_id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}, {Key: "uid", Value: command.UserDigest("")}}},
+			{Key: "lastUse", Value: bson.NewDateTimeFromTime(t)},
+		})
+	}
+	return out
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// record is a stored document. It never changes: an update puts another record
-// of the same rid in its place, so that whoever holds it has a snapshot.
+// record is a stored document. It is immutable: an update replaces it with another record of the same rid, so that
+// readers keep a snapshot.
 type record struct {
 	rid int64
 	raw bson.Raw
-	doc bson.D // the same
+	doc bson.D // raw, decoded
 }
 
 func newRecord(rid int64, raw bson.Raw) *record { return &record{rid, raw, value.Must(raw)} }
@@ -39,8 +39,7 @@ type collection struct {
 	db, name string
 	uuid     bson.Binary
 	options  bson.D
-	// A view has the name of another collection and a pipeline.
-	view     string
+	view     string // the source collection of a view
 	pipeline *pipeline.Pipeline
 
 	capped           bool
@@ -49,43 +48,39 @@ type collection struct {
 	validator        *query.Filter
 
 	indexes []*index
-	docs    []*record // by rid
-	// shared is set while someone reads docs without the lock: the slice may
-	// then be appended to, and is copied before anything else changes it.
+	docs    []*record // ordered by rid
+	// shared means that docs may be read without the lock: it may be appended to, but must be copied before any
+	// other change.
 	shared bool
 	size   int64
-	// frozen collections are snapshots: their docs are of another time than
-	// the entries of their indexes, which must not be used.
+	// frozen means that the collection is a snapshot: docs does not correspond to the entries of the indexes, which
+	// must not be used.
 	frozen bool
 }
 
-// index is an index; only those that refuse duplicates have entries, since
-// collections here are small and queries scan.
+// index is an index. Only indexes that reject duplicates have entries: collections are small, so queries scan.
 type index struct {
 	name   string
 	key    bson.D
-	spec   bson.D // as listIndexes shows it
+	spec   bson.D // as in listIndexes
 	unique bool
-	// prepared indexes (prepareUnique) refuse new duplicates and keep those that
-	// are there.
-	prepared bool
-	// clustered is set for the index of _id of a clustered collection.
-	clustered bool
-	fold      query.Collation
-	// entries are the records that have a key.
-	entries map[string][]*record
+
+	prepared  bool // prepareUnique: rejects new duplicates but keeps existing ones
+	clustered bool // the _id index of a clustered collection
+	collation query.Collation
+	entries   map[string][]*record // by key
 }
 
 func newCollection(db, name string, options bson.D) *collection {
 	c := &collection{db: db, name: name, uuid: command.NewUUID(), options: options}
 	id := &index{name: "_id_", key: bson.D{{Key: "_id", Value: int32(1)}}, unique: true}
 	id.spec = bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: id.key}, {Key: "name", Value: id.name}}
-	c.indexes = []*index{id.fresh()}
+	c.indexes = []*index{id.empty()}
 	return c
 }
 
-// fresh is the index without the keys of any document.
-func (x *index) fresh() *index {
+// empty returns a copy of the index without entries.
+func (x *index) empty() *index {
 	y := *x
 	y.entries = nil
 	if x.unique || x.prepared {
@@ -94,25 +89,24 @@ func (x *index) fresh() *index {
 	return &y
 }
 
-// freshIndexes are the indexes without the keys of any document.
-func (c *collection) freshIndexes() []*index {
+// emptyIndexes returns copies of the indexes without entries.
+func (c *collection) emptyIndexes() []*index {
 	out := make([]*index, len(c.indexes))
 	for i, x := range c.indexes {
-		out[i] = x.fresh()
+		out[i] = x.empty()
 	}
 	return out
 }
 
-func (c *collection) ns() string { return c.db + "." + c.name }
-
+func (c *collection) ns() string   { return c.db + "." + c.name }
 func (c *collection) isView() bool { return c.view != "" }
 
-// onView is the error of a command that works on no view.
+// onView is the error of a command that does not support views.
 func onView(c *collection) error {
 	return command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
 }
 
-// kind is the type of the namespace.
+// kind returns the type of the namespace.
 func (c *collection) kind() string {
 	switch {
 	case c.isView():
@@ -123,7 +117,7 @@ func (c *collection) kind() string {
 	return "collection"
 }
 
-// snapshot is the current records. They may be read without the lock.
+// snapshot returns the current records, which may be read without the lock.
 func (c *collection) snapshot() []*record {
 	if c == nil {
 		return nil
@@ -132,27 +126,27 @@ func (c *collection) snapshot() []*record {
 	return c.docs[:len(c.docs):len(c.docs)]
 }
 
-// own makes docs safe to change in place.
-func (c *collection) own() {
+// unshare makes docs safe to change in place.
+func (c *collection) unshare() {
 	if c.shared {
 		c.docs = slices.Clone(c.docs)
 		c.shared = false
 	}
 }
 
-func (c *collection) place(rid int64) (int, bool) {
+func (c *collection) position(rid int64) (int, bool) {
 	return slices.BinarySearchFunc(c.docs, rid, func(r *record, rid int64) int { return cmp.Compare(r.rid, rid) })
 }
 
-// find is the record of a rid, nil if it does not exist.
+// find returns the record of a rid, or nil.
 func (c *collection) find(rid int64) *record {
-	if i, ok := c.place(rid); ok {
+	if i, ok := c.position(rid); ok {
 		return c.docs[i]
 	}
 	return nil
 }
 
-// byID is the record of an _id, nil if it does not exist.
+// byID returns the record of an _id, or nil.
 func (c *collection) byID(id any) *record {
 	if found := c.indexes[0].entries[value.Key(bson.A{id})]; len(found) > 0 {
 		return found[0]
@@ -165,8 +159,7 @@ func (c *collection) findsByID() bool {
 	return c != nil && !c.isView() && !c.timeseries && !c.frozen
 }
 
-// idIndex is the index of _id, whose name a clustered collection chooses; nil
-// for a view.
+// idIndex returns the _id index, or nil for a view.
 func (c *collection) idIndex() *index {
 	if len(c.indexes) == 0 {
 		return nil
@@ -174,14 +167,13 @@ func (c *collection) idIndex() *index {
 	return c.indexes[0]
 }
 
-// clustered reports that the collection was made with clusteredIndex.
+// clustered reports whether the collection was created with clusteredIndex.
 func (c *collection) clustered() bool {
 	id := c.idIndex()
 	return id != nil && id.clustered
 }
 
-// catalogued is the number of indexes that stand in the server's catalog. That of
-// a clustered collection does not: the documents themselves are in its order.
+// catalogued returns the number of indexes in the server's catalog, which does not contain the clustered index.
 func (c *collection) catalogued() int {
 	if c.clustered() {
 		return len(c.indexes) - 1
@@ -189,7 +181,7 @@ func (c *collection) catalogued() int {
 	return len(c.indexes)
 }
 
-// keys are the keys of a document in an index.
+// keys returns the keys of a document in an index.
 func (x *index) keys(doc bson.D) [][]any {
 	out := [][]any{{}}
 	for _, k := range x.key {
@@ -204,10 +196,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		for _, prefix := range out {
 			seen := map[string]bool{}
 			for _, v := range values {
-				v = x.fold.Fold(v)
-				if v == any(value.Missing{}) {
-					v = nil
-				}
+				v = value.OrNull(x.collation.Fold(v))
 				if key := value.Key(v); !seen[key] {
 					seen[key] = true
 					next = append(next, append(slices.Clone(prefix), v))
@@ -219,7 +208,7 @@ func (x *index) keys(doc bson.D) [][]any {
 	return out
 }
 
-// duplicate is the server's error for a key that is there already.
+// duplicate returns the server's duplicate key error.
 func (c *collection) duplicate(x *index, key []any) error {
 	kv := bson.D{}
 	for i, k := range x.key {
@@ -230,8 +219,8 @@ func (c *collection) duplicate(x *index, key []any) error {
 	return e
 }
 
-// guarded are the keys of a document in the indexes that refuse duplicates.
-func (c *collection) guarded(doc bson.D) iter.Seq2[*index, []any] {
+// uniqueKeys yields the keys of a document in the indexes that reject duplicates.
+func (c *collection) uniqueKeys(doc bson.D) iter.Seq2[*index, []any] {
 	return func(yield func(*index, []any) bool) {
 		for _, x := range c.indexes {
 			if x.entries == nil || c.timeseries {
@@ -246,9 +235,9 @@ func (c *collection) guarded(doc bson.D) iter.Seq2[*index, []any] {
 	}
 }
 
-// check looks for a key of a document that other records have. A record may keep the keys that it has.
+// check returns an error if other records than self have a unique key of a document. A record may keep its keys.
 func (c *collection) check(doc bson.D, self int64) error {
-	for x, k := range c.guarded(doc) {
+	for x, k := range c.uniqueKeys(doc) {
 		found := x.entries[value.Key(bson.A(k))]
 		if len(found) > 0 && !slices.ContainsFunc(found, func(r *record) bool { return r.rid == self }) {
 			return c.duplicate(x, k)
@@ -257,66 +246,66 @@ func (c *collection) check(doc bson.D, self int64) error {
 	return nil
 }
 
-func (c *collection) indexIn(r *record) {
-	for x, k := range c.guarded(r.doc) {
+func (c *collection) addKeys(r *record) {
+	for x, k := range c.uniqueKeys(r.doc) {
 		key := value.Key(bson.A(k))
 		x.entries[key] = append(x.entries[key], r)
 	}
 }
 
-func (c *collection) indexOut(r *record) {
-	for x, k := range c.guarded(r.doc) {
+func (c *collection) removeKeys(r *record) {
+	for x, k := range c.uniqueKeys(r.doc) {
 		key := value.Key(bson.A(k))
-		if x.entries[key] = slices.DeleteFunc(x.entries[key], func(held *record) bool { return held == r }); len(x.entries[key]) == 0 {
+		if x.entries[key] = slices.DeleteFunc(x.entries[key], func(other *record) bool { return other == r }); len(x.entries[key]) == 0 {
 			delete(x.entries, key)
 		}
 	}
 }
 
-// add stores a record whose keys were checked.
+// add stores a record. Its keys must have been checked.
 func (c *collection) add(r *record) {
 	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
-		c.own()
-		i, _ := c.place(r.rid)
+		c.unshare()
+		i, _ := c.position(r.rid)
 		c.docs = slices.Insert(c.docs, i, r)
 	} else {
 		c.docs = append(c.docs, r)
 	}
 	c.size += int64(len(r.raw))
-	c.indexIn(r)
+	c.addKeys(r)
 }
 
-// swap puts a record in the place of the one with its rid.
-func (c *collection) swap(r *record) {
-	i, ok := c.place(r.rid)
+// replace replaces the record with the same rid.
+func (c *collection) replace(r *record) {
+	i, ok := c.position(r.rid)
 	if !ok {
 		return
 	}
-	c.own()
+	c.unshare()
 	old := c.docs[i]
-	c.indexOut(old)
+	c.removeKeys(old)
 	c.docs[i] = r
 	c.size += int64(len(r.raw) - len(old.raw))
-	c.indexIn(r)
+	c.addKeys(r)
 }
 
-// drop takes a record away.
-func (c *collection) drop(r *record) {
-	i, ok := c.place(r.rid)
+// remove removes the record with the same rid.
+func (c *collection) remove(r *record) {
+	i, ok := c.position(r.rid)
 	if !ok {
 		return
 	}
-	c.indexOut(c.docs[i])
+	c.removeKeys(c.docs[i])
 	c.size -= int64(len(c.docs[i].raw))
 	if i == 0 && c.shared {
 		c.docs = c.docs[1:]
 		return
 	}
-	c.own()
+	c.unshare()
 	c.docs = slices.Delete(c.docs, i, i+1)
 }
 
-// index finds an index by its name or its key.
+// index returns the index with a name or a key, or nil.
 func (c *collection) index(which any) *index {
 	key, isKey := which.(bson.D)
 	for _, x := range c.indexes {
@@ -327,19 +316,19 @@ func (c *collection) index(which any) *index {
 	return nil
 }
 
-// private is a copy for a transaction: its own indexes and records.
+// private returns a copy of the collection that a transaction can change.
 func (c *collection) private() *collection {
 	p := *c
 	p.docs = c.snapshot()
 	p.shared, p.frozen = true, false
-	p.indexes = c.freshIndexes()
+	p.indexes = c.emptyIndexes()
 	for _, r := range p.docs {
-		p.indexIn(r)
+		p.addKeys(r)
 	}
 	return &p
 }
 
-// collection is a collection by its names. The caller holds mu.
+// collection returns a collection, or nil. The caller holds mu.
 func (d *Data) collection(db, name string) *collection {
 	for _, c := range d.databases[db] {
 		if c.name == name {
@@ -349,7 +338,7 @@ func (d *Data) collection(db, name string) *collection {
 	return nil
 }
 
-// namespace checks a name of a collection.
+// namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
 	if name == "" || strings.Contains(name, "\x00") {
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
@@ -363,7 +352,7 @@ func namespace(db, name string) error {
 	return nil
 }
 
-// addCollection puts a collection in the catalog. The caller holds mu.
+// addCollection adds a collection to the catalog. The caller holds mu.
 func (d *Data) addCollection(c *collection) { d.databases[c.db] = append(d.databases[c.db], c) }
 
 func (d *Data) removeCollection(c *collection) {
@@ -373,13 +362,7 @@ func (d *Data) removeCollection(c *collection) {
 	}
 }
 
-// substitute puts a collection in the place of another. The caller holds mu.
-func (d *Data) substitute(old, c *collection) {
-	order := d.databases[old.db]
-	order[slices.Index(order, old)] = c
-}
-
-// seed makes what a fresh deployment has.
+// seed creates the collections of a new deployment.
 func (d *Data) seed() {
 	add := func(db, name string) *collection {
 		c := newCollection(db, name, bson.D{})

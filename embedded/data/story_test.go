@@ -20,46 +20,43 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// shards are the options of data behind a mongos.
-var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost: "s/h:1"}
-
-// TestStories plays commands and what they give, in virtual time. A story begins with its topology and what it shows:
+// TestStories plays commands with their expected results in virtual time. A story begins with its topology and a title:
 //
-//	== replica set: what it shows
+//	== replica set: title
 //
-// and goes on with
+// and continues with steps:
 //
 //	# the reason of the next steps
-//	{"find": "c"} -> docs { _id: 1 }   the documents of the batch, all of them
-//	{"insert": "c"} -> 40414           an error, of the command or its first write
-//	{"insert": "c"} -> 11000 text      one whose message or details contain a text
+//	{"find": "c"} -> docs { _id: 1 }   the documents of the batch
+//	{"insert": "c"} -> 40414           an error of the command or its first write
+//	{"insert": "c"} -> 11000 text      an error whose message or details contain a text
 //	{"collMod": "c"} -> is {}          the whole reply
 //	{"drop": "c"} -> has n: 1          a part of the reply
-//	{"update": "c", …} -> fails 40324  the command itself, not a write of it
+//	{"update": "c", …} -> fails 40324  an error of the command, not of a write
 //	again -> ok                        the same command succeeds
-//	{"drop": "c"} -> error             an error of any code
-//	waits {"find": "c"}                a command that does not end yet
-//	ended -> ok                        the end of that
-//	address b:2                        from here on another server is asked,
-//	wire 17                            or one of another version
-//	after 1m                           time passes
-//	took 1s                            the latest command took so long; 0s if it waited for nothing but the step before
-//	cancel                             the client of the command that waits leaves
-//	strikes 7, strikes 0               from here on commits fail with a code, or do not
-//	kill, end                          sessions are killed; session 1 ends
-//	cursors 2                          so many cursors are open
-//	now                                TIME is the time of the latest write
+//	{"drop": "c"} -> error             an error with any code
+//	waits {"find": "c"}                starts a command, which must wait
+//	ended -> ok                        the result of the waiting command
+//	address b:2                        selects another server
+//	wire 17                            selects another server version
+//	after 1m                           sleeps
+//	took 1s                            the duration of the latest command
+//	cancel                             disconnects the client of the waiting command
+//	strikes 7, strikes 0               makes commits fail with a code, or succeed again
+//	kill, end                          kills all sessions; ends session 1
+//	cursors 2                          the number of open cursors
+//	now                                sets TIME to the time of the latest write
 //
-// In a command SESSION(1) is lsid, RETRY(1,2) has a txnNumber, too, BEGIN(1,2)
-// begins a transaction, IN(1,2) goes on with it, CURSOR is the latest cursor,
-// EARLIER the one before it, and TOKEN the _id of the first document of the latest batch.
+// In a command, SESSION(1) is an lsid, RETRY(1,2) also has a txnNumber, BEGIN(1,2) starts a transaction, and IN(1,2)
+// continues it. CURSOR is the latest cursor, EARLIER the one before it, and TOKEN the _id of the first document of the
+// latest batch.
 func TestStories(t *testing.T) {
 	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, strings.ReplaceAll(steps, "\n-> ", " -> ")) })
 	})
 }
 
-// ending is how a command has ended.
+// ending is the result of a command.
 type ending struct {
 	reply bson.D
 	err   error
@@ -68,7 +65,8 @@ type ending struct {
 
 func play(t *testing.T, title, steps string) {
 	topology, _, _ := strings.Cut(title, ":")
-	b := newBench(t, map[string]Options{"replica set": {ReplicaSet: true}, "sharded": {Sharded: true}, "mongos": shards,
+	b := newBench(t, map[string]Options{"replica set": {ReplicaSet: true}, "sharded": {Sharded: true},
+		"mongos":          {ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost: "s/h:1"},
 		"without scripts": {NoScripting: true}}[topology])
 	words := map[string]string{}
 	var reason, last string
@@ -143,14 +141,11 @@ func play(t *testing.T, title, steps string) {
 		if got := outcome(latest.reply, latest.err, want); got != "" {
 			t.Errorf("%s\n\tgave %s", at, got)
 		}
-		if c, ok := value.Field(latest.reply, "cursor"); ok && latest.err == nil {
-			id := fmt.Sprintf(`{"$numberLong":"%d"}`, cursorID(latest.reply))
-			if cursorID(latest.reply) != 0 && id != words["CURSOR"] {
-				words["EARLIER"], words["CURSOR"] = words["CURSOR"], id
-			}
-			if docs, ok := value.Field(c.(bson.D), "nextBatch"); ok && len(docs.([]bson.Raw)) > 0 {
-				words["TOKEN"] = docs.([]bson.Raw)[0].Lookup("_id").String()
-			}
+		if id := cursorID(latest.reply); id != 0 && fmt.Sprintf(`{"$numberLong":"%d"}`, id) != words["CURSOR"] {
+			words["EARLIER"], words["CURSOR"] = words["CURSOR"], fmt.Sprintf(`{"$numberLong":"%d"}`, id)
+		}
+		if docs := value.As[[]bson.Raw](value.As[bson.D](latest.reply, "cursor"), "nextBatch"); len(docs) > 0 {
+			words["TOKEN"] = docs[0].Lookup("_id").String()
 		}
 	}
 	if len(b.d.locks) != 0 {
@@ -160,7 +155,7 @@ func play(t *testing.T, title, steps string) {
 
 var sessionWords = regexp.MustCompile(`(SESSION|RETRY|BEGIN|IN)\((\d)(?:,(\d))?\)`)
 
-// inSession puts the fields of a session in the place of its words.
+// inSession replaces the session words by fields.
 func inSession(text string) string {
 	return sessionWords.ReplaceAllStringFunc(text, func(word string) string {
 		m := sessionWords.FindStringSubmatch(word)
@@ -179,7 +174,7 @@ func inSession(text string) string {
 	})
 }
 
-// outcome is "" if a command has ended as a step wants, and else how it ended.
+// outcome returns "" if the result of a command is the expected one, and else a description of the result.
 func outcome(reply bson.D, err error, want string) string {
 	text, docs := value.Text(reply), ""
 	if err == nil {
@@ -191,25 +186,25 @@ func outcome(reply bson.D, err error, want string) string {
 	}
 	kind, rest, _ := strings.Cut(want, " ")
 	number, notNumber := strconv.Atoi(kind)
-	fine := false
+	ok := false
 	switch {
 	case notNumber == nil:
-		fine = int(code) == number && strings.Contains(details, rest)
+		ok = int(code) == number && strings.Contains(details, rest)
 	case kind == "error":
-		fine = code != 0
-	case kind == "fails": // the command itself, not a write of it
-		fine = err != nil && rest == fmt.Sprint(code)
+		ok = code != 0
+	case kind == "fails":
+		ok = err != nil && rest == fmt.Sprint(code)
 	case code != 0 || err != nil:
 	case kind == "docs":
-		fine = docs == rest
+		ok = docs == rest
 	case kind == "is":
-		fine = text == rest
+		ok = text == rest
 	case kind == "has":
-		fine = strings.Contains(text, rest) || strings.Contains(docs, rest)
+		ok = strings.Contains(text, rest) || strings.Contains(docs, rest)
 	default:
-		fine = kind == "ok"
+		ok = kind == "ok"
 	}
-	if fine {
+	if ok {
 		return ""
 	}
 	return fmt.Sprintf("%s %s, code %d: %s", docs, text, code, details)
@@ -218,19 +213,19 @@ func outcome(reply bson.D, err error, want string) string {
 func TestOutcome(t *testing.T) {
 	one := value.Encode(bson.D{{Key: "_id", Value: int32(1)}})
 	for _, row := range []struct {
-		reply       bson.D
-		err         error
-		fine, wrong []string
+		reply     bson.D
+		err       error
+		good, bad []string
 	}{
-		{reply: bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}, fine: []string{"ok", "has n: 1", "is { n: 1, m: 2 }"},
-			wrong: []string{"error", "", "5", "has n: 2", "is { n: 1 }", "docs { _id: 1 }"}},
-		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), fine: []string{"error", "11000 dup"}, wrong: []string{"ok", "11000 dut", "11", "fails 11000"}},
+		{reply: bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}, good: []string{"ok", "has n: 1", "is { n: 1, m: 2 }"},
+			bad: []string{"error", "", "5", "has n: 2", "is { n: 1 }", "docs { _id: 1 }"}},
+		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), good: []string{"error", "11000 dup"}, bad: []string{"ok", "11000 dut", "11", "fails 11000"}},
 		{reply: bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: []bson.Raw{one, one}}}}},
-			fine: []string{"docs { _id: 1 } { _id: 1 }"}, wrong: []string{"docs { _id: 1 }", "docs"}},
-		{err: command.Errorf(5, "x"), fine: []string{"error", "5", "fails 5"}, wrong: []string{"ok", "6", "has x", "fails 6"}},
+			good: []string{"docs { _id: 1 } { _id: 1 }"}, bad: []string{"docs { _id: 1 }", "docs"}},
+		{err: command.Errorf(5, "x"), good: []string{"error", "5", "fails 5"}, bad: []string{"ok", "6", "has x", "fails 6"}},
 	} {
-		for _, want := range slices.Concat(row.fine, row.wrong) {
-			if got := outcome(row.reply, row.err, want); (got == "") != slices.Contains(row.fine, want) {
+		for _, want := range slices.Concat(row.good, row.bad) {
+			if got := outcome(row.reply, row.err, want); (got == "") != slices.Contains(row.good, want) {
 				t.Errorf("%v, %v, %s: %q", row.reply, row.err, want, got)
 			}
 		}

@@ -17,119 +17,121 @@ const (
 	aborted
 )
 
-// transaction is one multi-document transaction. It reads a snapshot of all
-// collections, writes to copies of its own, and its writes take effect at the
-// commit. Records that it has written are locked: whoever else writes them
-// conflicts, or waits if it is not in a transaction.
+// transaction is a multi-document transaction. It reads a snapshot of all collections and writes to copies. Its writes
+// take effect at the commit. The records it has written are locked: a write by another transaction is a conflict, a
+// write outside of transactions waits.
 type transaction struct {
-	session *session
-	number  int64
-	state   txnState
-	server  string // the address of the mongos, which alone can continue it
-	// touched is set once the transaction has used the shard.
-	touched  bool
-	snapshot map[string]*collection // by namespace, as when it began
-	copies   map[string]*collection // what it writes
-	created  []*collection          // what it makes
+	session  *session
+	number   int64
+	state    txnState
+	server   string                 // address of the server that began it; another mongos cannot continue it
+	wrote    bool                   // there is an outcome to recover from the shard
+	snapshot map[string]*collection // by namespace
+	copies   map[string]*collection // the collections that it writes to
+	created  []*collection
 	ops      []entry
 	locks    []lockKey
 	lsid     bson.Raw
-	ends     time.Time // when it has been open for too long; zero: never
+	ends     time.Time // end of its lifetime; zero: none
 }
 
-// lockKey is a record, or a unique key that is not committed yet.
+// lockKey identifies a record, an uncommitted unique key, or a namespace that is being created.
 type lockKey struct {
 	ns  string
 	rid int64
 	key string
 }
 
-var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
-	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
+var errWriteConflict = command.Errorf(command.CodeWriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
 
-func mongos(req *command.Request) bool { return req.Server.Role == command.Mongos }
-
+func mongos(req *command.Request) bool    { return req.Server.Role == command.Mongos }
 func address(req *command.Request) string { return req.Server.Address }
+func wire(req *command.Request) int       { return req.Server.Wire }
 
-func wire(req *command.Request) int { return req.Server.Wire }
+// start starts the transaction of a request. The caller holds mu.
+func (d *Data) start(req *command.Request, s *session, n int64) (*transaction, error) {
+	switch {
+	case n < s.txnNumber:
+		return nil, command.Errorf(command.CodeTransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, sessionText(s.key), s.txnNumber)
+	case n == s.txnNumber && mongos(req):
+		return nil, command.Errorf(command.CodeConflictingOperationInProgress, "txnNumber %d for session %s already started", n, sessionText(s.key))
+	case n == s.txnNumber:
+		return nil, command.Errorf(command.CodeConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+	case hasDocument(req, "writeConcern"):
+		return nil, noWriteConcern()
+	}
+	d.advance(s, n)
+	s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
+		snapshot: map[string]*collection{}, copies: map[string]*collection{}}
+	if req.TransactionLifetime > 0 {
+		s.txn.ends = time.Now().Add(req.TransactionLifetime)
+	}
+	for _, collections := range d.databases {
+		for _, c := range collections {
+			view := *c
+			view.docs = c.snapshot()
+			view.shared, view.frozen = true, true
+			s.txn.snapshot[c.ns()] = &view
+		}
+	}
+	return s.txn, nil
+}
 
-// join begins or continues the transaction of a request. The caller holds mu.
+// hasDocument reports whether a command has a field that is a document.
+func hasDocument(req *command.Request, field string) bool {
+	_, ok := req.Body.Lookup(field).DocumentOK()
+	return ok
+}
+
+func noWriteConcern() error {
+	return command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+}
+
+// join starts or continues the transaction of a request. The caller holds mu.
 func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, error) {
-	name := req.Row.Name
-	ending := name == "commitTransaction" || name == "abortTransaction"
-	_, wc := req.Body.Lookup("writeConcern").DocumentOK()
-	_, rc := req.Body.Lookup("readConcern").DocumentOK()
 	if req.StartTransaction {
-		switch {
-		case n < s.txnNumber:
-			return nil, command.Errorf(command.CodeTransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, sessionText(s.key), s.txnNumber)
-		case n == s.txnNumber && mongos(req):
-			return nil, command.Errorf(command.CodeConflictingOperationInProgress, "txnNumber %d for session %s already started", n, sessionText(s.key))
-		case n == s.txnNumber:
-			return nil, command.Errorf(command.CodeConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
-		}
-		if wc {
-			return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-		}
-		d.advance(s, n)
-		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
-			snapshot: map[string]*collection{}, copies: map[string]*collection{}}
-		if req.TransactionLifetime > 0 {
-			s.txn.ends = time.Now().Add(req.TransactionLifetime)
-		}
-		for _, collections := range d.databases {
-			for _, c := range collections {
-				view := *c
-				view.docs = c.snapshot()
-				view.shared, view.frozen = true, true
-				s.txn.snapshot[c.ns()] = &view
-			}
-		}
-		return s.txn, nil
+		return d.start(req, s, n)
 	}
-	if ending && mongos(req) && (s.txn == nil || s.txnNumber != n || s.txn.server != address(req)) {
-		// Another mongos recovers the outcome from the shard, if the command names it.
-		_, hasToken := req.Body.Lookup("recoveryToken").DocumentOK()
-		switch {
-		case name == "abortTransaction":
-			return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
-		case !hasToken:
-			return nil, command.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
-		case s.txn == nil || s.txnNumber != n:
-			return nil, noSuch("Transaction %d has been aborted.", n)
-		case s.txn.state == running:
-			d.abort(s.txn)
-			return nil, s.txn.gone()
-		}
-		return s.txn, nil
-	}
-	if n != s.txnNumber || s.txn == nil || mongos(req) && s.txn.server != address(req) {
-		if mongos(req) {
-			return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
-		}
-		if n < s.txnNumber {
-			return nil, command.Errorf(command.CodeTransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, sessionText(s.key), s.txnNumber)
-		}
+	name := req.Row.Name
+	current := s.txn != nil && s.txnNumber == n
+	switch here := current && (!mongos(req) || s.txn.server == address(req)); {
+	case !here && mongos(req) && name == "commitTransaction":
+		return d.recoverOutcome(req, s, n, current)
+	case !here && mongos(req):
+		return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
+	case !here && n < s.txnNumber:
+		return nil, command.Errorf(command.CodeTransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, sessionText(s.key), s.txnNumber)
+	case !here:
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, s.txnNumber)
-	}
-	if wc && !ending {
-		return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
-	if ending {
+	case req.Row.EndsTransaction:
 		return s.txn, nil
-	}
-	if rc && name != "getMore" {
+	case hasDocument(req, "writeConcern"):
+		return nil, noWriteConcern()
+	case hasDocument(req, "readConcern") && name != "getMore":
 		return nil, command.Errorf(command.CodeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
-	}
-	switch s.txn.state {
-	case committed:
-		e := s.txn.over()
+	case s.txn.state == committed:
+		e := s.txn.committedError()
 		if mongos(req) && name == "find" {
 			e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
 		}
 		return nil, e
-	case aborted:
-		return nil, s.txn.gone()
+	case s.txn.state == aborted:
+		return nil, s.txn.abortedError()
+	}
+	return s.txn, nil
+}
+
+// recoverOutcome returns the transaction of a commitTransaction that was sent to another mongos. current reports
+// whether n is the session's current transaction. The caller holds mu.
+func (d *Data) recoverOutcome(req *command.Request, s *session, n int64, current bool) (*transaction, error) {
+	switch {
+	case !hasDocument(req, "recoveryToken"):
+		return nil, command.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
+	case !current:
+		return nil, noSuch("Transaction %d has been aborted.", n)
+	case s.txn.state == running:
+		d.abort(s.txn)
+		return nil, s.txn.abortedError()
 	}
 	return s.txn, nil
 }
@@ -138,9 +140,7 @@ func noSuch(format string, args ...any) *command.Error {
 	return command.Errorf(command.CodeNoSuchTransaction, format, args...)
 }
 
-// expire aborts the transactions that have been open for too long, and says
-// when the next one will have been; the zero time if none will. The caller
-// holds mu.
+// expire aborts expired transactions and returns when the next one expires, or the zero time. The caller holds mu.
 func (d *Data) expire() (next time.Time) {
 	now := time.Now()
 	for _, s := range d.sessions {
@@ -156,23 +156,21 @@ func (d *Data) expire() (next time.Time) {
 	return next
 }
 
-// gone is the error of a command whose transaction has been aborted.
-func (t *transaction) gone() *command.Error {
+func (t *transaction) abortedError() *command.Error {
 	return noSuch("Transaction %d has been aborted.", t.number)
 }
 
-// over is the error of a command whose transaction has been committed.
-func (t *transaction) over() *command.Error {
+func (t *transaction) committedError() *command.Error {
 	return command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", t.number)
 }
 
-// abort ends a transaction without effect. The caller holds mu.
+// abort aborts a transaction. The caller holds mu.
 func (d *Data) abort(t *transaction) {
 	t.state = aborted
 	d.release(t)
 }
 
-// abortOpen aborts the transaction of a session, if it is open. The caller holds mu.
+// abortOpen aborts the open transaction of a session, if any. The caller holds mu.
 func (d *Data) abortOpen(s *session) {
 	if s.txn != nil && s.txn.state == running {
 		d.abort(s.txn)
@@ -187,59 +185,56 @@ func (d *Data) release(t *transaction) {
 	d.announce()
 }
 
-// commit makes the writes of a transaction take effect together. The caller
-// holds mu. The locks have kept what it wrote as the snapshot had it.
+// commit applies the writes of a transaction. Because of its locks, the records are still those of the snapshot. The
+// caller holds mu.
 func (d *Data) commit(t *transaction) {
 	t.state = committed
 	for _, c := range t.created {
-		// Its documents come with the writes below; indexes are as they are.
-		fresh := *c
-		fresh.docs, fresh.size, fresh.shared = nil, 0, false
-		fresh.indexes = c.freshIndexes()
-		d.addCollection(&fresh)
+		// The writes below add the documents.
+		empty := *c
+		empty.docs, empty.size, empty.shared = nil, 0, false
+		empty.indexes = c.emptyIndexes()
+		d.addCollection(&empty)
 		e := c.created()
 		e.ts = d.tick()
 		d.log(e)
 	}
-	t.created = nil
+	var ts bson.Timestamp
 	if len(t.ops) > 0 {
-		ts := d.tick()
-		for i, op := range t.ops {
-			c := d.collection(op.db, op.coll)
-			if c == nil {
-				continue // dropped since, which waits for us: it cannot be
-			}
-			switch op.kind {
-			case opInsert:
-				c.add(op.new)
-			case opUpdate, opReplace:
-				c.swap(op.new)
-			case opDelete:
-				c.drop(op.old)
-			}
-			op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
-			d.log(op)
-		}
+		ts = d.tick()
 	}
-	t.ops = nil
+	for i, op := range t.ops {
+		c := d.collection(op.db, op.coll)
+		if c == nil {
+			continue // the collection has been renamed
+		}
+		switch op.kind {
+		case opInsert:
+			c.add(op.new)
+		case opUpdate, opReplace:
+			c.replace(op.new)
+		case opDelete:
+			c.remove(op.old)
+		}
+		op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
+		d.log(op)
+	}
+	t.created, t.ops = nil, nil
 	d.release(t)
 }
 
-// lock takes a lock for a transaction, or reports a conflict with another.
-func (d *Data) lock(t *transaction, k lockKey) error {
-	if other := d.locks[k]; other != nil {
-		if other == t {
-			return nil
+// lock locks keys for a transaction. No other transaction may have locked them. The caller holds mu.
+func (d *Data) lock(t *transaction, keys ...lockKey) {
+	for _, k := range keys {
+		if d.locks[k] == nil {
+			d.locks[k] = t
+			t.locks = append(t.locks, k)
 		}
-		return errWriteConflict
 	}
-	d.locks[k] = t
-	t.locks = append(t.locks, k)
-	return nil
 }
 
-// lockedIn reports whether a transaction has locked something in a collection, or in a database if coll
-// is empty. The caller holds mu.
+// lockedIn reports whether a transaction has a lock in a collection or, if coll is empty, in a database. The caller
+// holds mu.
 func (d *Data) lockedIn(db, coll string) bool {
 	for k := range d.locks {
 		if k.ns == db+"."+coll || coll == "" && strings.HasPrefix(k.ns, db+".") {
@@ -249,7 +244,7 @@ func (d *Data) lockedIn(db, coll string) bool {
 	return false
 }
 
-// endTransaction is commitTransaction and abortTransaction.
+// endTransaction implements commitTransaction and abortTransaction.
 func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	commit := req.Row.Name == "commitTransaction"
 	if req.TxnNumber == nil || !req.InTransaction {
@@ -269,9 +264,9 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	var failed *command.Error
 	switch {
 	case t.state == aborted:
-		failed = t.gone()
+		failed = t.abortedError()
 	case t.state == committed && !commit:
-		failed = t.over()
+		failed = t.committedError()
 	case commit && t.state == running:
 		d.commit(t)
 	case t.state == running:
@@ -279,7 +274,7 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	}
 	var token bson.D
 	if mongos(req) {
-		token = d.recoveryToken(t.touched)
+		token = d.recoveryToken(t.wrote)
 	}
 	if failed != nil {
 		failed.Extra = token
@@ -289,11 +284,11 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 	return bson.D{}, nil
 }
 
-// recoveryToken is the field by which another mongos finds the outcome of a transaction: it names the
-// shard, if the transaction has written.
-func (d *Data) recoveryToken(touched bool) bson.D {
+// recoveryToken returns the field with which another mongos recovers the outcome of a transaction. It contains the
+// shard if the transaction has written.
+func (d *Data) recoveryToken(wrote bool) bson.D {
 	token := bson.D{}
-	if touched {
+	if wrote {
 		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
 	}
 	return bson.D{{Key: "recoveryToken", Value: token}}

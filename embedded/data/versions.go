@@ -2,6 +2,7 @@ package data
 
 import (
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Wire versions that brought something.
+// Wire versions of server releases.
 const (
 	wire44 = 9
 	wire50 = 13
@@ -19,18 +20,15 @@ const (
 	wire81 = 26
 )
 
-// arrival is a field of commands and the wire version that brought it.
-type arrival struct {
+// newFields are the fields of commands and subdocuments that were added in a wire version. message and code are the
+// error of older servers; the default is that of an unknown field.
+var newFields = []struct {
 	field    string
 	wire     int
 	commands []string
-	// message is how an older server words that it does not know the field;
-	// empty: as a field of the command.
-	message string
-	code    int32
-}
-
-var arrivals = []arrival{
+	message  string
+	code     int32
+}{
 	{field: "let", wire: wire50, commands: []string{"aggregate"}, message: "unrecognized field 'let'", code: 9},
 	{field: "let", wire: wire50, commands: []string{"find"}, message: "Unrecognized field 'let'", code: 9},
 	{field: "let", wire: wire50, commands: []string{"findAndModify"}, message: "BSON field 'let' is an unknown field.", code: 40415},
@@ -51,20 +49,19 @@ var arrivals = []arrival{
 	{field: "fullDocumentBeforeChange", wire: wire60, commands: []string{"$changeStream"}},
 }
 
-// tooNew refuses the fields of a command, or of a part of one, that came after
-// the version of the server.
+// tooNew returns an error if a command or a subdocument has a field that the server's version does not support.
 func tooNew(req *command.Request, of string, doc bson.D) error {
 	w := wire(req)
 	if w >= wire80 {
 		return nil
 	}
 	for _, e := range doc {
-		for _, a := range arrivals {
-			if a.field != e.Key || w >= a.wire || !slices.Contains(a.commands, of) {
+		for _, f := range newFields {
+			if f.field != e.Key || w >= f.wire || !slices.Contains(f.commands, of) {
 				continue
 			}
-			if a.message != "" {
-				return command.Errorf(a.code, "%s", a.message)
+			if f.message != "" {
+				return command.Errorf(f.code, "%s", f.message)
 			}
 			return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
 		}
@@ -75,7 +72,7 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 		if (of == "find" || of == "aggregate") && !text && w < wire44 {
 			return command.Errorf(command.CodeFailedToParse, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
 		}
-		// count learned it in a patch.
+		// count supports comment since 4.4.14.
 		if of == "count" && slices.Compare(req.Server.Version[:], []int{4, 4, 14}) < 0 {
 			return command.Errorf(command.CodeIDLUnknownField, "BSON field 'count.comment' is an unknown field.")
 		}
@@ -83,32 +80,24 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 	return nil
 }
 
-// dollars refuses fields with a leading dollar within documents, which servers
-// before 5.0 did not store.
-func dollars(req *command.Request, doc bson.D) error {
-	if wire(req) >= wire50 {
-		return nil
-	}
-	var check func(v any, path string) error
-	check = func(v any, path string) error {
-		switch x := v.(type) {
-		case bson.D:
-			for _, e := range x {
-				if len(e.Key) > 0 && e.Key[0] == '$' && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
-					return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
-				}
-				if err := check(e.Value, path+e.Key+"."); err != nil {
-					return err
-				}
+// noDollars returns an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+func noDollars(v any, path string) error {
+	switch x := v.(type) {
+	case bson.D:
+		for _, e := range x {
+			if strings.HasPrefix(e.Key, "$") && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
+				return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
 			}
-		case bson.A:
-			for _, item := range x {
-				if err := check(item, path); err != nil {
-					return err
-				}
+			if err := noDollars(e.Value, path+e.Key+"."); err != nil {
+				return err
 			}
 		}
-		return nil
+	case bson.A:
+		for _, item := range x {
+			if err := noDollars(item, path); err != nil {
+				return err
+			}
+		}
 	}
-	return check(doc, "")
+	return nil
 }

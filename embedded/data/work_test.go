@@ -12,9 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestTransactionalWrites sees how often a write meets onPrimaryTransactionalWrite, and what stays
-// of it. A case begins with what the points in a row do: a dot is a commit that passes, as all
-// do after the last, a digit one that fails; x hangs up, too.
+// TestTransactionalWrites checks how often a write evaluates onPrimaryTransactionalWrite, and which changes remain. A
+// case begins with the results of the evaluations: a dot is a commit that succeeds, as do all after the last one; a
+// digit is one that fails; x also closes the connection.
 func TestTransactionalWrites(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/commits.txt", func(t *testing.T, in string) string {
 		b := replicaSet(t)
@@ -40,24 +40,22 @@ func TestTransactionalWrites(t *testing.T) {
 		} else if n, ok := value.Field(reply, "n"); ok {
 			out = append(out, fmt.Sprint("n ", n))
 		}
-		if errs, ok := value.Field(reply, "writeErrors"); ok {
-			index, _ := value.Field(errs.(bson.A)[0].(bson.D), "index")
-			out = append(out, fmt.Sprint("error ", index))
+		if errs := value.As[bson.A](reply, "writeErrors"); len(errs) > 0 {
+			out = append(out, fmt.Sprint("error ", value.Get(errs[0].(bson.D), "index")))
 		}
 		got := strings.Join(append(out, fmt.Sprint("tries ", tries)), ", ") + ":"
 		changed := 0
 		for _, r := range b.d.collection("db", "c").docs {
-			id, _ := value.Field(r.doc, "_id")
-			x, touched := value.Field(r.doc, "x")
-			if got += fmt.Sprint(" ", id); touched {
+			id := value.Get(r.doc, "_id")
+			x, updated := value.Field(r.doc, "x")
+			if got += fmt.Sprint(" ", id); updated {
 				got += fmt.Sprint("+", x)
 			}
-			if n, _ := value.Whole(id); touched || n < 8 {
+			if n, _ := value.Whole(id); updated || n < 8 {
 				changed++
 			}
 		}
-		// What was undone is not in the log either.
-		testkit.Equal(t, "entries of the log", b.d.oplog.next()-before, changed)
+		testkit.Equal(t, "oplog entries", b.d.oplog.next()-before, changed)
 		return got
 	})
 }

@@ -14,33 +14,32 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// write is one statement that updates or deletes.
+// write is an update or delete statement.
 type write struct {
 	kind          writeKind
 	db, coll      string
 	q, sort, let  bson.D
-	update        any // a document, or a pipeline
+	update        any // a document or a pipeline
 	constants     bson.D
 	arrayFilters  bson.A
 	collation     query.Collation
 	upsert, multi bool
 	hint          any
-	notRetried    string  // what is refused if it is multi
-	findAndModify *modify // nil: it is not one
-	request       bson.D  // that of findAndModify
-	// What prepare makes of these.
+	notRetryable  string  // text of the error of a retryable write with multi
+	findAndModify *modify // nil for other commands
+	request       bson.D  // the command findAndModify
+	// Set by prepare:
 	filter *query.Filter
 	order  *query.Order
 	u      *update.Update
 }
 
-// write reads what statements have in common; the other fields are given by their names.
+// write parses a statement. query, update and constants are the names of the fields that differ between commands.
 func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
 	return &write{kind: kind, q: a.document(query), update: a.any(update), constants: a.document(constants), let: let, sort: a.document("sort"),
 		arrayFilters: a.array("arrayFilters"), collation: a.collation(), upsert: a.flag("upsert"), multi: a.flag("multi"), hint: a.any("hint")}
 }
 
-// prepare parses the parts of a write.
 func (s *scope) prepare(w *write) (err error) {
 	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
 	if w.kind == updating {
@@ -58,7 +57,6 @@ func (s *scope) prepare(w *write) (err error) {
 	return err
 }
 
-// parseUpdate parses what an update does to a document.
 func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
 	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
 	switch x := w.update.(type) {
@@ -81,7 +79,7 @@ func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
 	return nil, command.Errorf(command.CodeFailedToParse, "Update argument must be either an object or an array")
 }
 
-// do does a write. The caller holds mu.
+// do performs a write. The caller holds mu.
 func (s *scope) do(w *write) (*statement, error) {
 	c, err := s.writable(w.db, w.coll, false)
 	if err != nil {
@@ -91,19 +89,19 @@ func (s *scope) do(w *write) (*statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &statement{upserted: value.Missing{}, as: w.findAndModify}
+	st := &statement{upserted: value.Missing{}, findAndModify: w.findAndModify}
 	if len(hits) == 0 && w.upsert {
 		return st, s.upsert(w, st)
 	}
 	for _, r := range hits {
-		post, err := s.doOne(w, c, r)
+		post, err := s.apply(w, c, r)
 		if err != nil {
 			return nil, err
 		}
 		if st.n++; post != nil && !bytes.Equal(post, r.raw) {
 			st.modified++
 		}
-		if st.as != nil {
+		if st.findAndModify != nil {
 			st.pre, st.post = r.raw, post
 		}
 		if w.multi {
@@ -113,7 +111,7 @@ func (s *scope) do(w *write) (*statement, error) {
 	return st, nil
 }
 
-// find finds the records that a write concerns; c is nil if the collection does not exist.
+// find returns the records that a write affects. c is nil if the collection does not exist.
 func (w *write) find(c *collection) ([]*record, error) {
 	if c == nil {
 		return nil, nil
@@ -129,7 +127,7 @@ func (w *write) find(c *collection) ([]*record, error) {
 	return hits, err
 }
 
-// limit is how many records that match the write has to know; 0: all.
+// limit returns how many matching records a write needs; 0 means all.
 func (w *write) limit() int64 {
 	if w.multi || w.order != nil {
 		return 0
@@ -137,8 +135,8 @@ func (w *write) limit() int64 {
 	return 1
 }
 
-// doOne does a write to a document, and returns the document after it, nil if it is deleted.
-func (s *scope) doOne(w *write, c *collection, r *record) (bson.Raw, error) {
+// apply applies a write to a record and returns the new document, or nil after a delete.
+func (s *scope) apply(w *write, c *collection, r *record) (bson.Raw, error) {
 	if w.kind == deleting {
 		return nil, s.remove(c, r)
 	}
@@ -153,17 +151,16 @@ func (s *scope) doOne(w *write, c *collection, r *record) (bson.Raw, error) {
 	return s.replace(c, r, doc, kind)
 }
 
-// upsert inserts the document that an update makes of its filter.
+// upsert inserts the document that the update makes from the equality conditions of the filter.
 func (s *scope) upsert(w *write, st *statement) error {
 	base := bson.D{}
-	var err error
-	if !w.u.Replaces() {
-		base, err = equalities(base, w.q)
-	} else if id, ok := w.filter.ID(); ok {
+	if id, ok := w.filter.ID(); ok && w.u.Replaces() {
 		base = bson.D{{Key: "_id", Value: id}}
-	}
-	if err != nil {
-		return err
+	} else if !w.u.Replaces() {
+		var err error
+		if base, err = equalities(base, w.q); err != nil {
+			return err
+		}
 	}
 	doc, err := w.u.Apply(base, true)
 	if err != nil {
@@ -181,7 +178,7 @@ func (s *scope) upsert(w *write, st *statement) error {
 	return s.insert(c, doc, raw)
 }
 
-// equalities collects the fields that a filter fixes.
+// equalities sets the fields in doc for which a filter requires a value.
 func equalities(doc, q bson.D) (bson.D, error) {
 	for _, e := range q {
 		list, isList := e.Value.(bson.A)
@@ -195,7 +192,7 @@ func equalities(doc, q bson.D) (bson.D, error) {
 			}
 			continue
 		}
-		v, ok := fixed(e.Value)
+		v, ok := requiredValue(e.Value)
 		if !ok || strings.HasPrefix(e.Key, "$") {
 			continue
 		}
@@ -210,8 +207,8 @@ func equalities(doc, q bson.D) (bson.D, error) {
 	return doc, nil
 }
 
-// fixed is the only value that fulfils a condition on a field, if that says one.
-func fixed(condition any) (any, bool) {
+// requiredValue returns the value that a condition on a field requires, if there is exactly one.
+func requiredValue(condition any) (any, bool) {
 	switch x := condition.(type) {
 	case bson.Regex:
 		return nil, false
@@ -227,18 +224,18 @@ func fixed(condition any) (any, bool) {
 	return condition, true
 }
 
-// statements are the statements of a write command.
+// statements returns the statements of a write command.
 func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
 	list := a.array(key)
 	a.need(key)
-	a.fail(checkSize(len(list)))
+	a.Note(checkSize(len(list)))
 	var out []*args
 	for i, v := range list {
 		doc, ok := v.(bson.D)
-		a.refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
-		st := &args{of: a.of + "." + key, doc: doc, in: a}
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+		st := &args{of: a.of + "." + key, doc: doc, First: a.First}
 		st.only(fields)
-		st.fail(tooNew(req, st.of, doc))
+		st.Note(tooNew(req, st.of, doc))
 		for _, r := range required {
 			st.need(r)
 		}
@@ -247,26 +244,24 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	return out
 }
 
-// updateCommand is the command update.
 func updateCommand(s *scope, a *args) action {
 	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
 	let := a.let()
 	var writes []*write
 	for _, st := range a.statements(s.req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u") {
 		w := st.write(updating, let, "q", "u", "c")
-		w.notRetried = "(or request) retryable writes with multi=true"
-		st.refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
+		w.notRetryable = "(or request) retryable writes with multi=true"
+		st.Refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
 	return batched(s, a, func(b *batch, name string) error {
 		if err := b.runAll(name, writes); err != nil && err != errStop {
 			return err
 		}
-		// When all is done the server counts the stages, and fails of those that it
-		// does not know.
+		// The server rejects unknown stages only after it has run the statements, when it counts the stages.
 		for _, w := range writes {
 			if list, ok := w.update.(bson.A); ok {
-				if err := pipeline.Named(list); err != nil {
+				if err := pipeline.CheckNames(list); err != nil {
 					return err
 				}
 			}
@@ -275,22 +270,21 @@ func updateCommand(s *scope, a *args) action {
 	})
 }
 
-// deleteCommand is the command delete.
 func deleteCommand(s *scope, a *args) action {
 	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
 	let := a.let()
 	var writes []*write
 	for _, st := range a.statements(s.req, "deletes", " q limit collation hint sampleId ", "q", "limit") {
 		limit := st.number("limit", 0)
-		st.refuse(limit != 0 && limit != 1, command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		st.Refuse(limit != 0 && limit != 1, command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 		w := st.write(deleting, let, "q", "", "")
-		w.multi, w.notRetried = limit == 0, "(or request) retryable writes with limit=0"
+		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
 	return batched(s, a, func(b *batch, name string) error { return b.runAll(name, writes) })
 }
 
-// runAll does writes to the collection that a command names.
+// runAll performs the writes of a command to its collection.
 func (b *batch) runAll(name string, writes []*write) error {
 	for i, w := range writes {
 		w.db, w.coll = b.s.req.DB, name
@@ -301,7 +295,7 @@ func (b *batch) runAll(name string, writes []*write) error {
 	return nil
 }
 
-// tally is the reply of insert, update and delete. The fields are in the order in which servers write them.
+// tally returns the reply of insert, update or delete, with the fields in the server's order.
 func tally(req *command.Request, results []effect) bson.D {
 	var n, modified int64
 	var upserted, failed bson.A
@@ -324,8 +318,7 @@ func tally(req *command.Request, results []effect) bson.D {
 		}
 	}
 	out = value.AddIf(out, len(upserted) > 0, "upserted", upserted)
-	out = value.AddIf(out, len(failed) > 0, "writeErrors", failed)
-	return out
+	return value.AddIf(out, len(failed) > 0, "writeErrors", failed)
 }
 
 func writeError(req *command.Request, r effect) bson.D {
@@ -334,24 +327,19 @@ func writeError(req *command.Request, r effect) bson.D {
 	if !mongos(req) || wire(req) > 12 {
 		return append(append(w, r.err.Extra...), message)
 	}
-	w = append(w, bson.E{Key: "codeName", Value: command.CodeName(r.err.Code)}, message)
-	for _, x := range r.err.Extra {
-		if x.Key == "errInfo" {
-			w = append(w, x)
-		}
-	}
-	return w
+	info, ok := value.Field(r.err.Extra, "errInfo")
+	return value.AddIf(append(w, bson.E{Key: "codeName", Value: command.CodeName(r.err.Code)}, message), ok, "errInfo", info)
 }
 
-// batched makes the action of insert, update or delete.
+// batched returns the action of insert, update or delete.
 func batched(s *scope, a *args, run func(b *batch, name string) error) action {
-	b, name, unanswered := newBatch(s, a), a.name(), a.unacknowledged()
+	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
 	return func() (bson.D, error) {
 		var err error
 		switch e := namespace(s.req.DB, name); {
 		case e == nil:
 			err = run(b, name)
-		case mongos(s.req): // says so of the statement
+		case mongos(s.req): // reports a write error
 			b.results = []effect{{err: e.(*command.Error)}}
 		default:
 			return nil, e
@@ -359,15 +347,14 @@ func batched(s *scope, a *args, run func(b *batch, name string) error) action {
 		switch {
 		case err != nil && err != errStop:
 			return nil, err
-		case unanswered:
+		case unacknowledged:
 			return bson.D{}, nil
 		}
 		return slices.Concat(tally(s.req, b.results), b.retriedFields(), s.opTime()), nil
 	}
 }
 
-// unacknowledged reports whether the write concern asks for no reply.
+// unacknowledged reports whether the write concern is w: 0.
 func (a *args) unacknowledged() bool {
-	w, ok := value.Field(a.document("writeConcern"), "w")
-	return ok && value.IsNumber(w) && value.Compare(w, int32(0)) == 0
+	return value.Equal(value.Get(a.document("writeConcern"), "w"), int32(0))
 }

@@ -1,5 +1,4 @@
-// Package expression evaluates aggregation expressions: the language of
-// $expr, $project, $addFields, $group and pipeline updates.
+// Package expression evaluates aggregation expressions, as in $expr, $project, $addFields, $group and pipeline updates.
 package expression
 
 import (
@@ -12,28 +11,27 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Expr is a parsed expression. It may be evaluated concurrently, each time in
-// an Env of its own.
+// Expr is a parsed expression. It may be evaluated concurrently with a separate Env for each goroutine.
 type Expr func(*Env) any
 
-// Eval is the value of an expression; value.Missing if it has none.
+// Eval returns the value of an expression, which may be value.Missing.
 func (x Expr) Eval(e *Env) (any, error) {
 	v := x(e)
 	return v, e.err
 }
 
-// Env is what an expression is evaluated in.
+// Env is the environment of an evaluation.
 type Env struct {
 	root  any // the document
 	vars  bson.D
-	built int   // bytes of what was made
-	err   error // the first one; values are of no use after it
+	built int   // bytes of the arrays and documents built
+	err   error // the first error; values computed after it are meaningless
 }
 
-// NewEnv is an environment for a document, with variables (let).
+// NewEnv returns an environment for a document with variables (let).
 func NewEnv(root any, vars bson.D) *Env { return &Env{root: root, vars: vars} }
 
-// fail notes an error; its result is the value of the expression that failed.
+// fail records an error. Its result is the value of the failed expression.
 func (e *Env) fail(code int32, format string, args ...any) any {
 	if e.err == nil {
 		e.err = command.Errorf(code, format, args...)
@@ -41,8 +39,8 @@ func (e *Env) fail(code int32, format string, args ...any) any {
 	return nil
 }
 
-// make counts what an expression has made: an array or a document of so many parts.
-func (e *Env) make(v any) any {
+// count adds the size of a new array or document, without its elements, to e.built. It fails above value.MaxBuilt.
+func (e *Env) count(v any) any {
 	switch x := v.(type) {
 	case bson.A:
 		e.built += 16 * len(x)
@@ -50,26 +48,24 @@ func (e *Env) make(v any) any {
 		e.built += 32 * len(x)
 	}
 	if e.built > value.MaxBuilt {
-		return e.fail(command.CodeExceededMemoryLimit, "an expression makes more than %d bytes of a document", value.MaxBuilt)
+		return e.fail(command.CodeExceededMemoryLimit, "an expression builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	return v
 }
 
-// Parse parses an expression. Errors are *command.Error with the server's
-// codes.
+// Parse parses an expression. Errors are *command.Error with the server's codes.
 func Parse(v any) (Expr, error) {
 	p := &parser{}
 	x := p.parse(v)
 	return x, p.Err
 }
 
-// parser has the state of one Parse.
 type parser struct {
 	depth int
 	command.First
 }
 
-// fail notes an error; its result is the expression that could not be parsed.
+// fail records an error. Its result takes the place of the expression.
 func (p *parser) fail(code int32, format string, args ...any) Expr {
 	p.Fail(code, format, args...)
 	return nil
@@ -121,20 +117,16 @@ func (p *parser) array(list bson.A) Expr {
 	return func(e *Env) any {
 		out := make(bson.A, len(items))
 		for i, item := range items {
-			out[i] = item(e)
-			if (out[i] == value.Missing{}) {
-				out[i] = nil
-			}
+			out[i] = value.OrNull(item(e))
 			if e.err != nil {
 				break
 			}
 		}
-		return e.make(out)
+		return e.count(out)
 	}
 }
 
-// object parses the fields of a document as expressions, without operators at
-// the top.
+// object parses a document whose fields are expressions.
 func (p *parser) object(d bson.D) Expr {
 	values := make([]Expr, len(d))
 	for i := range d {
@@ -157,7 +149,7 @@ func (p *parser) object(d bson.D) Expr {
 				out = append(out, bson.E{Key: d[i].Key, Value: x})
 			}
 		}
-		return e.make(out)
+		return e.count(out)
 	}
 }
 
@@ -180,7 +172,7 @@ func (p *parser) variable(path string) Expr {
 	if name == "" {
 		return p.fail(16869, "empty variable names are not allowed")
 	}
-	var now any // $$NOW in an environment without variables, such as a validator's
+	var now any // $$NOW in an environment without variables, such as that of a validator
 	if name == "NOW" {
 		now = bson.NewDateTimeFromTime(time.Now())
 	}
@@ -199,17 +191,12 @@ func (p *parser) variable(path string) Expr {
 	}
 }
 
-// walk follows a path as expressions do: through arrays it collects what their
-// documents have.
+// walk returns the value at a path. For an array along the path, it returns the array of the values in its documents.
 func walk(v any, parts []string) any {
 	for i, p := range parts {
 		switch x := v.(type) {
 		case bson.D:
-			f, ok := value.Field(x, p)
-			if !ok {
-				return value.Missing{}
-			}
-			v = f
+			v = value.Lookup(x, p)
 		case bson.A:
 			out := bson.A{}
 			for _, item := range x {

@@ -13,8 +13,7 @@ import (
 
 func ext(t testing.TB, s string) any {
 	t.Helper()
-	v, _ := value.Field(value.Must(value.Encode(testkit.Extended[bson.D](t, `{"v":`+s+`}`))), "v")
-	return v
+	return value.Get(value.Must(value.Encode(testkit.Extended[bson.D](t, `{"v":`+s+`}`))), "v")
 }
 
 const (

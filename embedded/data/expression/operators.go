@@ -10,9 +10,9 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// operator is a row of the table of operators. Its arguments are an array, or a single one.
+// operator is a row of the table of operators. Its argument is an array of arguments or a single one.
 type operator struct {
-	min, max int // number of arguments; max -1: any
+	min, max int // number of arguments; max -1: unlimited
 	eval     func(e *Env, args []Expr) any
 }
 
@@ -54,7 +54,7 @@ func (p *parser) operator(name string, arg any) Expr {
 	return func(e *Env) any { return o.eval(e, args) }
 }
 
-// or stops at an argument that decides.
+// or evaluates arguments up to the first true one.
 func or(e *Env, args []Expr) any {
 	for _, a := range args {
 		if value.Truthy(a(e)) {
@@ -81,18 +81,18 @@ func ifNull(e *Env, args []Expr) any {
 	return v
 }
 
-// arithmetic is an operator of any number of numbers; null among them makes null. $add takes dates as well.
+// arithmetic is an operator on numbers. If one of them is null, so is the result. $add also accepts dates.
 func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
 	return func(e *Env, args []Expr) any {
 		var result any = start
-		dated := false
+		isDate := false
 		for _, a := range args {
 			v := a(e)
 			if e.err != nil || value.IsNull(v) {
 				return nil
 			}
 			if date, ok := v.(bson.DateTime); ok && name == "$add" {
-				v, dated = int64(date), true
+				v, isDate = int64(date), true
 			}
 			if !value.IsNumber(v) {
 				return e.fail(command.CodeTypeMismatch, "%s only supports numeric types, not %s", name, value.TypeName(v))
@@ -101,7 +101,7 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*En
 				return e.fail(command.CodeNotImplemented, "%s of Decimal128 is not implemented by the embedded deployment", name)
 			}
 		}
-		if dated {
+		if isDate {
 			whole, _ := value.Whole(result)
 			return bson.DateTime(whole)
 		}
@@ -118,7 +118,7 @@ func size(e *Env, args []Expr) any {
 	return int32(len(list))
 }
 
-// setField is $setField, whose arguments have names. All of them must be given, and no others.
+// setField is $setField, which has named arguments. All of them are required.
 func (p *parser) setField(arg any) Expr {
 	d, ok := arg.(bson.D)
 	if !ok {
@@ -126,8 +126,8 @@ func (p *parser) setField(arg any) Expr {
 	}
 	args := map[string]Expr{}
 	for _, name := range []string{"field", "input", "value"} {
-		arg, given := value.Field(d, name)
-		p.Refuse(!given, command.CodeFailedToParse, "Missing '%s' parameter to $setField", name)
+		arg, ok := value.Field(d, name)
+		p.Refuse(!ok, command.CodeFailedToParse, "Missing '%s' parameter to $setField", name)
 		args[name] = p.parse(arg)
 	}
 	for _, a := range d {
@@ -149,6 +149,6 @@ func (p *parser) setField(arg any) Expr {
 		if (v == value.Missing{}) {
 			return value.Delete(d, key)
 		}
-		return e.make(value.Set(slices.Clone(d), key, v))
+		return e.count(value.Set(slices.Clone(d), key, v))
 	}
 }

@@ -1,5 +1,4 @@
-// Package pipeline runs aggregation pipelines over documents. What lies
-// outside of the documents, such as other collections, it asks of a Host.
+// Package pipeline runs aggregation pipelines over documents.
 package pipeline
 
 import (
@@ -12,15 +11,14 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Host is where a pipeline runs.
+// Host gives a pipeline access to the deployment.
 type Host interface {
-	// Read gives the documents of a collection of the same database ($lookup).
+	// Read returns the documents of a collection of the same database ($lookup).
 	Read(collection string) ([]bson.D, error)
-	// Source gives the documents of a stage that makes its own, such as
-	// $collStats.
+	// Source returns the documents of a stage that does not read the collection, such as $collStats.
 	Source(stage string, arg any) ([]bson.D, error)
-	// Out replaces a collection of the database by documents, and Merge merges them into it. With fail,
-	// it refuses documents that exist.
+	// Out replaces the documents of a collection of the database. Merge merges documents into it; with fail, a
+	// document whose _id exists is an error.
 	Out(collection string, docs []bson.D) error
 	Merge(collection string, fail bool, docs []bson.D) error
 }
@@ -28,36 +26,33 @@ type Host interface {
 // Pipeline is a parsed pipeline. It may be used concurrently.
 type Pipeline struct {
 	stages []stage
-	// Source is the name of a first stage that makes documents itself, such
-	// as $collStats; empty if the collection does.
+	// Source is the name of a first stage that produces the documents, such as $collStats. It is empty if the
+	// pipeline reads the collection.
 	Source    string
 	sourceArg any
-	// Writes is $out or $merge if the pipeline ends in one.
-	Writes string
+	Writes    string // $out or $merge if the pipeline ends in one
 }
 
-// stage turns documents into others. It must not change them in place.
+// stage transforms documents. It must not change them in place.
 type stage func(h Host, docs []bson.D) ([]bson.D, error)
 
-// sources are the stages that make documents; all must come first.
+// sources are the stages that produce documents. They must be the first stage.
 var sources = []string{"$collStats", "$currentOp", "$listLocalSessions", "$documents", "$changeStream", "$listSearchIndexes"}
 
-// transforms are the stages that make one document of each, which pipeline updates allow.
+// transforms are the stages that map each document to one document. Pipeline updates allow only these.
 var transforms = []string{"$addFields", "$set", "$project", "$replaceRoot", "$replaceWith"}
 
-// Transforms reports whether a stage makes one document of each.
+// Transforms reports whether a stage maps each document to one document.
 func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
-// parser has the state of one Compile.
 type parser struct {
 	opts query.Options
 	command.First
 }
 
-// Compile parses a pipeline. Errors are *command.Error with the server's
-// codes and texts.
+// Compile parses a pipeline. Errors are *command.Error with the server's codes and messages.
 func Compile(list bson.A, o query.Options) (*Pipeline, error) {
-	if err := Named(list); err != nil {
+	if err := CheckNames(list); err != nil {
 		return nil, err
 	}
 	p := &parser{opts: o}
@@ -75,13 +70,13 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 		case writes:
 			out.Writes = name
 		}
-		out.stages = append(out.stages, makers[name](p, arg))
+		out.stages = append(out.stages, parsers[name](p, arg))
 	}
 	return out, p.Err
 }
 
-// Named refuses a pipeline with a stage of an unknown name.
-func Named(list bson.A) error {
+// CheckNames returns an error if a stage has an unknown name or the wrong form.
+func CheckNames(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
 		if !ok {
@@ -90,15 +85,15 @@ func Named(list bson.A) error {
 		if len(d) != 1 {
 			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
 		}
-		if makers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key) {
+		if parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key) {
 			return command.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
 		}
 	}
 	return nil
 }
 
-// Run runs the pipeline over the documents of its collection, which it leaves
-// alone; load is not called if a source makes the documents.
+// Run runs the pipeline over the documents of its collection, which it does not change. It calls load only if the
+// pipeline reads the collection.
 func (p *Pipeline) Run(h Host, load func() ([]bson.D, error)) ([]bson.D, error) {
 	if p.Source != "" {
 		load = func() ([]bson.D, error) { return h.Source(p.Source, p.sourceArg) }
@@ -137,11 +132,11 @@ func CompileUpdate(list bson.A, o query.Options) (func(bson.D) (bson.D, error), 
 		if err != nil {
 			return nil, err
 		}
-		return out[0], nil // a transform makes one document of each
+		return out[0], nil // transforms return one document for each
 	}, nil
 }
 
-// each makes a stage of a function of one document.
+// each returns a stage that applies a function to each document.
 func each(f func(bson.D) (bson.D, error)) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		out := make([]bson.D, len(docs))
@@ -160,24 +155,24 @@ func each(f func(bson.D) (bson.D, error)) stage {
 	}
 }
 
-// maxVolume is how much a stage may give, in bytes. A server's limits of memory are alike.
+// maxVolume limits the output of a stage, in bytes, much like the server's memory limits.
 const maxVolume = 128 << 20
 
-// volume is how much a stage has made.
+// volume is the size of a stage's output in bytes.
 type volume int
 
 func (v *volume) add(doc bson.D) error {
 	n := value.Size(doc)
 	if n > value.MaxBuilt {
-		return command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
+		return command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a stage builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	if *v += volume(n); *v > maxVolume {
-		return command.Errorf(command.CodeQueryExceededMemoryLimitNoDiskUseAllowed, "a stage makes more than %d bytes", maxVolume)
+		return command.Errorf(command.CodeQueryExceededMemoryLimitNoDiskUseAllowed, "a stage builds more than %d bytes", maxVolume)
 	}
 	return nil
 }
 
-// document is the argument of a stage that must be a document.
+// document returns the argument of a stage that must be a document.
 func (p *parser) document(arg any, code int32, otherwise string) bson.D {
 	d, ok := arg.(bson.D)
 	p.Refuse(!ok, code, "%s", otherwise)

@@ -14,8 +14,7 @@ import (
 
 func list(t testing.TB, s string) bson.A {
 	t.Helper()
-	v, _ := value.Field(value.Must(value.Encode(testkit.Extended[bson.D](t, `{"l":`+s+`}`))), "l")
-	return v.(bson.A)
+	return value.As[bson.A](value.Must(value.Encode(testkit.Extended[bson.D](t, `{"l":`+s+`}`))), "l")
 }
 
 // shelf is a host with one other collection.
@@ -33,7 +32,6 @@ func (s *shelf) Merge(_ string, _ bool, docs []bson.D) error { s.wrote = docs; r
 
 const shop = `[{"_id":1,"k":"a","n":2,"t":["x","y"]},{"_id":2,"k":"b","n":5},{"_id":3,"k":"a","n":4,"t":[]}]`
 
-// TestPipelines is what pipelines make of a shop, or why they are refused.
 func TestPipelines(t *testing.T) {
 	testkit.PlayCases(t, "testdata/pipelines.txt", func(t *testing.T, in string) string {
 		var docs []bson.D
@@ -55,6 +53,6 @@ func TestPipelines(t *testing.T) {
 		return value.Text(array(got))
 	})
 	if _, err := CompileUpdate(list(t, `[{"$match":{}}]`), query.Options{}); err == nil {
-		t.Error("$match in an update is not refused")
+		t.Error("$match in an update is accepted")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// makers parse the argument of a stage.
-var makers = map[string]func(p *parser, arg any) stage{
+// parsers parse the argument of a stage.
+var parsers = map[string]func(p *parser, arg any) stage{
 	"$match": match, "$project": project, "$addFields": addFields, "$set": addFields,
 	"$group": group, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count, "$unwind": unwind,
 	"$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$lookup": lookup,
@@ -42,10 +42,10 @@ func addFields(p *parser, arg any) stage {
 	return each(fields.Apply)
 }
 
-// accumulator adds a value to what the values of a group before it have made.
+// accumulator is a row of the table of accumulators: add combines the result so far with a value.
 type accumulator struct {
 	start any
-	add   func(sum, v any) (any, error)
+	add   func(result, v any) (any, error)
 }
 
 var accumulators = map[string]accumulator{
@@ -84,12 +84,9 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	case len(d) != 1:
 		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
-		var known bool
-		out.name = e.Key
-		if out.accumulator, known = accumulators[d[0].Key]; !known {
-			p.Fail(15952, "unknown group operator '%s'", d[0].Key)
-		}
-		out.x = p.expression(d[0].Value)
+		a, known := accumulators[d[0].Key]
+		p.Refuse(!known, 15952, "unknown group operator '%s'", d[0].Key)
+		out = accumulation{e.Key, a, p.expression(d[0].Value)}
 	}
 	return out
 }
@@ -114,7 +111,6 @@ func group(p *parser, arg any) stage {
 	return g.run
 }
 
-// grouping is a parsed $group.
 type grouping struct {
 	opts   query.Options
 	id     expression.Expr
@@ -122,22 +118,20 @@ type grouping struct {
 }
 
 func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
-	var groups []bson.D // fields are in their places: first _id, then as in the stage
-	places := map[string]int{}
+	var groups []bson.D // fields: first _id, then g.fields in order
+	positions := map[string]int{}
 	for _, d := range docs {
 		env := expression.NewEnv(d, g.opts.Let)
 		id, err := g.id.Eval(env)
 		if err != nil {
 			return nil, err
 		}
-		if (id == value.Missing{}) {
-			id = nil
-		}
+		id = value.OrNull(id)
 		k := value.Key(g.opts.Collation.Fold(id))
-		place, there := places[k]
-		if !there {
-			place = len(groups)
-			places[k] = place
+		position, ok := positions[k]
+		if !ok {
+			position = len(groups)
+			positions[k] = position
 			doc := bson.D{{Key: "_id", Value: id}}
 			for _, f := range g.fields {
 				doc = append(doc, bson.E{Key: f.name, Value: f.start})
@@ -149,8 +143,8 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 			if err != nil {
 				return nil, err
 			}
-			sum := &groups[place][i+1].Value
-			if *sum, err = f.add(*sum, v); err != nil {
+			result := &groups[position][i+1].Value
+			if *result, err = f.add(*result, v); err != nil {
 				return nil, err
 			}
 		}
@@ -197,9 +191,7 @@ func skip(p *parser, arg any) stage {
 
 func count(p *parser, arg any) stage {
 	name, ok := arg.(string)
-	if !ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, ".") {
-		p.Fail(40156, "the count field must be a non-empty string")
-	}
+	p.Refuse(!ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, "."), 40156, "the count field must be a non-empty string")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		if len(docs) == 0 {
 			return nil, nil
@@ -211,7 +203,7 @@ func count(p *parser, arg any) stage {
 func unwind(p *parser, arg any) stage {
 	path, ok := arg.(string)
 	switch {
-	case !ok: // the embedded deployment knows no options
+	case !ok: // the embedded deployment supports no options
 		p.Fail(15981, "expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
 	case !strings.HasPrefix(path, "$") || len(path) < 2:
 		p.Fail(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
@@ -240,14 +232,11 @@ func unwind(p *parser, arg any) stage {
 	}
 }
 
-// at is the value at a path through documents, or Missing.
+// at returns the value at a path through documents, or Missing.
 func at(v any, parts []string) any {
 	for _, part := range parts {
 		d, _ := v.(bson.D)
-		var ok bool
-		if v, ok = value.Field(d, part); !ok {
-			return value.Missing{}
-		}
+		v = value.Lookup(d, part)
 	}
 	return v
 }
@@ -274,7 +263,7 @@ func replaceWith(p *parser, arg any) stage {
 	})
 }
 
-// lookup is $lookup by the values of a field.
+// lookup is $lookup with localField and foreignField.
 func lookup(p *parser, arg any) stage {
 	d := p.document(arg, command.CodeFailedToParse, "the $lookup specification must be an object")
 	fields := map[string]string{}
@@ -299,10 +288,7 @@ func lookup(p *parser, arg any) stage {
 		return each(func(d bson.D) (bson.D, error) {
 			var wanted bson.A
 			query.Leaves(d, strings.Split(local, "."), func(v any) {
-				if v == any(value.Missing{}) {
-					v = nil
-				}
-				wanted = append(wanted, v)
+				wanted = append(wanted, value.OrNull(v))
 			})
 			f, err := query.Compile(bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: wanted}}}}, opts)
 			if err != nil {
@@ -327,13 +313,11 @@ func array(docs []bson.D) bson.A {
 
 func out(p *parser, arg any) stage {
 	name, ok := arg.(string)
-	if !ok || name == "" {
-		p.Fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
-	}
+	p.Refuse(!ok || name == "", 16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(name, docs) }
 }
 
-// merge is $merge, which finds documents by their _id, and sets their fields or refuses them.
+// merge is $merge on _id with whenMatched "merge" or "fail".
 func merge(p *parser, arg any) stage {
 	into, fail := arg, false
 	if d, ok := arg.(bson.D); ok {

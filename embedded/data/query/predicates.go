@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/script"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -39,7 +41,7 @@ func (p *parser) predicate(e bson.E) predicate {
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-// equal is what a field that has this value in a filter matches.
+// equal parses a value in a filter, which may be a regular expression.
 func (p *parser) equal(x any) predicate {
 	if r, ok := x.(bson.Regex); ok {
 		return p.regex(r.Pattern, r.Options)
@@ -47,7 +49,7 @@ func (p *parser) equal(x any) predicate {
 	return p.equality(x)
 }
 
-// equality is $eq; null also matches what is not there.
+// equality is $eq. null also matches a missing field.
 func (p *parser) equality(x any) predicate {
 	c := p.opts.Collation
 	x = c.Fold(x)
@@ -59,7 +61,7 @@ func (p *parser) equality(x any) predicate {
 	}
 }
 
-// comparisons are the operators of order, as conditions on the result of a comparison.
+// comparisons maps the ordering operators to conditions on the result of a comparison.
 var comparisons = map[string]func(c int) bool{
 	"$gt":  func(c int) bool { return c > 0 },
 	"$gte": func(c int) bool { return c >= 0 },
@@ -71,9 +73,8 @@ var comparisons = map[string]func(c int) bool{
 func (p *parser) compare(e bson.E) predicate {
 	holds := comparisons[e.Key]
 	x, collation, rank, nan := e.Value, p.opts.Collation, value.Rank(e.Value), isNaN(e.Value)
-	if _, ok := x.(bson.Regex); ok {
-		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
-	}
+	_, isRegex := x.(bson.Regex)
+	p.Refuse(isRegex, command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 	return func(v any) bool {
 		if x == nil {
 			return holds(0) && (v == nil || missing(v))
@@ -94,15 +95,14 @@ func (p *parser) compare(e bson.E) predicate {
 
 func isNaN(v any) bool { return math.IsNaN(value.Float(v)) }
 
-// in is $in, and what $nin negates.
+// in is $in, which $nin negates.
 func (p *parser) in(e bson.E) predicate {
 	list, ok := e.Value.(bson.A)
 	p.Refuse(!ok, command.CodeBadValue, "%s needs an array", e.Key)
 	alternatives := make([]predicate, len(list))
 	for i, item := range list {
-		if d, ok := item.(bson.D); ok && isOperators(d) {
-			p.Fail(command.CodeBadValue, "cannot nest $ under %s", e.Key)
-		}
+		d, _ := item.(bson.D)
+		p.Refuse(isOperators(d), command.CodeBadValue, "cannot nest $ under %s", e.Key)
 		alternatives[i] = p.equal(item)
 	}
 	return func(v any) bool {
@@ -110,7 +110,7 @@ func (p *parser) in(e bson.E) predicate {
 	}
 }
 
-// regex matches by a pattern in Go's syntax, with the options that Go has.
+// regex matches a pattern in Go's syntax. It supports the options i, m and s.
 func (p *parser) regex(pattern, options string) predicate {
 	flagged := pattern
 	if options != "" {
@@ -131,16 +131,68 @@ func (p *parser) regex(pattern, options string) predicate {
 	}
 }
 
-// types is $type, with the name of a type or several.
+// types is $type with one type name or an array of them.
 func (p *parser) types(v any) predicate {
 	list, ok := v.(bson.A)
 	if !ok {
 		list = bson.A{v}
 	}
 	for _, item := range list {
-		if name, _ := item.(string); !value.IsTypeName(name) {
-			p.Fail(command.CodeBadValue, "Unknown type name alias: %s", name)
-		}
+		name, _ := item.(string)
+		p.Refuse(!value.IsTypeName(name), command.CodeBadValue, "Unknown type name alias: %s", name)
 	}
 	return func(v any) bool { return slices.Contains(list, any(value.TypeName(v))) && !missing(v) }
+}
+
+// Scripts is the environment of $where functions.
+type Scripts struct {
+	Disabled bool                      // the server has no script engine
+	Sleep    func(time.Duration) error // the function sleep; its error ends the match
+	// Stopped returns an error if the operation is over; the error ends the match. It is called from another
+	// goroutine while a function runs.
+	Stopped func() error
+}
+
+// longestSleep limits one call of sleep.
+const longestSleep = 24 * time.Hour
+
+// where parses $where: an expression or a function that is evaluated for each document.
+func (p *parser) where(v any) node {
+	s := p.opts.Scripts
+	switch {
+	case s == nil:
+		p.Fail(command.CodeBadValue, "$where is not allowed in this context")
+		return nil
+	case s.Disabled:
+		p.Fail(command.CodeBadValue, "no globalScriptEngine in $where parsing")
+	}
+	source, ok := v.(string)
+	if code, isCode := v.(bson.JavaScript); isCode {
+		source, ok = string(code), true
+	}
+	p.Refuse(!ok, command.CodeBadValue, "$where got bad type")
+	f, err := script.ParseCondition(source)
+	p.Note(err)
+	p.scripted = true
+	return func(doc any, c *run) bool {
+		if c.err != nil {
+			return false
+		}
+		var r any
+		r, c.err = f.Call(s.Stopped, doc, map[string]script.Builtin{"sleep": s.sleep})
+		return c.err == nil && r == true
+	}
+}
+
+// sleep is the JavaScript function sleep(milliseconds).
+func (s *Scripts) sleep(args []any) (any, error) {
+	ms := math.NaN()
+	if len(args) == 1 {
+		ms, _ = args[0].(float64)
+	}
+	if !(ms > 0) {
+		return nil, nil
+	}
+	ms = min(ms, float64(longestSleep/time.Millisecond))
+	return nil, s.Sleep(time.Duration(ms * float64(time.Millisecond)))
 }

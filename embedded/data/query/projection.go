@@ -10,17 +10,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Projection says what a result keeps of a document, and which fields are
-// computed.
+// Projection selects the fields of a document to return and computes others.
 type Projection struct {
-	fields   branch // what to include, or to exclude
+	fields   branch // to include or to exclude; nil: keep all
 	include  bool
 	computed []computed
 	opts     Options
 }
 
-// branch has the fields of a document that a projection names; a field without
-// a branch of its own is meant as a whole.
+// branch is a tree of the field names in a projection. A field with an empty branch is selected as a whole.
 type branch map[string]branch
 
 func (b branch) add(parts []string) {
@@ -45,21 +43,19 @@ func CompileProjection(spec bson.D, opts Options) (*Projection, error) {
 	p := &projector{Projection: Projection{fields: branch{}, opts: opts}}
 	p.each(nil, spec)
 	p.include = p.included || !p.excluded && p.id != nil && *p.id
-	switch {
-	case p.include && (p.id == nil || *p.id), !p.include && p.id != nil && !*p.id:
+	if p.id == nil && p.include || p.id != nil && *p.id == p.include {
 		p.fields.add([]string{"_id"})
 	}
 	return &p.Projection, p.Err
 }
 
-// CompileFields parses the argument of $addFields: a projection that keeps all and computes fields.
+// CompileFields parses the argument of $addFields: a projection that keeps all fields and computes others.
 func CompileFields(spec bson.D, opts Options) (*Projection, error) {
 	p := &projector{Projection: Projection{opts: opts}, computes: true}
 	p.each(nil, spec)
 	return &p.Projection, p.Err
 }
 
-// projector parses a projection.
 type projector struct {
 	Projection
 	computes           bool // every value is an expression
@@ -90,7 +86,7 @@ func (p *projector) field(parts []string, v any) {
 		}
 	}
 	d, isDoc := v.(bson.D)
-	on, isBool := v.(bool)
+	_, isBool := v.(bool)
 	switch {
 	case isDoc && len(d) > 0 && !isOperators(d):
 		p.each(parts, d)
@@ -99,14 +95,13 @@ func (p *projector) field(parts []string, v any) {
 	case isDoc && len(d) == 0:
 		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	case isBool || value.IsNumber(v):
-		p.keep(parts, on || !isBool && value.Truthy(v))
+		p.keep(parts, value.Truthy(v))
 	default:
 		p.keep(parts, true)
 		p.compute(parts, v)
 	}
 }
 
-// keep includes or excludes a field.
 func (p *projector) keep(parts []string, include bool) {
 	path := strings.Join(parts, ".")
 	switch {
@@ -128,7 +123,7 @@ func (p *projector) compute(parts []string, v any) {
 	p.computed = append(p.computed, computed{parts, x})
 }
 
-// Apply makes the result of a document.
+// Apply returns the projection of a document. A nil projection returns the document itself.
 func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	if p == nil {
 		return doc, nil
@@ -152,12 +147,12 @@ func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 		}
 	}
 	if size > value.MaxBuilt || value.Size(out) > value.MaxBuilt {
-		return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
+		return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a projection builds more than %d bytes for a document", value.MaxBuilt)
 	}
 	return out, nil
 }
 
-// document applies a branch to the fields that a document has.
+// document applies a branch to the fields of a document.
 func (p *Projection) document(doc bson.D, b branch) bson.D {
 	out := make(bson.D, 0, len(doc))
 	for _, e := range doc {
@@ -173,8 +168,8 @@ func (p *Projection) document(doc bson.D, b branch) bson.D {
 	return out
 }
 
-// inside applies a branch to a value within a document.
-func (p *Projection) inside(v any, b branch) (any, bool) {
+// inside applies a branch to the value of a field. keep is false if the result does not have the field.
+func (p *Projection) inside(v any, b branch) (result any, keep bool) {
 	switch x := v.(type) {
 	case bson.D:
 		return p.document(x, b), true

@@ -1,8 +1,8 @@
-// Package query is the language of filters: which documents match, in which
-// order they are sorted, and what a projection keeps of them.
+// Package query implements the query language: filters, sort specifications, projections and collations.
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,23 +12,22 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Options are what a filter depends on besides itself.
+// Options are the context in which a filter is compiled.
 type Options struct {
 	Let       bson.D // variables of $expr
 	Collation Collation
-	Scripts   *Scripts // of $where; nil: it is not allowed here
-	Upsert    bool     // the filter is that of an upsert, which may have no $expr
+	Scripts   *Scripts // for $where; nil if the command does not allow it
+	Upsert    bool     // the filter belongs to an upsert, which does not allow $expr
 }
 
 // Filter is a parsed filter. It may be used concurrently.
 type Filter struct {
 	root     node
-	id       any // what _id must equal; value.Missing if the filter does not say
+	id       any // the value that _id must equal; value.Missing if the filter does not require one
 	scripted bool
 }
 
-// Compile parses a filter. Errors are *command.Error with the server's codes
-// and texts.
+// Compile parses a filter. Errors are *command.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
 	f := &Filter{root: p.conjunction(filter), id: value.Missing{}, scripted: p.scripted}
@@ -38,7 +37,7 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 	return f, p.Err
 }
 
-// plainEquality is what a field must equal, or Missing.
+// plainEquality returns the value that a condition requires a field to equal, or Missing.
 func plainEquality(v any) any {
 	switch x := v.(type) {
 	case bson.Regex, bson.A, nil:
@@ -56,11 +55,10 @@ func plainEquality(v any) any {
 	return v
 }
 
-// ID is the value that _id must equal for a document to match, if the filter
-// requires one.
+// ID returns the value that _id must equal for a document to match, and whether the filter requires one.
 func (f *Filter) ID() (any, bool) { return f.id, f.id != any(value.Missing{}) }
 
-// Scripted reports whether the filter has a $where.
+// Scripted reports whether the filter contains $where.
 func (f *Filter) Scripted() bool { return f.scripted }
 
 // Matches reports whether a document matches. Only $expr and $where can fail.
@@ -70,7 +68,7 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 	return ok && c.err == nil, c.err
 }
 
-// Select gives the documents that match; all if the filter is nil.
+// Select returns the documents that match, or all if the filter is nil.
 func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 	if f == nil {
 		return docs, nil
@@ -78,7 +76,7 @@ func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 	return Select(f, docs, func(d bson.D) bson.D { return d }, 0)
 }
 
-// Select gives the items whose documents match, up to limit (0: all).
+// Select returns the items whose documents match, at most limit of them (0: all).
 func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out []T, err error) {
 	for _, item := range items {
 		ok, err := f.Matches(doc(item))
@@ -95,10 +93,9 @@ func Select[T any](f *Filter, items []T, doc func(T) bson.D, limit int64) (out [
 	return out, nil
 }
 
-// run is the state of one match.
 type run struct{ err error }
 
-// node decides about a document.
+// node reports whether a document matches a condition.
 type node func(doc any, c *run) bool
 
 func and(nodes []node) node {
@@ -133,30 +130,17 @@ func at(parts []string, p predicate) node {
 	return func(doc any, _ *run) bool { return p.find(doc, parts) }
 }
 
-// find looks for a value at a path: through arrays by every document in them,
-// and by an index if the path has one. Of an array at its end, one element is
-// enough.
+// find reports whether the predicate holds for a value at a path. It descends into every document of an array along
+// the path, and into the element that an index in the path names. At the end of the path, an array matches if it or
+// one of its elements does.
 func (p predicate) find(v any, parts []string) bool {
 	if len(parts) == 0 {
-		if a, ok := v.(bson.A); ok {
-			for _, item := range a {
-				if p(item) {
-					return true
-				}
-			}
-		}
-		return p(v)
+		a, _ := v.(bson.A)
+		return slices.ContainsFunc(a, p) || p(v)
 	}
 	switch x := v.(type) {
 	case bson.D:
-		f, ok := value.Field(x, parts[0])
-		if !ok {
-			return p(value.Missing{})
-		}
-		if a, ok := f.(bson.A); ok && len(parts) > 1 {
-			return p.through(a, parts[1:])
-		}
-		return p.find(f, parts[1:])
+		return p.find(value.Lookup(x, parts[0]), parts[1:])
 	case bson.A:
 		return p.through(x, parts)
 	}
@@ -179,7 +163,6 @@ func isOperators(d bson.D) bool {
 	return len(d) > 0 && strings.HasPrefix(d[0].Key, "$") && d[0].Key != "$ref" && d[0].Key != "$id" && d[0].Key != "$db"
 }
 
-// parser has the state of one Compile.
 type parser struct {
 	opts     Options
 	depth    int
@@ -248,7 +231,7 @@ func (p *parser) expr(v any) node {
 	}
 }
 
-// field parses the condition on a field: a value, or operators.
+// field parses the condition on a field: a value or a document of operators.
 func (p *parser) field(parts []string, v any) node {
 	d, ok := v.(bson.D)
 	if !ok || !isOperators(d) {
@@ -261,13 +244,12 @@ func (p *parser) field(parts []string, v any) node {
 	return and(nodes)
 }
 
-// operator parses one of the operators on a field, such as {$gt: 1}.
+// operator parses one operator on a field, such as {$gt: 1}.
 func (p *parser) operator(parts []string, e bson.E) node {
 	switch e.Key {
 	case "$ne":
-		if _, regex := e.Value.(bson.Regex); regex {
-			p.Fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
-		}
+		_, isRegex := e.Value.(bson.Regex)
+		p.Refuse(isRegex, command.CodeBadValue, "Can't have regex as arg to $ne.")
 		return not(at(parts, p.equal(e.Value)))
 	case "$nin":
 		return not(at(parts, p.in(e)))

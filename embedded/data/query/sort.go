@@ -44,12 +44,12 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	return o, nil
 }
 
-// Sort sorts in place, stably. doc gives the document of an item.
+// Sort sorts in place and stably. doc returns the document of an item.
 func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	if o == nil {
 		return
 	}
-	if len(o.keys) > 0 && o.keys[0].natural {
+	if o.keys[0].natural {
 		if o.keys[0].down {
 			slices.Reverse(items)
 		}
@@ -71,10 +71,10 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	slices.SortStableFunc(all, func(a, b keyed) int {
 		for i, k := range o.keys {
 			c := o.collation.Compare(a.keys[i], b.keys[i])
+			if k.down {
+				c = -c
+			}
 			if c != 0 {
-				if k.down {
-					return -c
-				}
 				return c
 			}
 		}
@@ -85,16 +85,13 @@ func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	}
 }
 
-// sortKey is the value that a document sorts by: of an array the least, or
-// the greatest when descending. What is not there sorts as null, an empty
-// array before it.
+// sortKey returns the value that a document sorts by: in an array, the least element or, descending, the greatest.
+// A missing field sorts as null, an empty array before null.
 func sortKey(d bson.D, k orderKey, c Collation) any {
 	var best any
 	found := false
 	Leaves(d, k.parts, func(v any) {
-		if missing(v) {
-			v = nil
-		}
+		v = value.OrNull(v)
 		if !found || k.down == (c.Compare(v, best) > 0) && c.Compare(v, best) != 0 {
 			best, found = v, true
 		}
@@ -102,8 +99,7 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 	return best
 }
 
-// Leaves calls f for each value at a path, going through arrays on the way and
-// at its end; Missing stands for what is not there, undefined for an empty array.
+// Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
 func Leaves(v any, parts []string, f func(any)) {
 	if len(parts) == 0 {
 		a, ok := v.(bson.A)
@@ -121,10 +117,8 @@ func Leaves(v any, parts []string, f func(any)) {
 	}
 	switch x := v.(type) {
 	case bson.D:
-		if field, ok := value.Field(x, parts[0]); ok {
-			Leaves(field, parts[1:], f)
-			return
-		}
+		Leaves(value.Lookup(x, parts[0]), parts[1:], f)
+		return
 	case bson.A:
 		if i, ok := value.Position(parts[0]); ok && i < len(x) {
 			Leaves(x[i], parts[1:], f)
@@ -143,4 +137,63 @@ func Leaves(v any, parts []string, f func(any)) {
 		return
 	}
 	f(value.Missing{})
+}
+
+// Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and
+// caseLevel) but no locale's alphabet.
+type Collation struct{ caseless bool }
+
+// ParseCollation parses a collation document, which may be empty.
+func ParseCollation(d bson.D) (c Collation, err error) {
+	if len(d) == 0 {
+		return c, nil
+	}
+	locale, ok := value.Field(d, "locale")
+	if !ok {
+		return c, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
+	}
+	s, ok := locale.(string)
+	if !ok {
+		return c, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+	}
+	strength := int64(3)
+	if v, ok := value.Field(d, "strength"); ok {
+		n, whole := value.Whole(v)
+		if !whole || n < 1 || n > 5 {
+			return c, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+		}
+		strength = n
+	}
+	level := value.Get(d, "caseLevel")
+	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
+}
+
+// Compare orders two values under the collation.
+func (c Collation) Compare(a, b any) int { return value.Compare(c.Fold(a), c.Fold(b)) }
+
+// Fold returns a value in a form in which values that the collation considers equal are equal: if case does
+// not matter, strings are in lower case.
+func (c Collation) Fold(v any) any {
+	if !c.caseless {
+		return v
+	}
+	switch x := v.(type) {
+	case string:
+		return strings.ToLower(x)
+	case bson.Symbol:
+		return strings.ToLower(string(x))
+	case bson.D:
+		out := make(bson.D, len(x))
+		for i, e := range x {
+			out[i] = bson.E{Key: e.Key, Value: c.Fold(e.Value)}
+		}
+		return out
+	case bson.A:
+		out := make(bson.A, len(x))
+		for i := range x {
+			out[i] = c.Fold(x[i])
+		}
+		return out
+	}
+	return v
 }

@@ -1,11 +1,11 @@
-// Package script runs JavaScript functions of commands ($where, mapReduce) on goja, and bounds what
-// they take.
+// Package script runs the JavaScript functions of commands ($where, mapReduce) on goja and limits their time and
+// memory.
 //
-// Values are those of package value; numbers are float64, as in JavaScript.
+// Values are those of package value; numbers are float64, as in JavaScript. Errors of a script are *command.Error
+// with code JSInterpreterFailure. Errors of the host are returned unchanged.
 package script
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"runtime/metrics"
@@ -22,31 +22,23 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Errors of scripts are *command.Error with the server's code JSInterpreterFailure; those of the host are
-// returned as they are.
-
-// ErrLimit ends a function that computes for too long, or makes too much.
-var ErrLimit error = failure("the script exceeds its time or memory")
+// errLimit is the error of a function that exceeds a limit on time, memory, depth or values.
+var errLimit = failure("the script exceeds its time or memory limit")
 
 func failure(message string) error {
 	return command.Errorf(command.CodeJSInterpreterFailure, "%s", message)
 }
 
 const (
-	// maxTime bounds how long a call computes; what it sleeps does not count.
-	maxTime = time.Second / 2
-	// interval is how often the limits of a call are checked.
-	interval = 5 * time.Millisecond
-	// maxHeap bounds by how many bytes the heap of the process may grow meanwhile.
-	maxHeap = 256 << 20
-	// maxDepth bounds calls within calls, and arrays and documents within others.
-	maxDepth = 200
-	// maxValues bounds the values that a function returns.
-	maxValues = 1 << 20
+	maxTime   = time.Second / 2      // computing time of a call; time spent in a Builtin does not count
+	interval  = 5 * time.Millisecond // between checks of the limits
+	maxHeap   = 256 << 20            // growth of the process's heap during a call, in bytes
+	maxDepth  = 200                  // of nested calls, and of nested arrays and documents in results
+	maxValues = 1 << 20              // exported by a call
 )
 
-// unbounded are the built-in objects and methods that could allocate any amount of memory in one step,
-// where no limit is checked. Scripts do not have them.
+// unbounded lists built-in objects and methods that can allocate any amount of memory in one step, where no
+// limit is checked. They are removed from the runtime.
 var unbounded = map[string][]string{
 	"": {"ArrayBuffer", "DataView", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
 		"Int32Array", "Uint32Array", "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array", "BigInt"},
@@ -57,7 +49,7 @@ var unbounded = map[string][]string{
 // Function is a parsed function. It may be called concurrently.
 type Function struct{ program *goja.Program }
 
-// Builtin is a function of the host. Its error ends the script, and cannot be caught there.
+// Builtin is a function of the host. Its error ends the script, which cannot catch it.
 type Builtin func(args []any) (any, error)
 
 // Parse parses the source of a function: function(…) { … } or (…) => ….
@@ -79,8 +71,8 @@ func Parse(source string) (*Function, error) {
 	return nil, failure("the script is not a function")
 }
 
-// ParseCondition parses the source of an expression, or of a function without parameters. The
-// result of the function that it returns is a boolean.
+// ParseCondition parses the source of an expression or of a function without parameters. The returned function
+// converts the result to a boolean.
 func ParseCondition(source string) (*Function, error) {
 	source = strings.TrimRight(source, "; \t\r\n")
 	if _, err := Parse(source); err == nil {
@@ -94,13 +86,13 @@ type call struct {
 	vm       *goja.Runtime
 	inHost   atomic.Bool // a Builtin is running
 	computed time.Duration
-	heap     uint64 // bytes when the limits were checked first
+	heap     uint64 // bytes at the first check
 	values   int
 }
 
-// Call calls the function with a value of this, global functions and arguments. The result
-// is a value of package value; undefined is nil. Before and while the script runs, stopped is
-// called again and again, also in another goroutine; its error ends the script. It may be nil.
+// Call calls the function with a value of this, global functions and arguments. The result is a value of package
+// value; undefined becomes nil. If stopped is not nil, it is called before the script runs and periodically while
+// it runs, from another goroutine. Its error ends the script.
 func (f *Function) Call(stopped func() error, this any, globals map[string]Builtin, args ...any) (any, error) {
 	if stopped != nil {
 		if err := stopped(); err != nil {
@@ -111,7 +103,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 	c.vm.SetMaxCallStackSize(maxDepth)
 	c.restrict()
 	for name, b := range globals {
-		_ = c.vm.Set(name, c.builtin(b)) // fails for frozen objects alone
+		_ = c.vm.Set(name, c.builtin(b)) // fails only for frozen objects
 	}
 	loaded := make([]goja.Value, len(args))
 	for i := range args {
@@ -120,7 +112,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 	done := make(chan struct{})
 	defer close(done)
 	go c.watch(stopped, done)
-	// What reads values may run code of the script, too (getters, toString): so all is inside a call.
+	// Reading values can run code of the script (getters, toString), so this is inside a call as well.
 	var result any
 	var failed error
 	whole, _ := goja.AssertFunction(c.vm.ToValue(func(goja.FunctionCall) goja.Value {
@@ -128,7 +120,7 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 		return nil
 	}))
 	if _, err := whole(nil); err != nil {
-		failed = c.failed(err)
+		failed = scriptError(err)
 	}
 	return result, failed
 }
@@ -136,12 +128,12 @@ func (f *Function) Call(stopped func() error, this any, globals map[string]Built
 func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error) {
 	function, err := c.vm.RunProgram(f.program)
 	if err != nil {
-		return nil, c.failed(err)
+		return nil, scriptError(err)
 	}
 	run, _ := goja.AssertFunction(function)
 	v, err := run(this, args...)
 	if err != nil {
-		return nil, c.failed(err)
+		return nil, scriptError(err)
 	}
 	return c.export(v, 0)
 }
@@ -178,18 +170,16 @@ func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
 	}
 }
 
-// failed is the error of a script: the host's, or what the script threw.
-func (c *call) failed(err error) error {
-	var interrupted *goja.InterruptedError
-	var thrown *goja.Exception
-	var overflow *goja.StackOverflowError
-	switch {
-	case errors.As(err, &interrupted):
-		return interrupted.Unwrap()
-	case errors.As(err, &overflow):
-		return ErrLimit
-	case errors.As(err, &thrown):
-		return failure(thrown.Value().String())
+// scriptError converts an error of the runtime to that of the host, errLimit, or the value that the script threw. It
+// may run code of the script (toString).
+func scriptError(err error) error {
+	switch e := err.(type) {
+	case *goja.InterruptedError:
+		return e.Unwrap()
+	case *goja.StackOverflowError:
+		return errLimit
+	case *goja.Exception:
+		return failure(e.Value().String())
 	}
 	return err
 }
@@ -227,15 +217,15 @@ func (c *call) exceeded() error {
 		c.heap = heap
 	}
 	if c.computed > maxTime || heap > c.heap+maxHeap {
-		return ErrLimit
+		return errLimit
 	}
 	return nil
 }
 
-// opaque holds a BSON value that JavaScript has no type for. Scripts can only hand it on.
+// opaque holds a BSON value without a JavaScript type. Scripts can only pass it on.
 type opaque struct{ v any }
 
-// load makes a script's value of a BSON value.
+// load converts a BSON value to a JavaScript value.
 func (c *call) load(v any) goja.Value {
 	switch x := v.(type) {
 	case nil:
@@ -264,10 +254,10 @@ func (c *call) load(v any) goja.Value {
 	return c.vm.ToValue(&opaque{v})
 }
 
-// export makes a BSON value of a script's.
+// export converts a JavaScript value to a BSON value.
 func (c *call) export(v goja.Value, depth int) (any, error) {
 	if c.values++; depth > maxDepth || c.values > maxValues {
-		return nil, ErrLimit
+		return nil, errLimit
 	}
 	o, isObject := v.(*goja.Object)
 	if !isObject {

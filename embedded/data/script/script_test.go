@@ -18,11 +18,11 @@ const file = "testdata/functions.txt"
 func TestFunctions(t *testing.T) {
 	testkit.PlayCases(t, file, func(t *testing.T, in string) string {
 		source, args, _ := strings.Cut(in, " of ")
-		list, _ := value.Field(testkit.Extended[bson.D](t, `{"v":`+args+`}`), "v")
+		list := value.As[bson.A](testkit.Extended[bson.D](t, `{"v":`+args+`}`), "v")
 		f, err := Parse(source)
 		var got any
 		if err == nil {
-			got, err = f.Call(nil, this42, nil, list.(bson.A)...)
+			got, err = f.Call(nil, this42, nil, list...)
 		}
 		if err != nil {
 			return "error " + err.Error()
@@ -43,7 +43,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// A call ends when its operation does, also while it computes, and though it catches what it can.
+// A call ends with its operation, even if it is computing and catches exceptions.
 func TestStopped(t *testing.T) {
 	f, err := Parse(`() => { for (;;) { try { for (;;) {} } catch (e) {} } }`)
 	testkit.Check(t, err)

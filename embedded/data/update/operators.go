@@ -11,80 +11,73 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// modifier returns the new value of a field; the old one may be value.Missing.
+// modifier returns the new value of a field. The old value may be value.Missing.
 type modifier func(old any) (any, error)
 
-// removed is what a modifier returns to remove a field.
+// removed is returned by a modifier to remove the field.
 type removed struct{}
 
-// operator is a row of the table of operators.
+// operator is a row of the table of update operators.
 type operator struct {
-	// modify makes the modifier of a field's argument.
-	modify func(f bson.E) (modifier, error)
-	// never creates: a path that cannot exist is left alone.
-	never bool
+	modify     func(e *command.First, f bson.E) modifier // parses the argument for a field
+	keepsShape bool                                      // creates no fields and ignores a path that cannot exist
 }
 
 var operators = map[string]operator{
 	"$set":         {modify: set},
 	"$setOnInsert": {modify: set},
-	"$unset":       {modify: unset, never: true},
+	"$unset":       {modify: unset, keepsShape: true},
 	"$inc":         {modify: arithmetic("$inc", "increment", value.Add)},
 	"$mul":         {modify: arithmetic("$mul", "multiply", value.Multiply)},
 	"$push":        {modify: adding("$push", false, "The field '%s' must be an array but is of type %s in document {_id: "+theID+"}")},
 	"$addToSet":    {modify: adding("$addToSet", true, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s")},
-	"$pull":        {modify: pull, never: true},
+	"$pull":        {modify: pull, keepsShape: true},
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-func set(f bson.E) (modifier, error) {
-	return func(any) (any, error) { return value.Clone(f.Value), nil }, nil
+func set(_ *command.First, f bson.E) modifier {
+	return func(any) (any, error) { return value.Clone(f.Value), nil }
 }
 
-func unset(bson.E) (modifier, error) {
-	return func(any) (any, error) { return removed{}, nil }, nil
+func unset(*command.First, bson.E) modifier {
+	return func(any) (any, error) { return removed{}, nil }
 }
 
-// theID stands in messages for the _id of the document.
+// theID is a placeholder for the document's _id in messages.
 const theID = "\x00id"
 
-// arithmetic is $inc and $mul, for which a missing field is zero.
-func arithmetic(op, verb string, f func(a, b any) (any, bool)) func(bson.E) (modifier, error) {
-	return func(e bson.E) (modifier, error) {
-		if !value.IsNumber(e.Value) {
-			return nil, command.Errorf(command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, e.Key, value.Text(e.Value))
-		}
+// arithmetic is $inc or $mul. A missing field counts as zero.
+func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*command.First, bson.E) modifier {
+	return func(e *command.First, f bson.E) modifier {
+		e.Refuse(!value.IsNumber(f.Value), command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key, value.Text(f.Value))
 		return func(old any) (any, error) {
 			if missing(old) {
 				old = int32(0)
 			}
 			if !value.IsNumber(old) {
-				return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID, e.Key, value.TypeName(old))
+				return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s", op, theID, f.Key, value.TypeName(old))
 			}
-			v, ok := f(old, e.Value)
+			v, ok := compute(old, f.Value)
 			if !ok {
 				return nil, command.Errorf(command.CodeBadValue, "Failed to apply %s operations to current value ((NumberLong)%s) for document {_id: %s}", op, value.Text(old), theID)
 			}
 			return v, nil
-		}, nil
+		}
 	}
 }
 
-// adding is $push and $addToSet, whose format is the error for a field that is not an array. The set is
-// without the collation.
-func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
-	return func(f bson.E) (modifier, error) {
+// adding is $push or, with set, $addToSet, which ignores the collation. format is the error if a field is no array.
+func adding(op string, set bool, format string) func(*command.First, bson.E) modifier {
+	return func(e *command.First, f bson.E) modifier {
 		list := bson.A{f.Value}
 		d, _ := f.Value.(bson.D)
 		if each, ok := value.Field(d, "$each"); ok {
-			list, ok = each.(bson.A)
-			switch {
-			case len(d) > 1:
-				return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
-			case !ok:
-				return nil, command.Errorf(command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
+			if len(d) > 1 {
+				e.Fail(command.CodeBadValue, "Unrecognized clause in %s: %s", op, value.Delete(d, "$each")[0].Key)
 			}
+			list, ok = each.(bson.A)
+			e.Refuse(!ok, command.CodeBadValue, "The argument to $each in %s must be an array but it was of type: %s", op, value.TypeName(each))
 		}
 		return func(old any) (any, error) {
 			a, ok := old.(bson.A)
@@ -98,13 +91,13 @@ func adding(op string, set bool, format string) func(bson.E) (modifier, error) {
 				}
 			}
 			return out, nil
-		}, nil
+		}
 	}
 }
 
-// pull is $pull, without the collation. A document that begins with an operator is a
-// condition on elements of any type, another one on the fields of documents.
-func pull(f bson.E) (modifier, error) {
+// pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
+// any type. Any other document is a condition on the fields of elements that are documents.
+func pull(e *command.First, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
 	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")
@@ -112,15 +105,15 @@ func pull(f bson.E) (modifier, error) {
 		condition = bson.D{{Key: element, Value: condition}}
 	}
 	filter, err := query.Compile(condition, query.Options{})
+	e.Note(err)
 	matches := func(v any) (bool, error) {
-		d, is := v.(bson.D)
+		d, ok := v.(bson.D)
 		switch {
 		case !isDocument:
 			return value.Equal(v, f.Value), nil
 		case wrapped:
-			d, is = bson.D{{Key: element, Value: v}}, true
-		}
-		if !is {
+			d = bson.D{{Key: element, Value: v}}
+		case !ok:
 			return false, nil
 		}
 		return filter.Matches(d)
@@ -135,21 +128,21 @@ func pull(f bson.E) (modifier, error) {
 		}
 		out := bson.A{}
 		for _, v := range a {
-			if gone, err := matches(v); err != nil {
+			if matched, err := matches(v); err != nil {
 				return nil, err
-			} else if !gone {
+			} else if !matched {
 				out = append(out, v)
 			}
 		}
 		return out, nil
-	}, err
+	}
 }
 
-// maxPad is how far beyond its end an array may be extended.
+// maxPad is the number of elements by which an update may pad an array, as on the server.
 const maxPad = 1500000
 
-// change applies a step at a path, changing v in place where it can: v is a
-// private copy, or Missing.
+// change applies a step at parts[at:] below v and returns the new value. v is Missing or a private copy, which may
+// be changed in place.
 func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	if at == len(parts) {
 		return s.do(v)
@@ -166,11 +159,7 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 		}
 		return bson.D{{Key: part, Value: r}}, err
 	case bson.D:
-		old, ok := value.Field(x, part)
-		if !ok {
-			old = value.Missing{}
-		}
-		r, err := u.change(old, parts, at+1, s)
+		r, err := u.change(value.Lookup(x, part), parts, at+1, s)
 		switch {
 		case err != nil:
 			return nil, err
@@ -191,7 +180,7 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 			return element(x, i, r)
 		}
 	}
-	if s.never {
+	if s.keepsShape {
 		return v, nil
 	}
 	name := ""
@@ -201,7 +190,8 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 	return nil, command.Errorf(command.CodePathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
 }
 
-// changeElements applies a step to the elements of an array: all, or those that the filter of a name matches.
+// changeElements applies a step to the elements of an array: those that match the array filter name, or all if
+// there is no such filter.
 func (u *Update) changeElements(v any, name string, parts []string, at int, s step) (any, error) {
 	a, ok := v.(bson.A)
 	switch {
@@ -224,12 +214,12 @@ func (u *Update) changeElements(v any, name string, parts []string, at int, s st
 		if err != nil {
 			return nil, err
 		}
-		a, _ = element(a, i, r) // which is there, so that it can be changed
+		a, _ = element(a, i, r) // cannot fail: the element exists
 	}
 	return a, nil
 }
 
-// element puts what a modifier has returned into an array. An element that is removed leaves its place.
+// element stores the result of a modifier in an array. A removed element becomes null.
 func element(a bson.A, i int, r any) (bson.A, error) {
 	switch {
 	case r == any(removed{}) && i >= len(a):

@@ -13,7 +13,7 @@ import (
 
 const file = "testdata/updates.txt"
 
-// example is what a case does: an update of a document, which may be inserted.
+// example is a case: the update Do of the document Of, which an upsert may insert.
 type example struct {
 	Of, Do  bson.D
 	Filters bson.A

@@ -10,20 +10,20 @@ import (
 // IsNumber reports whether a value is of a numeric type.
 func IsNumber(v any) bool { return Rank(v) == number }
 
-// Float is a number as a float64, perhaps rounded.
+// Float returns a number as a float64, rounded if necessary.
 func Float(v any) float64 {
 	switch v := v.(type) {
 	case float64:
 		return v
 	case bson.Decimal128:
-		f, _ := strconv.ParseFloat(v.String(), 64) // an infinity if it is too large
+		f, _ := strconv.ParseFloat(v.String(), 64) // an infinity if out of range
 		return f
 	}
 	i, _ := asInt(v)
 	return float64(i)
 }
 
-// Whole is a number as an int64, and whether it is one exactly.
+// Whole returns a number as an int64 and reports whether the conversion is exact.
 func Whole(v any) (int64, bool) {
 	if i, ok := asInt(v); ok {
 		return i, true
@@ -38,16 +38,14 @@ func Whole(v any) (int64, bool) {
 	return int64(f), true
 }
 
-// Truthy is the boolean meaning of a value: false for false, null, a missing
-// value and zero.
+// Truthy reports whether a value counts as true: false, null, zero and a missing value do not.
 func Truthy(v any) bool {
 	return !IsNull(v) && v != false && !Equal(v, int32(0))
 }
 
-// Add and Multiply work as $add, $inc and $mul do: the wider of the
-// two types, int32 becoming int64 and, in sums of expressions, int64 becoming
-// double on overflow. ok is false if an int64 overflows, and for Decimal128, which is not
-// calculated with: the result is then nil.
+// Add adds two numbers as $add and $inc do. The sum has the wider of the two types; on overflow an int32
+// becomes an int64. If an int64 overflows, ok is false and the sum is a double. Decimal128 arithmetic is not
+// implemented: the sum is nil and ok is false.
 func Add(a, b any) (sum any, ok bool) {
 	return arith(a, b, func(x, y int64) (int64, bool) {
 		s := x + y
@@ -55,7 +53,7 @@ func Add(a, b any) (sum any, ok bool) {
 	}, func(x, y float64) float64 { return x + y })
 }
 
-// Multiply is a × b; see Add.
+// Multiply multiplies two numbers as $multiply and $mul do. Types, overflow and Decimal128 are handled as by Add.
 func Multiply(a, b any) (any, bool) {
 	return arith(a, b, func(x, y int64) (int64, bool) {
 		if x == 0 || y == 0 {

@@ -13,16 +13,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Missing is the value of an expression that has none. It sorts before null.
+// Missing is the value of an expression that yields no value. It sorts before null.
 type Missing struct{}
 
 // number is the rank of all numeric types.
 const number = 3
 
-// Rank is the place of a value's type in the server's comparison order.
+// Rank returns the position of a value's type in the server's comparison order.
 func Rank(v any) int { return types[reflect.TypeOf(v)].rank }
 
-// IsTypeName reports whether a BSON type has this name.
+// IsTypeName reports whether name is a type name that $type accepts.
 func IsTypeName(name string) bool {
 	for _, t := range types {
 		if t.name == name {
@@ -32,13 +32,13 @@ func IsTypeName(name string) bool {
 	return false
 }
 
-// Equal reports whether the server holds two values equal: numbers by value,
-// documents with their fields in order.
+// Equal reports whether the server considers two values equal. Numbers are compared by value; the order of
+// a document's fields matters.
 func Equal(a, b any) bool { return Compare(a, b) == 0 }
 
 // Compare orders values as the server does without a collation.
 func Compare(a, b any) int {
-	if reflect.TypeOf(a) != reflect.TypeOf(b) { // else the ranks need no look
+	if reflect.TypeOf(a) != reflect.TypeOf(b) { // equal types have equal ranks
 		if c := cmp.Compare(Rank(a), Rank(b)); c != 0 {
 			return c
 		}
@@ -67,7 +67,7 @@ func Compare(a, b any) int {
 	case bson.Timestamp:
 		return x.Compare(b.(bson.Timestamp))
 	}
-	// Booleans are in the order of their bytes. Of rare types, equality alone matters.
+	// Booleans sort by their bytes. For the remaining types only equality matters.
 	return bytes.Compare(Encode(bson.D{{Value: a}}), Encode(bson.D{{Value: b}}))
 }
 
@@ -79,8 +79,7 @@ func text(v any) string {
 	return s
 }
 
-// compareNumbers compares by mathematical value, without loss; NaN sorts
-// before all numbers.
+// compareNumbers compares exactly, by mathematical value. NaN sorts before all numbers.
 func compareNumbers(a, b any) int {
 	x, xi := asInt(a)
 	y, yi := asInt(b)
@@ -109,7 +108,7 @@ func asInt(v any) (int64, bool) {
 	return 0, false
 }
 
-// class is -2 for NaN, -1 and 1 for the infinities, else 0.
+// class returns -2 for NaN, -1 or 1 for an infinity, and 0 for a finite number.
 func class(v any) int {
 	switch v := v.(type) {
 	case float64:
@@ -130,7 +129,7 @@ func class(v any) int {
 	return 0
 }
 
-// rational is a finite number, exactly.
+// rational returns the exact value of a finite number.
 func rational(v any) *big.Rat {
 	r := new(big.Rat)
 	switch x := v.(type) {
@@ -145,7 +144,7 @@ func rational(v any) *big.Rat {
 	return r
 }
 
-// Key is a string that two values share exactly if they are equal.
+// Key returns a string that is the same for two values if and only if they are equal.
 func Key(v any) string { return string(appendKey(nil, v)) }
 
 func appendKey(dst []byte, v any) []byte {
@@ -173,7 +172,7 @@ func appendKey(dst []byte, v any) []byte {
 	case nil, bson.Undefined, Missing, bson.MinKey, bson.MaxKey:
 		return append(dst, byte(Rank(v)))
 	}
-	// Other values are equal if they are written alike.
+	// Other values are equal if their encodings are.
 	return sized(append(dst, byte(Rank(v))), string(Encode(bson.D{{Value: v}})))
 }
 
@@ -194,6 +193,14 @@ func numberKey(dst []byte, v any) []byte {
 		i = r.Num().Int64()
 	}
 	return binary.BigEndian.AppendUint64(append(dst, number, 'i'), uint64(i))
+}
+
+// OrNull returns nil for Missing and any other value unchanged.
+func OrNull(v any) any {
+	if v == any(Missing{}) {
+		return nil
+	}
+	return v
 }
 
 // IsNull reports whether a value is null, undefined or missing.

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Text is a value as the server writes it in messages.
+// Text formats a value as the server does in messages.
 func Text(v any) string {
 	var b strings.Builder
 	write(&b, v)
@@ -28,8 +28,6 @@ func write(b *strings.Builder, v any) {
 			b.WriteString(v[i].Key + ": ")
 			write(b, v[i].Value)
 		})
-	case bson.Raw:
-		write(b, Must(v))
 	case bson.A:
 		writeList(b, "[]", len(v), func(i int) { write(b, v[i]) })
 	case string, bson.Symbol:
@@ -70,7 +68,22 @@ func write(b *strings.Builder, v any) {
 	}
 }
 
-// UUIDText is a UUID with dashes.
+// writeList writes the items of a document or an array between its brackets.
+func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
+	if n == 0 {
+		b.WriteString(brackets)
+		return
+	}
+	before := brackets[:1]
+	for i := range n {
+		b.WriteString(before + " ")
+		item(i)
+		before = ","
+	}
+	b.WriteString(" " + brackets[1:])
+}
+
+// UUIDText formats a UUID with dashes, and bytes of any other length in base64.
 func UUIDText(u []byte) string {
 	if len(u) != 16 {
 		return base64.StdEncoding.EncodeToString(u)
@@ -79,7 +92,7 @@ func UUIDText(u []byte) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// types are the BSON types: their names, and their places in the server's comparison order.
+// types maps the BSON types to their names and their positions in the server's comparison order.
 var types = map[reflect.Type]struct {
 	name string
 	rank int
@@ -108,5 +121,5 @@ var types = map[reflect.Type]struct {
 	reflect.TypeFor[bson.MaxKey]():        {"maxKey", 16},
 }
 
-// TypeName is the name of the BSON type of a value, as $type knows it; "missing" for Missing.
+// TypeName returns the name of a value's BSON type as $type spells it; "missing" for Missing.
 func TypeName(v any) string { return types[reflect.TypeOf(v)].name }

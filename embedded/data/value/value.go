@@ -1,31 +1,29 @@
-// Package value handles BSON values as Go values: the order and equality of the server,
-// canonical keys for indexes and groups, arithmetic, and the text of values in messages.
+// Package value handles BSON values as Go values: the server's order and equality, canonical keys for
+// indexes and groups, arithmetic, and the text of values in messages.
 //
-// A document is a bson.D, an array a bson.A, null is nil; the other types are
-// int32, int64, float64, string, bool and the types of package bson. Values
-// are never changed in place once they are shared.
+// A document is a bson.D, an array a bson.A, null is nil. The other types are int32, int64, float64, string,
+// bool and the types of package bson. Shared values are never changed in place.
 package value
 
 import (
 	"math"
+	"slices"
 	"strconv"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// MaxDepth is the depth of nesting that the server allows. Package wire refuses what is deeper.
+// MaxDepth is the nesting depth that the server allows. Package wire rejects deeper documents.
 const MaxDepth = 200
 
-// Decode reads a document. It fails if the bytes are malformed, and never panics.
+// Decode reads a document. Malformed bytes are an error, never a panic.
 func Decode(raw bson.Raw) (bson.D, error) {
 	var d bson.D
 	err := bson.Unmarshal(raw, &d)
 	return d, err
 }
 
-// Must decodes a document that was checked before; malformed bytes give an
-// empty document.
+// Must decodes a validated document. For malformed bytes it returns an empty document.
 func Must(raw bson.Raw) bson.D {
 	d, err := Decode(raw)
 	if err != nil {
@@ -34,14 +32,13 @@ func Must(raw bson.Raw) bson.D {
 	return d
 }
 
-// FromRaw is the value of a raw value, and false if it is malformed.
-func FromRaw(rv bson.RawValue) (any, bool) {
-	var v any
+// FromRaw decodes a raw value; ok is false if it is malformed.
+func FromRaw(rv bson.RawValue) (v any, ok bool) {
 	err := rv.Unmarshal(&v)
 	return v, err == nil
 }
 
-// Encode writes a document, whose values have types of BSON. Of others it writes nothing.
+// Encode encodes a document. If a value has no BSON type, it returns an empty document.
 func Encode(d bson.D) bson.Raw {
 	raw, err := bson.Marshal(d)
 	if err != nil {
@@ -50,12 +47,12 @@ func Encode(d bson.D) bson.Raw {
 	return raw
 }
 
-// MaxBuilt is how much one expression or one stage may make of a document, in bytes. Parts of a value
-// may be shared, so that it takes less memory than its size.
+// MaxBuilt limits the bytes that one expression or one stage may build for a document. A value can use less
+// memory than its size, because parts of it may be shared.
 const MaxBuilt = 64 << 20
 
-// Size is about how many bytes a value takes. It stops counting above MaxBuilt;
-// a value that is nested too deeply is above it.
+// Size estimates the bytes of a value. It stops counting above MaxBuilt. A value that is nested too deeply
+// has a size above MaxBuilt.
 func Size(v any) int { return size(v, MaxBuilt, 0) }
 
 func size(v any, most, depth int) int {
@@ -84,7 +81,7 @@ func size(v any, most, depth int) int {
 	return n
 }
 
-// Int is an int32 where it fits, else an int64, as the server counts.
+// Int returns i as an int32 if it fits and as an int64 otherwise, as the server does for counts.
 func Int(i int64) any {
 	if i >= math.MinInt32 && i <= math.MaxInt32 {
 		return int32(i)
@@ -92,7 +89,7 @@ func Int(i int64) any {
 	return i
 }
 
-// Clone copies documents and arrays, so that the copy may be changed.
+// Clone makes a deep copy of documents and arrays.
 func Clone(v any) any {
 	switch v := v.(type) {
 	case bson.D:
@@ -107,7 +104,7 @@ func Clone(v any) any {
 	return v
 }
 
-// CloneDoc copies a document and all within it.
+// CloneDoc makes a deep copy of a document.
 func CloneDoc(d bson.D) bson.D {
 	c := make(bson.D, len(d))
 	for i := range d {
@@ -116,40 +113,54 @@ func CloneDoc(d bson.D) bson.D {
 	return c
 }
 
-// Field is the value of a field of a document.
-func Field(d bson.D, key string) (any, bool) {
+// index returns the position of a field, or -1.
+func index(d bson.D, key string) int {
 	for i := range d {
 		if d[i].Key == key {
-			return d[i].Value, true
+			return i
 		}
+	}
+	return -1
+}
+
+// Field returns the value of a field and reports whether the document has it.
+func Field(d bson.D, key string) (any, bool) {
+	if i := index(d, key); i >= 0 {
+		return d[i].Value, true
 	}
 	return nil, false
 }
 
-// Get is the value of a field of a document, nil if it is not there.
+// Lookup returns the value of a field, or Missing if the document does not have it.
+func Lookup(d bson.D, key string) any {
+	if v, ok := Field(d, key); ok {
+		return v
+	}
+	return Missing{}
+}
+
+// Get returns the value of a field, or nil if the document does not have it.
 func Get(d bson.D, key string) any {
 	v, _ := Field(d, key)
 	return v
 }
 
-// As is the value of a field that has a type, the zero value if it is not there or of another one.
+// As returns the value of a field of type T, or the zero value if the field is missing or has another type.
 func As[T any](d bson.D, key string) T {
 	v, _ := Get(d, key).(T)
 	return v
 }
 
-// Set replaces a field, or appends it.
+// Set replaces a field in place, or appends it.
 func Set(d bson.D, key string, v any) bson.D {
-	for i := range d {
-		if d[i].Key == key {
-			d[i].Value = v
-			return d
-		}
+	if i := index(d, key); i >= 0 {
+		d[i].Value = v
+		return d
 	}
 	return append(d, bson.E{Key: key, Value: v})
 }
 
-// AddIf appends a field on a condition.
+// AddIf appends a field if when is true.
 func AddIf(d bson.D, when bool, key string, v any) bson.D {
 	if when {
 		d = append(d, bson.E{Key: key, Value: v})
@@ -157,19 +168,15 @@ func AddIf(d bson.D, when bool, key string, v any) bson.D {
 	return d
 }
 
-// Delete is a document without a field. The document itself stays.
+// Delete returns a copy of a document without a field, or the document itself if it does not have the field.
 func Delete(d bson.D, key string) bson.D {
-	for i := range d {
-		if d[i].Key == key {
-			c := make(bson.D, 0, len(d)-1)
-			c = append(c, d[:i]...)
-			return append(c, d[i+1:]...)
-		}
+	if i := index(d, key); i >= 0 {
+		return slices.Delete(slices.Clone(d), i, i+1)
 	}
 	return d
 }
 
-// Position is an array index in a path.
+// Position parses an array index in a path.
 func Position(part string) (int, bool) {
 	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 || len(part) > 1 && part[0] == '0' {
 		return 0, false
@@ -178,8 +185,7 @@ func Position(part string) (int, bool) {
 	return i, err == nil
 }
 
-// Put sets a field at a path in place: through arrays in each of their
-// elements. Missing removes the field.
+// Put sets the field at a path in place, in every element of the arrays along the path. Missing removes the field.
 func Put(v any, path []string, x any) any {
 	if len(path) == 0 {
 		return Clone(x)
@@ -194,29 +200,11 @@ func Put(v any, path []string, x any) any {
 		if len(path) == 1 && (x == any(Missing{})) {
 			return Delete(t, path[0])
 		}
-		for i := range t {
-			if t[i].Key == path[0] {
-				t[i].Value = Put(t[i].Value, path[1:], x)
-				return t
-			}
+		if i := index(t, path[0]); i >= 0 {
+			t[i].Value = Put(t[i].Value, path[1:], x)
+			return t
 		}
 		return append(t, bson.E{Key: path[0], Value: Put(bson.D{}, path[1:], x)})
 	}
 	return Put(bson.D{}, path, x)
-}
-
-// writeList writes the items of a document or an array between its brackets.
-func writeList(b *strings.Builder, brackets string, n int, item func(i int)) {
-	if n == 0 {
-		b.WriteString(brackets)
-		return
-	}
-	b.WriteString(brackets[:1] + " ")
-	for i := range n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		item(i)
-	}
-	b.WriteString(" " + brackets[1:])
 }

@@ -25,7 +25,7 @@ func numbers(t testing.TB) []any {
 	}
 }
 
-// TestNumbers compares with exact fractions, where Compare is faster for most.
+// TestNumbers checks Compare and Key against exact fractions.
 func TestNumbers(t *testing.T) {
 	for _, a := range numbers(t) {
 		for _, b := range numbers(t) {
@@ -41,7 +41,7 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestOrderOfTypes(t *testing.T) {
-	// Each value sorts before the next: the order that the manual gives.
+	// Each value sorts before the next, as in the MongoDB manual.
 	list := []any{bson.MinKey{}, Missing{}, nil, math.NaN(), int32(1), "a", bson.D{}, bson.A{}, bson.Binary{},
 		bson.Binary{Data: []byte{2}}, bson.Binary{Data: []byte{1, 1}}, bson.Binary{Subtype: 1, Data: []byte{0, 0}}, bson.ObjectID{}, false, true,
 		bson.DateTime(0), bson.Timestamp{}, bson.Timestamp{I: 1}, bson.Timestamp{T: 1}, bson.Regex{}, bson.MaxKey{}}
@@ -65,19 +65,19 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 		reason  string
 		a, b    any
 		want    any
-		smooth  bool
+		ok      bool
 		compute func(a, b any) (any, bool)
 	}{
-		{"int32 stay", int32(1), int32(2), int32(3), true, Add},
-		{"int32 grow into int64", int32(math.MaxInt32), int32(1), int64(math.MaxInt32 + 1), true, Add},
-		{"int64 stay", int64(1), int32(2), int64(3), true, Add},
-		{"an int64 that overflows is reported", int64(math.MaxInt64), int32(1), 9.223372036854775808e18, false, Add},
-		{"a double wins", int32(1), 0.5, 1.5, true, Add},
-		{"products overflow, too", int64(math.MaxInt64), int32(2), 1.8446744073709552e19, false, Multiply},
-		{"the least int64 times -1", int64(math.MinInt64), int32(-1), 9.223372036854775808e18, false, Multiply},
+		{"int32 sum", int32(1), int32(2), int32(3), true, Add},
+		{"int32 overflow becomes int64", int32(math.MaxInt32), int32(1), int64(math.MaxInt32 + 1), true, Add},
+		{"int64 sum", int64(1), int32(2), int64(3), true, Add},
+		{"int64 overflow is reported", int64(math.MaxInt64), int32(1), 9.223372036854775808e18, false, Add},
+		{"int32 and double give a double", int32(1), 0.5, 1.5, true, Add},
+		{"int64 overflow of a product is reported", int64(math.MaxInt64), int32(2), 1.8446744073709552e19, false, Multiply},
+		{"minimum int64 times -1", int64(math.MinInt64), int32(-1), 9.223372036854775808e18, false, Multiply},
 	} {
 		got, ok := row.compute(row.a, row.b)
-		if got != row.want || ok != row.smooth {
+		if got != row.want || ok != row.ok {
 			t.Errorf("%s: got %T %v %v", row.reason, got, got, ok)
 		}
 	}
@@ -86,7 +86,7 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads anything, and what it has read it writes as it was.
+// FuzzDecode checks that decoded documents survive a round trip.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(testkit.Extended[bson.Raw](f, testkit.EveryType)))
 	f.Add([]byte{5, 0, 0, 0, 0})
@@ -105,7 +105,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestDecodeEveryType decodes a value of each type, which is written as it was.
+// TestDecodeEveryType checks that a value of each type survives a round trip.
 func TestDecodeEveryType(t *testing.T) {
 	all := testkit.Extended[bson.Raw](t, testkit.EveryType)
 	d, err := Decode(all)
@@ -117,11 +117,11 @@ func TestDecodeEveryType(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	good := Encode(bson.D{{Key: "a", Value: int32(1)}})
 	for reason, data := range map[string][]byte{
-		"nothing":                         nil,
+		"no data":                         nil,
 		"a length beyond the data":        {9, 0, 0, 0, 0},
-		"no end":                          bytes.Replace(good, []byte{0}, []byte{1}, -1),
+		"no terminator":                   bytes.Replace(good, []byte{0}, []byte{1}, -1),
 		"a nested length beyond the data": bytes.Replace(Encode(bson.D{{Key: "a", Value: bson.D{}}}), []byte{5, 0, 0, 0, 0}, []byte{9, 0, 0, 0, 0}, 1),
-		"cut short":                       good[:len(good)-2],
+		"truncated":                       good[:len(good)-2],
 	} {
 		if _, err := Decode(data); err == nil {
 			t.Errorf("%s: decoded", reason)
