@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/tag"
 )
 
-// preferenceOf reads a read preference, of which the driver shows no fields.
+// preferenceOf converts a read preference. The driver's type has no exported fields.
 func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 	var p struct {
 		Mode                string
@@ -25,7 +25,7 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 		return nil, err
 	}
 	var o []readpref.Option
-	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means that there is none
+	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means no limit
 		o = append(o, readpref.WithMaxStaleness(time.Duration(*p.MaxStalenessSeconds)*time.Second))
 	}
 	if p.TagSets != nil {
@@ -34,16 +34,15 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 	return readpref.New(mode, o...)
 }
 
-// lacking is the error of a field that the driver does not have.
+// lacking is unsupported as a function that returns an error.
 func lacking(field string) error { return unsupported(field) }
 
-// filled hands an options struct to the driver.
+// filled is an options struct as an options.Lister of the driver.
 type filled[T any] struct{ options T }
 
-// given makes the pointer that the driver requires.
 func given[T any](o T) *filled[T] { return &filled[T]{o} }
 
-// List implements options.Lister. What is not set keeps the driver's default.
+// List implements options.Lister. Unset fields keep the driver's default.
 func (f *filled[T]) List() []func(*T) error {
 	return []func(*T) error{func(to *T) error {
 		from, into := reflect.ValueOf(&f.options).Elem(), reflect.ValueOf(to).Elem()
@@ -56,8 +55,7 @@ func (f *filled[T]) List() []func(*T) error {
 	}}
 }
 
-// section fills an options struct from the field of a document that has its name,
-// if it is there.
+// section fills an options struct from a field of a document, if it is present.
 func section[T any](doc bson.Raw, field string) (o T, err error) {
 	if v := doc.Lookup(field); v.Type != 0 {
 		err = fillDocument(&o, field, v)

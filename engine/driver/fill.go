@@ -16,9 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// The driver's options are structs whose fields are named as the format names
-// its arguments, except these. A name means the first of its fields that the struct
-// has.
+// fieldNames maps arguments of the format to fields of the driver's options whose
+// names differ. The first field that a struct has is used.
 var fieldNames = map[string][]string{
 	"2dsphereIndexVersion":  {"SphereVersion"},
 	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},
@@ -46,8 +45,8 @@ func fieldOf(t reflect.Type, argument string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// fill sets the fields of a struct, of which p is the address, from the
-// elements of a document. One that no field is for is Unsupported.
+// fill sets the fields of the struct at p from the elements of a document. An
+// element without a field is Unsupported.
 func fill(p any, what string, doc bson.Raw) error {
 	elements, err := doc.Elements()
 	if err != nil {
@@ -66,7 +65,7 @@ func fill(p any, what string, doc bson.Raw) error {
 	return nil
 }
 
-// assign sets a field of an options struct. The driver's types are few.
+// assign sets a field of an options struct.
 func assign(field reflect.Value, v bson.RawValue) (err error) {
 	switch p := field.Addr().Interface().(type) {
 	case **bool:
@@ -122,11 +121,11 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	case **readconcern.ReadConcern:
 		*p = &readconcern.ReadConcern{}
 		err = fillDocument(*p, "readConcern", v)
-	case **writeconcern.WriteConcern: // of which the driver has no wtimeout
+	case **writeconcern.WriteConcern: // it has no wtimeout
 		*p = &writeconcern.WriteConcern{}
 		err = fillDocument(*p, "writeConcern", v)
 		if n, ok := (*p).W.(int32); ok {
-			(*p).W = int(n) // the only type of numbers that the driver takes here
+			(*p).W = int(n) // the driver accepts no other numeric type
 		}
 	case **readpref.ReadPref:
 		*p, err = preferenceOf(v)
@@ -136,12 +135,12 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	return err
 }
 
-// fillable reports whether assign knows the type of a field.
+// fillable reports whether assign supports the type of a field.
 func fillable(t reflect.Type) bool {
 	return !errors.Is(assign(reflect.New(t).Elem(), bson.RawValue{Type: bson.TypeNull}), errNoFill)
 }
 
-// errNoFill is a field of a type that assign does not know.
+// errNoFill means that assign does not support the type of a field.
 var errNoFill = errors.New("the adapter does not fill this type")
 
 func fillDocument(p any, what string, v bson.RawValue) error {
@@ -152,7 +151,7 @@ func fillDocument(p any, what string, v bson.RawValue) error {
 	return fill(p, what, doc)
 }
 
-// wordOf reads one of some words, in any case.
+// wordOf reads one of several words, ignoring case.
 func wordOf[T any](words map[string]T) func(bson.RawValue) (T, bool) {
 	return func(v bson.RawValue) (T, bool) {
 		word, _ := v.StringValueOK()
@@ -179,8 +178,8 @@ func milliseconds(v bson.RawValue) (time.Duration, bool) {
 	return time.Duration(n) * time.Millisecond, ok
 }
 
-// plain gives a value as the driver takes it where it takes anything:
-// documents as they are, so that they are sent as they were written.
+// plain converts a value for a parameter of the driver of type any. Documents stay
+// raw, so that they are sent unchanged.
 func plain(v bson.RawValue) (any, error) {
 	if doc, ok := v.DocumentOK(); ok {
 		return doc, nil
@@ -196,7 +195,7 @@ func plain(v bson.RawValue) (any, error) {
 				return plainAll(array)
 			}
 		}
-		return docs, nil // what it knows for a pipeline
+		return docs, nil // a type that the driver accepts as a pipeline
 	}
 	var out any
 	err := v.Unmarshal(&out)
@@ -217,7 +216,7 @@ func plainAll(array bson.RawArray) ([]any, error) {
 	return out, nil
 }
 
-// unsupported names something that the driver lacks.
+// unsupported returns the error for something that the driver does not have.
 func unsupported(what string) *result.Error {
 	return &result.Error{Message: "the driver does not have " + what, Client: true, Kind: "unsupported", Unsupported: what}
 }

@@ -12,12 +12,12 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	enginekit.Test // of *client, *database, *collection, *session, *bucket, *entityCursor
+	enginekit.Test // entities: *client, *database, *collection, *session, *bucket, *entityCursor
 	driver         *driver
 }
 
-// database is a database entity. The driver cannot copy one with other
-// options, so these are kept.
+// database is a database entity. The driver cannot clone a database with other
+// options, so they are kept.
 type database struct {
 	*mongo.Database
 	client  *client
@@ -42,7 +42,7 @@ func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, erro
 	case operations.Client:
 		return newClient(d, e.URI, e.Options)
 	case operations.Session:
-		return openSession(parent.(*client), e.Options.Lookup("sessionOptions"), e.ClusterTime)
+		return openSession(parent.(*client), e)
 	case operations.Database:
 		c := parent.(*client)
 		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
@@ -58,8 +58,8 @@ func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, erro
 	}
 }
 
-// closeEntity ends what has an end. What goes wrong with it is of no interest
-// any more, as the format has it for cursors.
+// closeEntity closes an entity if it can be closed. Errors are ignored, as the
+// format requires for cursors.
 func closeEntity(ctx context.Context, e any) {
 	ctx, cancel := undated(ctx)
 	defer cancel()
