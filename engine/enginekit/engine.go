@@ -1,8 +1,8 @@
-// Package enginekit has what engines built on packages of the Go driver share: the
-// tests that are open and their entities by name, tables of operations, arguments
-// and connection strings, the log of a client, events of the driver's monitors and
-// values in the terms of package result, and the sockets of a client. What a driver
-// decides is not here: engines that are compared with each other share no rule.
+// Package enginekit is shared by engines built on packages of the Go driver. It has
+// tests and their entities by name, tables of operations, arguments, connection
+// strings, the event log and sockets of a client, and conversions to the types of
+// package result. It contains no rules of a driver: engines that are compared with
+// each other must not share them.
 package enginekit
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 )
 
-// Engine is what engines have in common: an engine embeds it. Methods may be
-// called concurrently; fields are set before.
+// Engine implements engine.Engine; an engine embeds it. The fields must be set
+// before any method is called. Methods may be called concurrently.
 type Engine struct {
 	// Description is what Describe returns.
 	Description engine.Description
-	// NewTest makes an empty set of entities.
+	// NewTest returns a test without entities.
 	NewTest func() engine.Test
 }
 
-// Describe returns the description.
+// Describe implements engine.Engine.
 func (e *Engine) Describe(context.Context) (engine.Description, error) { return e.Description, nil }
 
-// Begin opens an empty set of entities.
+// Begin implements engine.Engine.
 func (e *Engine) Begin(context.Context) (engine.Test, error) { return e.NewTest(), nil }
 
-// Close does nothing: all belongs to tests.
+// Close does nothing: the engine has no resources except those of its tests.
 func (e *Engine) Close() error { return nil }

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Shared guards what several goroutines share, and wait for. The zero value is
-// ready.
+// Shared guards state that goroutines share and wait on. The zero value is ready.
 type Shared struct {
 	mu      sync.Mutex
-	changed chan struct{} // closed by the next Update; nil: nobody waits
+	changed chan struct{} // closed by the next Update; nil without waiters
 }
 
-// Update changes what Await looks at.
+// Update calls change under the lock and wakes all waiters.
 func (s *Shared) Update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,24 +23,22 @@ func (s *Shared) Update(change func()) {
 	}
 }
 
-// Await waits until a condition holds, which is evaluated after each Update and
-// must not wait for anything. It returns false if the context ends first, or if
-// the limit is over.
+// Await waits until a condition holds. The condition is evaluated under the lock
+// after each Update, and must not block. Await returns false if the context ends or
+// the time limit passes first.
 func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
-	var over <-chan time.Time
+	var expired <-chan time.Time
 	for {
-		done, changed := s.look(holds)
+		done, changed := s.check(holds)
 		if done {
 			return true
 		}
-		if over == nil {
-			timer := time.NewTimer(limit)
-			defer timer.Stop()
-			over = timer.C
+		if expired == nil {
+			expired = time.After(limit)
 		}
 		select {
 		case <-changed:
-		case <-over:
+		case <-expired:
 			return false
 		case <-ctx.Done():
 			return false
@@ -49,9 +46,9 @@ func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bo
 	}
 }
 
-// look evaluates a condition. If it does not hold, the channel reports the next
-// Update.
-func (s *Shared) look(holds func() bool) (bool, <-chan struct{}) {
+// check evaluates a condition. If it does not hold, the next Update closes the
+// channel.
+func (s *Shared) check(holds func() bool) (bool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if holds() {

@@ -14,28 +14,29 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Test is what tests of engines have in common: an engine embeds it, sets the
-// functions and adds Do. Methods may be called concurrently.
+// Test implements engine.Test except for Do; the tests of an engine embed it. The
+// functions must be set before any method is called. Methods may be called
+// concurrently.
 type Test struct {
-	// Entities are those that the test has opened.
+	// Entities are the entities that the test has opened.
 	Entities Entities
-	// ClientFields lists what the document of a client may hold beside what all
-	// engines read. What is not in it is unsupported.
+	// ClientFields lists fields of client documents that the engine supports, in
+	// addition to those that all engines support.
 	ClientFields []string
-	// Unsupported is the error that names something that the engine lacks.
+	// Unsupported returns the error for something that the engine does not support.
 	Unsupported func(what string) *result.Error
-	// Make opens an entity: a client, or what belongs to a client or database.
-	// A plain error is one of its options.
+	// Make creates an entity. parent is its client or database, nil for a client.
+	// An error that is not a *result.Error is reported as an invalid option.
 	Make func(ctx context.Context, e engine.Entity, parent any) (any, error)
-	// CloseEntity closes an entity if it has an end. It may be called twice.
+	// CloseEntity closes an entity if it can be closed. It may be called twice.
 	CloseEntity func(ctx context.Context, entity any)
 }
 
 // Client is a client entity.
 type Client interface{ Events() *EventLog }
 
-// fields lists what an entity's document may hold, by kind. What the runner alone
-// reads of a client (which events a test sees) has no effect here.
+// fields lists the supported fields of entities of a kind. Fields of a client that
+// only the runner uses (such as observeEvents) have no effect here.
 func (t *Test) fields(kind string) []string {
 	return map[operations.Kind][]string{
 		operations.Client: append(strings.Fields("awaitMinPoolSizeMS id ignoreCommandMonitoringEvents observeEvents "+
@@ -62,30 +63,30 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 			return t.Unsupported("option " + el.Key() + " of a " + e.Kind)
 		}
 	}
-	var parent, made any
+	var parent, created any
 	for _, kind := range []operations.Kind{operations.Client, operations.Database} {
 		if err == nil && slices.Contains(known, string(kind)) {
 			parent, err = t.Entities.Named(e.Options, string(kind), kind)
 		}
 	}
 	if err == nil {
-		made, err = t.Make(ctx, e, parent)
+		created, err = t.Make(ctx, e, parent)
 	}
 	if err != nil {
-		var already *result.Error
-		if errors.As(err, &already) {
-			return already
+		var raised *result.Error
+		if errors.As(err, &raised) {
+			return raised
 		}
-		return &result.Error{Message: fmt.Sprintf("entity %q: %v", e.ID, err), Client: true, Kind: "argument"}
+		return Argument("entity %q: %v", e.ID, err)
 	}
-	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), made); err != nil {
-		t.CloseEntity(ctx, made)
+	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), created); err != nil {
+		t.CloseEntity(ctx, created)
 		return err
 	}
 	return nil
 }
 
-// Client finds a client.
+// Client returns the client with an id.
 func (t *Test) Client(id string) (Client, error) {
 	_, entity, err := t.Entities.Get(id)
 	if err != nil {
@@ -98,7 +99,7 @@ func (t *Test) Client(id string) (Client, error) {
 	return client, nil
 }
 
-// Events reads the log of a client.
+// Events implements engine.Test.
 func (t *Test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
 	client, err := t.Client(id)
 	if err != nil {
@@ -107,8 +108,7 @@ func (t *Test) Events(ctx context.Context, id string, after int64, wait time.Dur
 	return client.Events().After(ctx, after, wait)
 }
 
-// Close closes one entity. It stays known: closing again is not an error, and
-// the events of a client can still be read.
+// Close implements engine.Test.
 func (t *Test) Close(ctx context.Context, id string) error {
 	_, e, err := t.Entities.Get(id)
 	if err != nil {
@@ -118,13 +118,13 @@ func (t *Test) Close(ctx context.Context, id string) error {
 	return nil
 }
 
-// End closes cursors before sessions before clients.
+// End implements engine.Test.
 func (t *Test) End(ctx context.Context) error {
 	t.Entities.End(func(e any) { t.CloseEntity(ctx, e) })
 	return nil
 }
 
-// ClusterTime gives what a session is to advance to as {$clusterTime: …}.
+// ClusterTime wraps a cluster time as {$clusterTime: …} if it is not wrapped.
 func ClusterTime(time bson.Raw) (bson.Raw, error) {
 	if time.Lookup("$clusterTime").Type != 0 {
 		return time, nil
