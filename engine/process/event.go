@@ -8,11 +8,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// event is result.Event in a message. Which fields it has depends on its type.
+// event is the JSON form of result.Event. Its type determines which fields it has.
 type event struct {
 	Sequence int64            `json:"sequence"`
 	Type     result.EventType `json:"type"`
-	// Time is in milliseconds since 1970, 0 if the adapter does not say.
+	// Time is in milliseconds since 1970, 0 if the adapter does not report it.
 	Time    float64 `json:"time,omitempty"`
 	Address string  `json:"address,omitempty"`
 
@@ -97,7 +97,7 @@ func (e event) event() (result.Event, error) {
 	return out, nil
 }
 
-// logMessage is result.LogMessage in a message.
+// logMessage is the JSON form of result.LogMessage.
 type logMessage struct {
 	Sequence        int64    `json:"sequence"`
 	Time            float64  `json:"time,omitempty"`

@@ -8,11 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// failure is an error of the driver under test: result.Error in a message.
+// failure is the JSON form of result.Error, an error of the driver under test.
 type failure struct {
-	Message string `json:"message"`
-	// Client is true if the error does not derive from a server response.
-	Client             bool                `json:"client,omitempty"`
+	Message            string              `json:"message"`
+	Client             bool                `json:"client,omitempty"` // not from a server response
 	Timeout            bool                `json:"timeout,omitempty"`
 	Kind               string              `json:"kind,omitempty"`
 	Code               *int32              `json:"code,omitempty"`

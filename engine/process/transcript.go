@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// The sides of a conversation, as transcripts mark what they send.
+// The marks of messages from utr and from an adapter in transcripts.
 const (
 	FromRunner  = "->"
 	FromAdapter = "<-"
 )
 
-// noteLine notes a message of a conversation that utr sends or gets.
+// noteLine records a message that utr sends or receives.
 type noteLine func(from string, line []byte) error
 
 func unnoted(string, []byte) error { return nil }
 
-// transcript writes down the messages of all conversations of an engine.
+// transcript writes the messages of all conversations to a writer, which may be nil.
 func transcript(to io.Writer) noteLine {
 	if to == nil {
 		return unnoted

@@ -7,14 +7,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// document is a BSON document, canonical Extended JSON in a message.
+// document is a BSON document, in canonical Extended JSON.
 type document bson.Raw
 
 // MarshalJSON writes canonical Extended JSON.
 func (d document) MarshalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.Raw(d), true, false) }
 
-// UnmarshalJSON reads Extended JSON. A number without a type is read as in relaxed
-// Extended JSON.
+// UnmarshalJSON reads canonical or relaxed Extended JSON.
 func (d *document) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return fmt.Errorf("null is not a document")
@@ -25,7 +24,7 @@ func (d *document) UnmarshalJSON(data []byte) error {
 // value is any BSON value. Its type is 0 if it is absent.
 type value bson.RawValue
 
-// IsZero lets omitzero leave the value out.
+// IsZero makes omitzero omit an absent value.
 func (v value) IsZero() bool { return v.Type == 0 }
 
 // MarshalJSON writes canonical Extended JSON.
@@ -37,7 +36,7 @@ func (v value) MarshalJSON() ([]byte, error) {
 	return data[len(`{"v":`) : len(data)-1], nil
 }
 
-// UnmarshalJSON reads Extended JSON, as for documents.
+// UnmarshalJSON reads canonical or relaxed Extended JSON.
 func (v *value) UnmarshalJSON(data []byte) error {
 	wrapped, err := json.Marshal(map[string]json.RawMessage{"v": data})
 	if err != nil {
