@@ -55,7 +55,7 @@ func TestMinimalBehaviours(t *testing.T) {
 		switch {
 		case err == nil:
 			shown++
-		case b.Name != "closes a client for good" && (!errors.As(err, &lacks) || lacks.Unsupported == ""):
+		case b.Name != "closes clients permanently" && (!errors.As(err, &lacks) || lacks.Unsupported == ""):
 			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
