@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// Case is one case of a transcript: what is given, and what comes of it.
+// Case is a case of a file of cases.
 type Case struct {
 	Reason, In, Want string
-	before           string // the text of the file from the case before this to what comes of it
+	before           string // the text of the file between the previous Want and this one
 }
 
-// Cases reads a transcript, whose cases look like these:
+// Cases reads a file of cases, which have this form:
 //
-//	== what this part is about
-//	# the reason of the cases that follow
-//	what is given -> what comes of it
-//	what is given, in a line
-//		and others that begin with a tab
-//	-> what comes of it
+//	== title of this part
+//	# reason of the following cases
+//	input -> output
+//	input in a line
+//		and in more lines, which begin with a tab
+//	-> output
 func Cases(t testing.TB, file string) (all []Case) {
 	t.Helper()
 	var c Case
@@ -48,13 +48,12 @@ func Cases(t testing.TB, file string) (all []Case) {
 		}
 	}
 	if c.before != "" || len(all) == 0 {
-		t.Fatalf("%s: what comes of this? %s", file, c.before)
+		t.Fatalf("%s: a case without output: %s", file, c.before)
 	}
 	return all
 }
 
-// PlayCases plays the cases of a file. With UTR_UPDATE=1 it writes down what
-// comes of them.
+// PlayCases checks the cases of a file. With UTR_UPDATE=1 it updates their outputs.
 func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) string) {
 	t.Helper()
 	text := ""

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Commands are those of a transcript whose lines of input each give one output, in the same order. A command gets what
-// follows its name, cut at each "|".
-type Commands map[string]func(t *testing.T, about []string) (string, error)
+// Commands are the commands of a transcript. Each line of input is a command with its arguments, which "|" separates,
+// and has one output.
+type Commands map[string]func(t *testing.T, args []string) (string, error)
 
-// Play plays a transcript. SECRET stands for Secret, which no output may hold.
+// Play checks a transcript. SECRET in the input stands for Secret, which no output may contain.
 func (c Commands) Play(t *testing.T, path string) {
 	t.Helper()
 	Transcript(t, path, func(t *testing.T, input string) string {
@@ -19,16 +19,16 @@ func (c Commands) Play(t *testing.T, path string) {
 			if c[name] == nil {
 				t.Fatalf("%q is not a command", name)
 			}
-			about := strings.Split(rest, "|")
-			for i, part := range about {
-				about[i] = strings.TrimSpace(part)
+			args := strings.Split(rest, "|")
+			for i, arg := range args {
+				args[i] = strings.TrimSpace(arg)
 			}
-			said, err := c[name](t, about)
+			output, err := c[name](t, args)
 			if err != nil {
-				said = strings.TrimSpace(said + " error: " + err.Error())
+				output = strings.TrimSpace(output + " error: " + err.Error())
 			}
-			Says(t, said)
-			out = append(out, said)
+			Says(t, output)
+			out = append(out, output)
 		}
 		return strings.Join(out, "\n")
 	})

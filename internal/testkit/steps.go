@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// PlaySteps plays the stories of testdata/*.txt, which empty lines separate:
+// PlaySteps plays the stories in testdata/*.txt, which empty lines separate:
 //
-//	== its title
-//	a step, which may go on
+//	== title
+//	a step, which can continue
 //		in lines that begin with a tab
-//	each A | B      the story is played with A, and with B, in this place
+//	each A | B      plays the story once with step A here and once with step B
 func PlaySteps(t *testing.T, play func(t *testing.T, title, steps string)) {
 	t.Helper()
 	for _, s := range Stories(t, "testdata/*.txt") {

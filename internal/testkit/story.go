@@ -5,34 +5,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// Story is one of the stories in a file of testdata. An empty line ends it.
+// Story is a paragraph of a file in testdata.
 type Story struct {
 	File  string // without folder and extension
-	Title string // of the lines that begin with "#"
-	Head  string // these lines
-	Text  string // the lines below them
+	Title string // the text of Head
+	Head  string // the first lines, which begin with "#"
+	Text  string // the other lines
 }
 
-// Golden compares a text with that of a file. With UTR_UPDATE=1 it writes the
-// file anew.
+// Golden compares a text with a file. With UTR_UPDATE=1 it updates the file.
 func Golden(t testing.TB, file, got string) {
 	t.Helper()
 	if updates() {
 		Check(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	Check(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	Same(t, file, strings.Split(got, "\n"), strings.Split(Read(t, file), "\n"))
 }
 
-// Stories reads the stories of all files that a pattern matches. All formats of
-// test data are read through it.
+// Stories reads the stories in all files that match a pattern. All formats of test
+// data are based on it.
 func Stories(t testing.TB, pattern string) (out []Story) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -40,9 +33,7 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 		t.Fatalf("no stories in %s: %v", pattern, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		Check(t, err)
-		for part := range strings.SplitSeq(strings.Trim(string(text), "\n"), "\n\n") {
+		for part := range strings.SplitSeq(strings.Trim(Read(t, file), "\n"), "\n\n") {
 			s := Story{File: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))}
 			for line := range strings.Lines(part + "\n") {
 				if s.Text == "" && strings.HasPrefix(line, "#") {
@@ -58,17 +49,16 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// Goes reports that a story went otherwise than it is written.
-func (s Story) Goes(t testing.TB, told string) {
+// Goes fails the test if the story has another text, or no title.
+func (s Story) Goes(t testing.TB, got string) {
 	t.Helper()
-	if s.Title == "" || told != s.Text {
-		t.Errorf("%s: %q goes otherwise:\n%s\nit should go:\n%s", s.File, s.Title, told, s.Text)
+	if s.Title == "" || got != s.Text {
+		t.Errorf("%s: %q\ngot\n%s\nwant\n%s", s.File, s.Title, got, s.Text)
 	}
 }
 
-// Retell plays stories at the same time, and expects each play to give the text of its
-// story. With UTR_UPDATE=1 it writes the files anew. A story without a text is
-// a comment on those that follow.
+// Retell plays stories concurrently and expects play to return the text of each. With
+// UTR_UPDATE=1 it updates the files. A story without text is a comment.
 func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
 	all := Stories(t, pattern)

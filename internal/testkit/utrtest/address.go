@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// Ports of an address that Address gives are free from here on.
+// Ports is the first port of an Address that is free.
 const Ports = 20001
 
-// Address gives a loopback address of the test's own, on which nobody else
-// listens: processes that have to be told their ports get them there. Nor does
-// the system choose it for the near end of a connection.
+// Address returns a loopback address for the exclusive use of the test, for processes
+// that need fixed ports. The system does not use it as the source address of
+// connections.
 func Address(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -21,7 +21,7 @@ func Address(t testing.TB) string {
 	}
 	for {
 		address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))
-		// Whoever has this port has the address.
+		// This port reserves the address.
 		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, Ports-1))
 		if err == nil {
 			t.Cleanup(func() { _ = l.Close() })

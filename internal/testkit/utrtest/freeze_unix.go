@@ -8,8 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Freeze stops a process: when it returns no part of it runs any more. The
-// process goes on at the end of the test, which kills it.
+// Freeze stops the process with SIGSTOP and waits until it has stopped. The process
+// continues at the end of the test, which kills it.
 func (u *Process) Freeze() {
 	u.t.Helper()
 	u.Signal(syscall.SIGSTOP)
@@ -18,7 +18,7 @@ func (u *Process) Freeze() {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(u.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
 		if err != nil || pid != 0 && !status.Stopped() {
-			u.t.Fatalf("it has not stopped but ended: %v", err)
+			u.t.Fatalf("the process ended instead: %v", err)
 		}
 		return pid != 0
 	})

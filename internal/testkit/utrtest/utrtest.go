@@ -1,5 +1,5 @@
-// Package utrtest starts the command utr in processes of its own, for tests.
-// They are ready when they say so, and are waited for with testkit.Patience.
+// Package utrtest runs the command utr in processes, for tests. All waits are limited
+// by testkit.Patience.
 package utrtest
 
 import (
@@ -19,9 +19,8 @@ import (
 // EnvCommand names the command to test. Without it Main builds one.
 const EnvCommand = "UTR_TEST_COMMAND"
 
-// Main runs the tests of a package that starts utr: it builds the command once,
-// and keeps what runs remember away from the user's ledger. Checks come after
-// the tests. It is called by TestMain and does not return.
+// Main runs the tests of a package that starts utr, and then the checks. It builds the
+// command once and uses a temporary ledger. TestMain calls it; it does not return.
 func Main(m *testing.M, checks ...func() error) { os.Exit(run(m, checks)) }
 
 func run(m *testing.M, checks []func() error) (code int) {
@@ -37,7 +36,7 @@ func run(m *testing.M, checks []func() error) (code int) {
 			}
 		}
 	}
-	_ = os.RemoveAll(dir) // the tests have succeeded without it
+	_ = os.RemoveAll(dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -46,8 +45,8 @@ func run(m *testing.M, checks []func() error) (code int) {
 }
 
 func prepare(dir string) error {
-	// Under nohup the tests ignore a hang-up, and what they start would, too: a
-	// signal that is caught has its default action in a child.
+	// Under nohup, the tests and their children would ignore SIGHUP. A signal that is
+	// caught has its default action in a child.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -65,7 +64,7 @@ func prepare(dir string) error {
 	return os.Setenv(EnvCommand, command)
 }
 
-// Command is the path of utr.
+// Command returns the path of utr.
 func Command(t testing.TB) string {
 	t.Helper()
 	command := os.Getenv(EnvCommand)
@@ -75,16 +74,14 @@ func Command(t testing.TB) string {
 	return command
 }
 
-// Place is where processes leave what they leave: temporary folders, and the
-// entries of a ledger.
+// Place is where processes of utr leave temporary folders and entries of the ledger.
 type Place struct {
 	t           testing.TB
 	Temp, State string
 	env         []string
 }
 
-// NewPlace gives an empty place, for processes with an environment that holds
-// more.
+// NewPlace returns an empty place. Its processes have additional environment variables.
 func NewPlace(t testing.TB, env ...string) *Place {
 	t.Helper()
 	p := &Place{t: t, Temp: t.TempDir(), State: t.TempDir()}
@@ -92,15 +89,14 @@ func NewPlace(t testing.TB, env ...string) *Place {
 	return p
 }
 
-// Entries are the ledger's entries that hold a text, without one that is just
-// being removed.
+// Entries returns the ledger's entries that contain a text.
 func (p *Place) Entries(text string) (out []string) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.State, "ledger", "*.json"))
 	testkit.Check(p.t, err)
 	for _, f := range files {
 		entry, err := os.ReadFile(f)
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !os.IsNotExist(err) { // utr can remove an entry at any time
 			p.t.Fatal(err)
 		}
 		if err == nil && strings.Contains(string(entry), text) {
@@ -110,7 +106,7 @@ func (p *Place) Entries(text string) (out []string) {
 	return out
 }
 
-// Folders are those that runs have made and not removed.
+// Folders returns the folders that runs have created and not removed.
 func (p *Place) Folders() []string {
 	p.t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.Temp, "utr-*"))
@@ -118,10 +114,10 @@ func (p *Place) Folders() []string {
 	return folders
 }
 
-// Empty expects that no folder and no entry is left.
+// Empty expects that there are no folders or entries.
 func (p *Place) Empty() {
 	p.t.Helper()
 	if folders, entries := p.Folders(), p.Entries(""); len(folders)+len(entries) > 0 {
-		p.t.Errorf("these folders are left: %v; and in the ledger: %v", folders, entries)
+		p.t.Errorf("folders left over: %v; entries in the ledger: %v", folders, entries)
 	}
 }
