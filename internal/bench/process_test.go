@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// adapterMode makes an adapter of the Go driver of this program.
+// adapterMode makes this program an adapter of the Go driver.
 const adapterMode = "UTR_BENCH_ADAPTER"
 
 func TestMain(m *testing.M) {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// BenchmarkProcess has the Go driver find a document: as an engine of this process, and
-// as one behind an adapter. The difference is what the boundary costs.
+// BenchmarkProcess runs a find of the Go driver, in this process and behind an adapter.
+// The difference is the cost of the protocol.
 func BenchmarkProcess(b *testing.B) {
 	self, err := os.Executable()
 	testkit.Check(b, err)
