@@ -10,10 +10,13 @@
 package driver
 
 import (
+	"context"
 	"runtime/debug"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -52,4 +55,67 @@ func version() string {
 		}
 	}
 	return "unknown"
+}
+
+// test holds the entities of one test.
+type test struct {
+	enginekit.Test // entities: *client, *database, *collection, *session, *bucket, *entityCursor
+	driver         *driver
+}
+
+// database is a database entity. The driver cannot clone a database with other
+// options, so they are kept.
+type database struct {
+	*mongo.Database
+	client  *client
+	options options.DatabaseOptions
+}
+
+// collection is a collection entity.
+type collection struct {
+	*mongo.Collection
+	db *database
+}
+
+// bucket is a GridFS bucket entity.
+type bucket struct {
+	*mongo.GridFSBucket
+	client *client
+}
+
+func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, error) {
+	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
+	switch operations.Kind(e.Kind) {
+	case operations.Client:
+		return newClient(d, e.URI, e.Options)
+	case operations.Session:
+		return openSession(parent.(*client), e)
+	case operations.Database:
+		c := parent.(*client)
+		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
+		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, err
+	case operations.Collection:
+		db := parent.(*database)
+		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
+		return &collection{Collection: db.Collection(text("collectionName"), given(o)), db: db}, err
+	default:
+		db := parent.(*database)
+		o, err := section[options.BucketOptions](e.Options, "bucketOptions")
+		return &bucket{GridFSBucket: db.GridFSBucket(given(o)), client: db.client}, err
+	}
+}
+
+// closeEntity closes an entity if it can be closed. Errors are ignored, as the
+// format requires for cursors.
+func closeEntity(ctx context.Context, e any) {
+	ctx, cancel := undated(ctx)
+	defer cancel()
+	switch e := e.(type) {
+	case *entityCursor:
+		_ = e.close(ctx)
+	case *session:
+		e.end(ctx)
+	case *client:
+		e.close()
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -282,4 +283,11 @@ func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.K
 		}
 		return true
 	})
+}
+
+// Behaviours checks all behaviours of an engine on the deployment at uri.
+func Behaviours(t *testing.T, e engine.Engine, uri string) {
+	for _, b := range enginetest.Behaviours() {
+		t.Run(b.Name, func(t *testing.T) { testkit.Check(t, b.Check(t.Context(), e, uri)) })
+	}
 }
