@@ -98,7 +98,6 @@ func (c *client) topology() result.TopologyState {
 	return *last.SDAM.New
 }
 
-// Events implements enginekit.Client.
 func (c *client) Events() *enginekit.EventLog { return c.log }
 
 func clientRows() []row {

@@ -26,7 +26,6 @@ type row struct {
 	run func(*call) (any, error)
 }
 
-// Key implements enginekit.Row.
 func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
 
 // Accepts implements enginekit.Row. Every operation that sends a command accepts

@@ -192,14 +192,9 @@ func (k *Socket) passes() bool {
 	return !k.reading
 }
 
-// SetDeadline implements net.Conn. It fails after Close, because leave sets its own
-// deadline.
-func (k *Socket) SetDeadline(t time.Time) error { return k.set(k.Conn.SetDeadline, t) }
-
-// SetReadDeadline is like SetDeadline.
-func (k *Socket) SetReadDeadline(t time.Time) error { return k.set(k.Conn.SetReadDeadline, t) }
-
-// SetWriteDeadline is like SetDeadline.
+// SetDeadline, like the other two, fails after Close, because leave sets its own deadline.
+func (k *Socket) SetDeadline(t time.Time) error      { return k.set(k.Conn.SetDeadline, t) }
+func (k *Socket) SetReadDeadline(t time.Time) error  { return k.set(k.Conn.SetReadDeadline, t) }
 func (k *Socket) SetWriteDeadline(t time.Time) error { return k.set(k.Conn.SetWriteDeadline, t) }
 
 func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {

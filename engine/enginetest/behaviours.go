@@ -2,10 +2,10 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -43,9 +43,8 @@ func describes(k *bench) {
 	k.failIf(d.Name == "" || d.SchemaVersion == "", "the name or schema version is empty: %q, %q", d.Name, d.SchemaVersion)
 	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "the operations are not sorted, or contain duplicates")
 	for _, o := range d.Operations {
-		if kind, name, ok := strings.Cut(o, "."); !ok || kind == "" || name == "" {
-			k.fail("the operation %q is not kind.name", o)
-		}
+		kind, name, _ := strings.Cut(o, ".")
+		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
 	}
 	k.failIf(!d.Serves("collection", "find") || d.Serves("collection", "fly"), "it does not support collection.find, or supports collection.fly")
 }
@@ -114,9 +113,8 @@ func ordersEvents(k *bench) {
 		k.failIf(len(kinds) != 1, "event %d, %s, has the fields of %d kinds of events, want 1", e.Sequence, e.Type, len(kinds))
 	}
 	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
-		if later, err := k.test.Events(k.ctx, "client", e.Sequence, 0); err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1 {
-			k.fail("reading after event %d: %v", e.Sequence, err)
-		}
+		later, err := k.test.Events(k.ctx, "client", e.Sequence, 0)
+		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: %v", e.Sequence, err)
 	}
 	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
 		result.ConnectionCheckedOut, result.CommandStarted, result.CommandSucceeded, result.ConnectionCheckedIn}
@@ -131,18 +129,16 @@ func ordersEvents(k *bench) {
 func waitsForEvents(k *bench) {
 	k.insert()
 	last := k.now()
-	type answer struct {
-		events []result.Event
-		err    error
-	}
-	answers := make(chan answer, 1)
+	started := func(e result.Event) bool { return e.Type == result.CommandStarted }
+	waited := make(chan error, 1)
 	go func() {
-		var found []result.Event
 		for after := last; ; {
 			events, err := k.test.Events(k.ctx, "client", after, limit)
-			found = append(found, events...)
-			if err != nil || len(events) == 0 || slices.ContainsFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted }) {
-				answers <- answer{found, err}
+			if err == nil && len(events) == 0 {
+				err = errors.New("no events")
+			}
+			if err != nil || slices.ContainsFunc(events, started) {
+				waited <- err
 				return
 			}
 			after = events[len(events)-1].Sequence
@@ -150,20 +146,18 @@ func waitsForEvents(k *bench) {
 	}()
 	k.must("collection", "find", all)
 	select {
-	case a := <-answers:
-		k.failIf(a.err != nil || len(a.events) == 0, "a wait returned %d events, %v", len(a.events), a.err)
+	case err := <-waited:
+		k.failIf(err != nil, "a wait returned %v", err)
 	case <-k.ctx.Done():
 		k.fail("an event did not end the wait")
 	}
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
 	const never = int64(1) << 60
-	if events, err := k.test.Events(ctx, "client", never, limit); err == nil || len(events) > 0 {
-		k.fail("a wait with a cancelled context returned %d events and no error", len(events))
-	}
-	if events, err := k.test.Events(k.ctx, "client", never, time.Millisecond); err != nil || len(events) > 0 {
-		k.fail("a wait without an event returned %d events, %v", len(events), err)
-	}
+	events, err := k.test.Events(ctx, "client", never, limit)
+	k.failIf(err == nil || len(events) > 0, "a wait with a cancelled context returned %d events and no error", len(events))
+	events, err = k.test.Events(k.ctx, "client", never, time.Millisecond)
+	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %d events, %v", len(events), err)
 }
 
 func hidesFailPoints(k *bench) {
@@ -185,12 +179,9 @@ func reportsLSID(k *bench) {
 	k.must("collection", "find", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
-	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(reported) {
-		k.fail("it reports %v, which an operation without the session sent", reported)
-	}
-	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(reported) {
-		k.fail("it reports %v and sends %v", reported, lsid)
-	}
+	without, with := sent[0].Command.Command.Lookup("lsid"), sent[1].Command.Command.Lookup("lsid")
+	k.failIf(without.Equal(reported), "it reports %v, which an operation without the session sent", reported)
+	k.failIf(!with.Equal(reported), "it reports %v and sends %v", reported, with)
 }
 
 func reportsTopology(k *bench) {
@@ -215,9 +206,8 @@ func ignoresDeadline(k *bench) {
 	k.failIf(out.Err != nil, "%v", out.Err)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) == 0, "no command was sent")
-	if v := sent[0].Command.Command.Lookup("maxTimeMS"); v.Type != 0 {
-		k.fail("the command carries maxTimeMS %v", v)
-	}
+	v := sent[0].Command.Command.Lookup("maxTimeMS")
+	k.failIf(v.Type != 0, "the command has maxTimeMS %v", v)
 }
 
 // blocked is longer than the time limit of a behaviour.
@@ -231,13 +221,8 @@ func cancels(k *bench) {
 	defer cancel()
 	outcomes := make(chan result.Outcome, 1)
 	go func() { outcomes <- k.doIn(ctx, "collection", "find", all) }()
-	for {
-		started := k.seen(before, result.CommandStarted)
-		if len(started) > 0 {
-			break
-		}
-		last := k.now()
-		_, err := k.test.Events(k.ctx, "client", last, 20*time.Millisecond)
+	for len(k.seen(before, result.CommandStarted)) == 0 {
+		_, err := k.test.Events(k.ctx, "client", k.now(), 20*time.Millisecond)
 		k.check(err)
 	}
 	cancel()
@@ -255,15 +240,14 @@ func cancels(k *bench) {
 func worksConcurrently(k *bench) {
 	const many = 16
 	k.insert()
-	failures := make([]*result.Error, many)
-	var wait sync.WaitGroup
+	failures := make(chan *result.Error, many)
 	for i := range many {
-		wait.Go(func() {
-			failures[i] = k.do("collection", "insertOne", fmt.Sprintf(`{"document": {"_id": %d}}`, 100+i)).Err
-		})
+		go func() {
+			failures <- k.do("collection", "insertOne", fmt.Sprintf(`{"document": {"_id": %d}}`, 100+i)).Err
+		}()
 	}
-	wait.Wait()
-	for _, err := range failures {
+	for range many {
+		err := <-failures
 		k.failIf(err != nil, "%v", err)
 	}
 	n := k.count()
@@ -292,23 +276,17 @@ func endsSessions(k *bench) {
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
-	sent := k.seen(0, result.CommandStarted)
-	for _, e := range sent {
-		if e.Command.CommandName != "endSessions" {
-			continue
-		}
+	n := 0
+	for _, e := range k.seen(0, result.CommandStarted) {
 		ended, _ := e.Command.Command.Lookup("endSessions").ArrayOK()
 		values, _ := ended.Values()
-		n := 0
 		for _, v := range values {
 			if v.Equal(reported) {
 				n++
 			}
 		}
-		k.failIf(n != 1, "the session is ended %d times: %v", n, ended)
-		return
 	}
-	k.fail("it does not send endSessions")
+	k.failIf(n != 1, "the session is ended %d times by endSessions", n)
 }
 
 func completesWrites(k *bench) {

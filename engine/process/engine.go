@@ -60,13 +60,8 @@ type Engine struct {
 
 // New creates an engine. It does not start an adapter.
 func New(o Options) (*Engine, error) {
-	ways := 0
-	for _, given := range []bool{len(o.Command) > 0, o.Address != "", o.Engine != nil} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
+	ways := []bool{len(o.Command) > 0, o.Address != "", o.Engine != nil}
+	if set := slices.DeleteFunc(ways, func(set bool) bool { return !set }); len(set) != 1 {
 		return nil, errors.New("an engine behind the protocol needs either a command, an address or an engine")
 	}
 	if o.StartLimit <= 0 {

@@ -21,13 +21,11 @@ type test struct {
 	raised map[*result.Error]int64 // the request that returned an error
 }
 
-// Open implements engine.Test.
 func (t *test) Open(ctx context.Context, e engine.Entity) error {
 	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI, ClusterTime: document(e.ClusterTime)}
 	return t.simple(ctx, callOpen, params, fmt.Sprintf("open %s %s", e.Kind, e.ID))
 }
 
-// Close implements engine.Test.
 func (t *test) Close(ctx context.Context, id string) error {
 	return t.simple(ctx, callClose, closeParams{id}, "close "+id)
 }
@@ -54,7 +52,6 @@ func (t *test) malformed(during string, problem error) error {
 	return t.c.failure()
 }
 
-// Do implements engine.Test.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	during := fmt.Sprintf("%s on %s", op.Name, op.Object)
 	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs, Callback: op.Callback != nil}
@@ -89,7 +86,6 @@ func (t *test) callbackResult(err *result.Error) callbackResult {
 // be able to cancel a wait.
 const waitSlice = 500 * time.Millisecond
 
-// Events implements engine.Test.
 func (t *test) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
 	for {
 		slice := min(wait, waitSlice)
@@ -123,7 +119,6 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 	return events, nil
 }
 
-// Logs implements engine.LogReader.
 func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
 	var r logsResult
 	if _, err := t.c.call(ctx, callLogs, logsParams{client}, &r, "logs of "+client, nil); err != nil {

@@ -85,19 +85,30 @@ func (u *Process) Ended() bool {
 // Line waits for a line of standard output that contains all parts and returns it.
 func (u *Process) Line(parts ...string) string {
 	u.t.Helper()
-	var seen []string
-	for late := time.After(testkit.Patience); ; {
+	has := func(line string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	}
+	lines, found := u.until(testkit.Patience, has)
+	if !found {
+		u.t.Fatalf("utr ended before it printed a line with %q: %q\n%s", parts, lines, u.Said())
+	}
+	return lines[len(lines)-1]
+}
+
+// until reads lines of standard output until one matches or the process ends.
+func (u *Process) until(patience time.Duration, matches func(line string) bool) (lines []string, found bool) {
+	u.t.Helper()
+	for late := time.After(patience); ; {
 		select {
 		case line, more := <-u.lines:
 			if !more {
-				u.t.Fatalf("utr ended before it printed a line with %q: %q\n%s", parts, seen, u.Said())
+				return lines, false
 			}
-			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
-				return line
+			if lines = append(lines, line); matches(line) {
+				return lines, true
 			}
-			seen = append(seen, line)
 		case <-late:
-			u.t.Fatalf("no line with %q within %s: %q\n%s", parts, testkit.Patience, seen, u.Said())
+			u.t.Fatalf("utr still runs after %s: %q\n%s", patience, lines, u.Said())
 		}
 	}
 }
@@ -105,18 +116,8 @@ func (u *Process) Line(parts ...string) string {
 // Rest waits for the end of the process and returns the rest of standard output.
 func (u *Process) Rest() string {
 	u.t.Helper()
-	var lines []string
-	for late := time.After(3 * testkit.Patience); ; {
-		select {
-		case line, more := <-u.lines:
-			if !more {
-				return strings.Join(lines, "\n")
-			}
-			lines = append(lines, line)
-		case <-late:
-			u.t.Fatalf("utr did not end: %q\n%s", lines, u.Said())
-		}
-	}
+	lines, _ := u.until(3*testkit.Patience, func(string) bool { return false })
+	return strings.Join(lines, "\n")
 }
 
 // Signal sends a signal.
