@@ -9,7 +9,6 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // thing is an entity in these tests.
@@ -25,7 +24,7 @@ func TestEntitiesByName(t *testing.T) {
 	}
 	_, _, err := e.Get("")
 	testkit.Fails(t, err)
-	doc := bson.Raw(value(t, bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}}).Value)
+	doc := testkit.Raw(t, testkit.D("it", "a", "other", "b", "number", 1))
 	got, err := e.Named(doc, "it", operations.Session)
 	testkit.Equal(t, "an entity", []any{got, err}, []any{any(thing{name: "a"}), nil})
 	for _, field := range []string{"other", "number", "absent"} {

@@ -1,7 +1,6 @@
 package enginekit
 
 import (
-	"cmp"
 	"fmt"
 	"testing"
 
@@ -13,20 +12,16 @@ import (
 // value converts a value to BSON.
 func value(t *testing.T, v any) bson.RawValue {
 	t.Helper()
-	doc, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
-	testkit.Check(t, err)
-	return bson.Raw(doc).Lookup("v")
+	return testkit.Raw(t, testkit.D("v", v)).Lookup("v")
 }
 
 // parsed reads a value in Extended JSON. An empty text is the zero RawValue.
 func parsed(t *testing.T, text string) bson.RawValue {
 	t.Helper()
-	var doc bson.Raw
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v": `+cmp.Or(text, "null")+`}`), false, &doc))
 	if text == "" {
 		return bson.RawValue{}
 	}
-	return doc.Lookup("v")
+	return testkit.Extended[bson.Raw](t, `{"v": `+text+`}`).Lookup("v")
 }
 
 func TestTranscript(t *testing.T) {

@@ -72,12 +72,10 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 		{"database", `{"client": "client", "databaseName": "members"}`},
 		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
 	} {
-		var options bson.Raw
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(x.options), false, &options))
+		options := testkit.Extended[bson.Raw](t, x.options)
 		testkit.Check(t, test.Open(ctx, engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
 	}
-	find, err := bson.Marshal(bson.D{{Key: "filter", Value: bson.D{}}})
-	testkit.Check(t, err)
+	find := testkit.Extended[bson.Raw](t, `{"filter": {}}`)
 	// Wait for all members except the hidden one, which is in the connection string but is then removed.
 	after := int64(0)
 	for known := map[string]bool{}; len(known) < 3; {

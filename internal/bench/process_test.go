@@ -45,21 +45,15 @@ func BenchmarkProcess(b *testing.B) {
 			ctx := context.Background()
 			t, err := row.engine.Begin(ctx)
 			testkit.Check(b, err)
-			for _, e := range []struct {
-				kind, id string
-				options  bson.D
-			}{
-				{"client", "client", bson.D{}},
-				{"database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "bench"}}},
-				{"collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "documents"}}},
+			for _, e := range []struct{ kind, options string }{
+				{"client", `{"id": "client"}`},
+				{"database", `{"id": "database", "client": "client", "databaseName": "bench"}`},
+				{"collection", `{"id": "collection", "database": "database", "collectionName": "documents"}`},
 			} {
-				options, err := bson.Marshal(append(e.options, bson.E{Key: "id", Value: e.id}))
-				testkit.Check(b, err)
-				testkit.Check(b, t.Open(ctx, engine.Entity{Kind: e.kind, ID: e.id, Options: options, URI: d.URI()}))
+				options := testkit.Extended[bson.Raw](b, e.options)
+				testkit.Check(b, t.Open(ctx, engine.Entity{Kind: e.kind, ID: e.kind, Options: options, URI: d.URI()}))
 			}
-			arguments, err := bson.Marshal(bson.D{{Key: "filter", Value: bson.D{}}})
-			testkit.Check(b, err)
-			find := engine.Operation{Object: "collection", Name: "find", Arguments: arguments}
+			find := engine.Operation{Object: "collection", Name: "find", Arguments: testkit.Extended[bson.Raw](b, `{"filter": {}}`)}
 			for b.Loop() {
 				if out := t.Do(ctx, find); out.Err != nil || out.Broken != nil {
 					b.Fatal(out.Err, out.Broken)

@@ -24,11 +24,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	coll := client.Database("bench").Collection("documents")
 	ctx := context.Background()
 	for i := range sizes[len(sizes)-1] {
-		d := bson.D{{Key: "_id", Value: int32(i)}, {Key: "text", Value: ""}}
-		raw, err := bson.Marshal(d)
-		testkit.Check(b, err)
-		d[1].Value = strings.Repeat("x", size-len(raw))
-		_, err = coll.InsertOne(ctx, d)
+		d := testkit.D("_id", int32(i), "text", "")
+		d[1].Value = strings.Repeat("x", size-len(testkit.Raw(b, d)))
+		_, err := coll.InsertOne(ctx, d)
 		testkit.Check(b, err)
 	}
 	measure(b, "embedded", "documents", sizes, func(b *testing.B, n int) {

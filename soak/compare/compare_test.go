@@ -2,6 +2,7 @@
 package compare_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/unified-test-runner/utr/compare"
@@ -21,12 +22,7 @@ func side(t *testing.T, policy string) compare.Side {
 	source, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{})
 	testkit.Check(t, err)
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := source.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, errors.Join(e.Close(), source.Close()))
 	})
 	return compare.Side{Name: "reference " + policy, Config: runner.Config{Engine: e, Source: source}}
 }

@@ -117,7 +117,7 @@ func TestGrown(t *testing.T) {
 		want    string
 	}{
 		{"flat", []sample{{10, 5 << 20, 30}, {50, 6 << 20, 31}, {100, 5 << 20, 28}}, ""},
-		{"verdicts leak", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
+		{"verdicts are leaked", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
 		{"goroutines leak", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}}, "goroutines grew from 30 to 70"},
 	} {
 		if got := grown(r.samples); !strings.HasPrefix(got, r.want) || (got == "") != (r.want == "") {

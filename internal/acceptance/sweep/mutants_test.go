@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -63,9 +64,7 @@ func TestMutantsFail(t *testing.T) {
 				}
 			}
 			all := assess(t, rec, sample)
-			if len(all) == 0 {
-				t.Error("no mutant was judged")
-			}
+			testkit.Equal(t, "no mutant was judged", len(all) == 0, false)
 			t.Logf("%d mutants judged", len(all))
 			for _, a := range all {
 				if a.fault != "" {
@@ -112,9 +111,7 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recordin
 			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
 		}
 	}})
-	for _, err := range []error{err, e.Close(), lender.Close()} {
-		testkit.Check(t, err)
-	}
+	testkit.Check(t, errors.Join(err, e.Close(), lender.Close()))
 	return rec
 }
 

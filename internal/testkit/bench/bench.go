@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -182,13 +183,7 @@ func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(context.Background(), o)
 	testkit.Check(t, err)
-	t.Cleanup(func() {
-		for _, err := range []error{e.Close(), lender.Close()} {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, errors.Join(e.Close(), lender.Close())) })
 	return &Bench{Config: runner.Config{Engine: e, Source: lender, Jobs: 2, Timeout: testkit.Patience}}
 }
 
