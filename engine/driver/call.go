@@ -158,7 +158,7 @@ func (c *call) session() *session { return c.Entity.(*session) }
 
 // rest returns the arguments that are options of the driver.
 func (c *call) rest() bson.Raw {
-	rest, _ := without(c.Given, append(strings.Fields(c.Row.takes), "session", "timeoutMS")...)
+	rest, _ := without(c.Given, append(strings.Fields(c.Row.args), "session", "timeoutMS")...)
 	return rest
 }
 

@@ -100,7 +100,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s.%s does not accept %s, which is required", r.kind, r.name, a.Name)
 			}
 		}
-		for _, name := range strings.Fields(r.takes) {
+		for _, name := range strings.Fields(r.args) {
 			if _, has := op.Argument(name); !has {
 				t.Errorf("%s.%s accepts %s, which is not an argument in the format", r.kind, r.name, name)
 			}

@@ -16,8 +16,8 @@ import (
 type row struct {
 	kind operations.Kind
 	name string
-	// takes are the arguments that run reads itself, separated by spaces.
-	takes string
+	// args are the arguments that run reads itself, separated by spaces.
+	args string
 	// options is the options struct of the operation, or nil. Arguments with a
 	// field in it are accepted.
 	options reflect.Type
@@ -31,7 +31,7 @@ func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.na
 // Accepts implements enginekit.Row. Every operation that sends a command accepts
 // session and timeoutMS, which are part of the context.
 func (r row) Accepts(name string) bool {
-	if slices.Contains(strings.Fields(r.takes), name) {
+	if slices.Contains(strings.Fields(r.args), name) {
 		return true
 	}
 	switch name {
@@ -49,18 +49,18 @@ func (r row) Accepts(name string) bool {
 }
 
 // plainly returns a row for an operation without options.
-func plainly(kind operations.Kind, name, takes string, run func(*call) (any, error)) row {
-	return row{kind: kind, name: name, takes: takes, run: run}
+func plainly(kind operations.Kind, name, args string, run func(*call) (any, error)) row {
+	return row{kind: kind, name: name, args: args, run: run}
 }
 
 // silently returns a row for an operation without options or result.
-func silently(kind operations.Kind, name, takes string, run func(*call) error) row {
-	return plainly(kind, name, takes, func(c *call) (any, error) { return enginekit.Nothing{}, run(c) })
+func silently(kind operations.Kind, name, args string, run func(*call) error) row {
+	return plainly(kind, name, args, func(c *call) (any, error) { return enginekit.Nothing{}, run(c) })
 }
 
 // with returns a row for an operation with options of type T.
-func with[T any](kind operations.Kind, name, takes string, run func(*call, *filled[T]) (any, error)) row {
-	return row{kind, name, takes, reflect.TypeFor[T](), func(c *call) (any, error) {
+func with[T any](kind operations.Kind, name, args string, run func(*call, *filled[T]) (any, error)) row {
+	return row{kind, name, args, reflect.TypeFor[T](), func(c *call) (any, error) {
 		var o T
 		if err := fill(&o, name, c.rest()); err != nil {
 			return nil, err
@@ -75,18 +75,18 @@ type (
 	twoArguments[E, T, R any] = func(E, context.Context, any, any, ...options.Lister[T]) (R, error)
 )
 
-// one returns a row for a method with one argument, the first in takes.
-func one[E, T, R any](kind operations.Kind, name, takes string, method oneArgument[E, T, R]) row {
-	return with(kind, name, takes, func(c *call, o *filled[T]) (any, error) {
-		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(takes)[0]), o)
+// one returns a row for a method with one argument, the first in args.
+func one[E, T, R any](kind operations.Kind, name, args string, method oneArgument[E, T, R]) row {
+	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
+		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(args)[0]), o)
 		return c.result(r, err)
 	})
 }
 
-// two returns a row for a method with two arguments, the first in takes.
-func two[E, T, R any](kind operations.Kind, name, takes string, method twoArguments[E, T, R]) row {
-	return with(kind, name, takes, func(c *call, o *filled[T]) (any, error) {
-		names := strings.Fields(takes)
+// two returns a row for a method with two arguments, the first in args.
+func two[E, T, R any](kind operations.Kind, name, args string, method twoArguments[E, T, R]) row {
+	return with(kind, name, args, func(c *call, o *filled[T]) (any, error) {
+		names := strings.Fields(args)
 		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)
 		return c.result(r, err)
 	})

@@ -151,7 +151,7 @@ func TestSuites(t *testing.T) {
 func TestMisbehaviours(t *testing.T) {
 	for _, r := range []struct {
 		mode, reason string
-		says         []string
+		contains     []string
 	}{
 		{"hangs", "a driver can hang", []string{"no reply to find on collection within", "the adapter was killed", "last words:\nwaiting"}},
 		{"hangs in end", "closing a client can hang", []string{"no reply to end within", "last words:\nwaiting"}},
@@ -177,7 +177,7 @@ func TestMisbehaviours(t *testing.T) {
 			testkit.Check(t, err)
 			short, cancel := context.WithCancel(ctx)
 			defer cancel()
-			if strings.HasPrefix(r.says[0], "no reply") {
+			if strings.HasPrefix(r.contains[0], "no reply") {
 				time.AfterFunc(100*time.Millisecond, cancel)
 			}
 			out := test.Do(short, engine.Operation{Object: "collection", Name: "find"})
@@ -191,7 +191,7 @@ func TestMisbehaviours(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			testkit.Fails(t, err, r.says...)
+			testkit.Fails(t, err, r.contains...)
 			if len(err.Error()) > 8<<10 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
@@ -208,7 +208,7 @@ func TestMisbehaviours(t *testing.T) {
 func TestGreetings(t *testing.T) {
 	for _, r := range []struct {
 		mode, reason string
-		says         []string
+		contains     []string
 	}{
 		{"old", "utr is newer than the adapter", []string{"speaks version 0 of the protocol, utr speaks 1"}},
 		{"nameless", "reports include the name", []string{"no name, no schemaVersion or no operations"}},
@@ -216,7 +216,7 @@ func TestGreetings(t *testing.T) {
 	} {
 		t.Run(r.mode, func(t *testing.T) {
 			_, err := newEngine(t, r.mode).Describe(testkit.Context(t))
-			testkit.Fails(t, err, r.says...)
+			testkit.Fails(t, err, r.contains...)
 		})
 	}
 	e, err := process.New(process.Options{Command: []string{"/nowhere/adapter"}})

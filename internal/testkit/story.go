@@ -49,8 +49,8 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// Goes fails the test if the story has another text, or no title.
-func (s Story) Goes(t testing.TB, got string) {
+// goes fails the test if the story has another text, or no title.
+func (s Story) goes(t testing.TB, got string) {
 	t.Helper()
 	if s.Title == "" || got != s.Text {
 		t.Errorf("%s: %q\ngot\n%s\nwant\n%s", s.File, s.Title, got, s.Text)
@@ -70,7 +70,7 @@ func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
 				t.Parallel()
 				if all[i].Text = play(t, s); !updates() {
-					s.Goes(t, all[i].Text)
+					s.goes(t, all[i].Text)
 				}
 			})
 		}

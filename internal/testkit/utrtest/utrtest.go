@@ -19,8 +19,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// EnvCommand names the command to test. Without it Main builds one.
-const EnvCommand = "UTR_TEST_COMMAND"
+// envCommand names the command to test. Without it Main builds one.
+const envCommand = "UTR_TEST_COMMAND"
 
 // Main runs the tests of a package that starts utr, and then the checks. It builds the
 // command once and uses a temporary ledger. TestMain calls it; it does not return.
@@ -56,7 +56,7 @@ func prepare(dir string) error {
 	if err := os.Setenv(ledger.EnvDir, filepath.Join(dir, "state")); err != nil {
 		return err
 	}
-	if os.Getenv(EnvCommand) != "" {
+	if os.Getenv(envCommand) != "" {
 		return nil
 	}
 	command := filepath.Join(dir, "utr")
@@ -64,13 +64,13 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("building utr: %w: %s", err, out)
 	}
-	return os.Setenv(EnvCommand, command)
+	return os.Setenv(envCommand, command)
 }
 
 // Command returns the path of utr.
 func Command(t testing.TB) string {
 	t.Helper()
-	command := os.Getenv(EnvCommand)
+	command := os.Getenv(envCommand)
 	if command == "" {
 		t.Fatal("TestMain does not call utrtest.Main")
 	}
