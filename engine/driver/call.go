@@ -120,7 +120,7 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		value = p.value
 	}
 	if out.Value, err = enginekit.ValueOf(value); err != nil {
-		return result.Outcome{Err: enginekit.Argument("the result cannot be written: %v", err)}
+		return result.Outcome{Err: enginekit.Argument("cannot convert the result: %v", err)}
 	}
 	return out
 }

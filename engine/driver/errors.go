@@ -115,7 +115,7 @@ func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.Wr
 // "clientBulkWrite"), so it is replaced.
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Kind, out.Client = "client bulk write", false
-	out.Message = fmt.Sprintf("errors of a client bulk write: %d of writes, %d of write concerns", len(e.WriteErrors), len(e.WriteConcernErrors))
+	out.Message = fmt.Sprintf("client bulk write: %d write errors, %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors))
 	if e.WriteError != nil {
 		out.Message = e.WriteError.Error()
 		out.Response = e.WriteError.Raw

@@ -143,7 +143,7 @@ func fillable(t reflect.Type) bool {
 }
 
 // errNoFill means that assign does not support the type of a field.
-var errNoFill = errors.New("the adapter does not fill this type")
+var errNoFill = errors.New("unsupported type of option")
 
 func fillDocument(p any, what string, v bson.RawValue) error {
 	doc, ok := v.DocumentOK()

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrType means that an option does not accept the type of a value.
-var ErrType = errors.New("a value of this type is not valid")
+var ErrType = errors.New("invalid type or value")
 
 // Fields maps the fields of a document to functions that read them.
 type Fields map[string]func(bson.RawValue) error

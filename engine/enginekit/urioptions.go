@@ -91,7 +91,7 @@ func optionValues(name string, v bson.RawValue) ([]string, error) {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
 		n, ok := Integer(v)
 		if !ok {
-			return nil, fmt.Errorf("%v is not a whole number", v)
+			return nil, fmt.Errorf("%v is not an integer", v)
 		}
 		return []string{strconv.FormatInt(n, 10)}, nil
 	case bson.TypeArray:
@@ -114,11 +114,11 @@ func optionValues(name string, v bson.RawValue) ([]string, error) {
 		for _, e := range elements {
 			values, err := optionValues(e.Key(), e.Value())
 			if err != nil || len(values) != 1 {
-				return nil, fmt.Errorf("property %s is not a plain value", e.Key())
+				return nil, fmt.Errorf("property %s is not a scalar", e.Key())
 			}
 			properties = append(properties, e.Key()+":"+values[0])
 		}
 		return []string{strings.Join(properties, ",")}, err
 	}
-	return nil, fmt.Errorf("a value of type %v is not an option", v.Type)
+	return nil, fmt.Errorf("an option cannot have the type %v", v.Type)
 }

@@ -190,7 +190,7 @@ func (e *Engine) serve() *conversation {
 
 // greet sends hello and stores the adapter's description.
 func (e *Engine) greet(ctx context.Context, c *conversation) error {
-	limit := fmt.Errorf("the adapter did not answer the greeting within %s", e.options.StartLimit)
+	limit := fmt.Errorf("the adapter did not reply to hello within %s", e.options.StartLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.options.StartLimit, limit)
 	defer cancel()
 	var hello helloResult
@@ -204,7 +204,7 @@ func (e *Engine) greet(ctx context.Context, c *conversation) error {
 	case hello.Protocol != Protocol:
 		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, Protocol)
 	case hello.Name == "" || hello.SchemaVersion == "" || len(hello.Operations) == 0:
-		return errors.New("the greeting of the adapter has no name, no schemaVersion or no operations")
+		return errors.New("the reply to hello has no name, no schemaVersion or no operations")
 	}
 	slices.Sort(hello.Operations)
 	e.mu.Lock()

@@ -232,7 +232,7 @@ func TestStartLimit(t *testing.T) {
 	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
-	testkit.Fails(t, err, "did not answer the greeting within 1ms", "the adapter was killed")
+	testkit.Fails(t, err, "did not reply to hello within 1ms", "the adapter was killed")
 	testkit.Check(t, e.Close())
 }
 
