@@ -1,7 +1,4 @@
-"""An adapter of utr for PyMongo: JSON-RPC 2.0 messages, one per line, on standard input and output.
-
-docs/engine-protocol.md describes the messages. Every request runs in its own thread.
-"""
+"""An adapter of utr for PyMongo. docs/engine-protocol.md describes the messages on standard input and output."""
 
 import ctypes
 import json
@@ -21,15 +18,16 @@ class Cancelled(BaseException):
 
 
 class Conversation:
-    def __init__(self, lines, out):
-        self.lines, self.out = lines, out
+    """The exchange of messages with utr. Every request runs in its own thread."""
+
+    def __init__(self):
         self.lock = threading.Lock()  # guards writing and the fields below
         self.threads = {}  # by open request
         self.replies = {}  # queues for the replies to callback, by id
         self.test = None
 
     def serve(self):
-        for line in self.lines:
+        for line in sys.stdin:
             message = json_util.loads(line, json_options=json_util.CANONICAL_JSON_OPTIONS)
             if "method" not in message:
                 self.replies[message["id"]].put(message)
@@ -49,16 +47,14 @@ class Conversation:
             "hello": lambda protocol, runner: {"protocol": 1, **DESCRIPTION},
             "begin": lambda: setattr(self, "test", Test()) or {},
             "open": lambda **entity: self.outcome(id, lambda: test.open(**entity)),
-            "do": lambda **operation: {**self.outcome(id, lambda: self.do(id, **operation)), **({"server": thread.server} if thread.server else {})},
+            "do": lambda **operation: self.do(id, operation),
             "events": lambda client, after, waitMS: {"events": test.get(client)[2].after(after, waitMS / 1000)},
             "close": lambda id: self.outcome(message["id"], lambda: test.close(id)),
             "end": lambda: test.end() or {},
         }.get(message["method"])
         try:
-            if call is None:
-                reply = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
-            else:
-                reply = {"result": call(**message.get("params", {}))}
+            unknown = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
+            reply = {"result": call(**message.get("params", {}))} if call else unknown
         except (Exception, Cancelled) as error:  # the call could not be performed
             reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
         with self.lock:
@@ -68,8 +64,7 @@ class Conversation:
     def send(self, message):
         text = json.dumps({"jsonrpc": "2.0", **message})
         with self.lock:
-            self.out.write(text + "\n")
-            self.out.flush()
+            print(text, flush=True)
 
     def outcome(self, id, call):
         """Performs a call. An error of the driver is part of its result."""
@@ -84,8 +79,10 @@ class Conversation:
             self.test.raised[id] = error
             return {"error": describe_error(error)}
 
-    def do(self, id, object, name, arguments={}, saveAs=None, callback=False):
-        return self.test.do(object, name, arguments, saveAs, callback and (lambda session: self.callback(id)))
+    def do(self, id, operation):
+        operation["callback"] = lambda session: self.callback(id)
+        outcome = self.outcome(id, lambda: self.test.do(**operation))
+        return {**outcome, "server": thread.server} if thread.server else outcome
 
     def callback(self, do):
         """Makes utr perform the operations of withTransaction, and raises their error."""
@@ -102,4 +99,4 @@ class Conversation:
 
 
 if __name__ == "__main__":
-    Conversation(sys.stdin, sys.stdout).serve()
+    Conversation().serve()

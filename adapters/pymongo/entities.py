@@ -168,7 +168,7 @@ class Test:
                     self.close(id)
         self.entities = {}
 
-    def do(self, object, name, arguments, save_as, callback):
+    def do(self, object, name, callback, arguments={}, saveAs=None):
         kind, entity, log = self.get(object)
         if name not in TABLE.get(kind, {}):
             raise lacks(f"operation {kind}.{name}")
@@ -181,14 +181,14 @@ class Test:
         with timeout:
             special = SPECIAL.get(f"{kind}.{name}")
             value = special(entity, **arguments) if special else self.call(kind, entity, name, arguments, callback, log)
-            return self.result(name, value, save_as, log)
+            return self.result(name, value, saveAs, log)
 
     def call(self, kind, entity, name, arguments, callback, log):
         """Calls a method of PyMongo. Arguments are parameters of the method, **kwargs, or options of the object."""
         method, more = (*TABLE[kind][name], "", "")[:2]
         method = method or snake(name)
         known = inspect.signature(Cursor.__init__ if method in ("find", "find_one") else getattr(entity, method)).parameters
-        keywords, options, batch_size = {"callback": callback} if callback else {}, {}, None
+        keywords, options, batch_size = {"callback": callback} if name == "withTransaction" else {}, {}, None
         for argument, value in arguments.items():
             renamed = next((n for n in [snake(argument), *RENAMED.get(argument, "").split()] if n in known), None)
             value = CONVERT.get(argument, lambda v: v)(value)

@@ -42,7 +42,12 @@ def describe_error(error):
         out["labels"] = sorted(labels)
     out["timeout"] = out.get("timeout", False) or getattr(error, "timeout", False)
     if client_bulk:
-        client_bulk_error(out, error)
+        message = lambda e: ejson({"code": e.get("code"), "message": e.get("errmsg", ""), "details": e.get("details", {})})
+        out.update(kind="client bulk write", client=out["client"] and error.error is not None,
+                   writeErrors={str(e["idx"]): message(e) for e in error.write_errors},
+                   writeConcernErrors=[message(e) for e in error.write_concern_errors])
+        if error.partial_result is not None:
+            out["partial"] = ejson(written(error.partial_result))
     return out
 
 
@@ -52,7 +57,10 @@ def server_error(out, error, details):
     client_bulk = isinstance(error, errors.ClientBulkWriteException)
     out.update(client=False, kind="server")
     if isinstance(error, errors.BulkWriteError):
-        out.update(kind="bulk write", partial=ejson(partial(details)))
+        names = {"inserted": "nInserted", "matched": "nMatched", "modified": "nModified", "deleted": "nRemoved", "upserted": "nUpserted"}
+        partial = {name + "Count": details[key] for name, key in names.items()}
+        partial["upsertedIds"] = {str(u["index"]): u["_id"] for u in details["upserted"]}
+        out.update(kind="bulk write", partial=ejson(partial))
     elif isinstance(error, errors.WriteError):
         out["kind"], writes = "write", [details]
     elif isinstance(error, errors.WriteConcernError):
@@ -65,22 +73,6 @@ def server_error(out, error, details):
     first = (writes + concerns + [details])[0]
     if "code" in first and not client_bulk:
         out.update(code=int(first["code"]), codeName=first.get("codeName", ""))
-
-
-def partial(details):
-    """The result of a bulk write before it failed."""
-    names = {"inserted": "nInserted", "matched": "nMatched", "modified": "nModified", "deleted": "nRemoved", "upserted": "nUpserted"}
-    counts = {name + "Count": details[key] for name, key in names.items()}
-    return {**counts, "upsertedIds": {str(u["index"]): u["_id"] for u in details["upserted"]}}
-
-
-def client_bulk_error(out, error):
-    message = lambda e: ejson({"code": e.get("code"), "message": e.get("errmsg", ""), "details": e.get("details", {})})
-    out.update(kind="client bulk write", client=out["client"] and error.error is not None,
-               writeErrors={str(e["idx"]): message(e) for e in error.write_errors},
-               writeConcernErrors=[message(e) for e in error.write_concern_errors])
-    if error.partial_result is not None:
-        out["partial"] = ejson(written(error.partial_result))
 
 
 def written(result):
