@@ -1,5 +1,5 @@
-// Package adapters tests the adapters: programs in other languages that let utr run
-// suites through the drivers of those languages.
+// Package adapters tests the adapters: programs in other languages through which utr
+// tests the drivers of those languages.
 package adapters
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // adapters lists the adapters. Each test is skipped if the driver is not installed.
 var adapters = []struct {
-	name    string // also of its list of known failures
+	name    string // of the adapter and of its list of known failures
 	options func(t *testing.T) process.Options
 }{
 	{"pymongo", func(t *testing.T) process.Options {
@@ -41,7 +41,7 @@ func start(t *testing.T, options process.Options) *process.Engine {
 	return e
 }
 
-// TestBehaviours checks what the runner relies on.
+// The adapters have the behaviours that the runner relies on.
 func TestBehaviours(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
@@ -56,9 +56,8 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-// TestSuites runs a share of our own suites. What an adapter does not serve is
-// skipped, and the rest passes but for the known failures of its driver. What passes
-// fails when an expectation is changed.
+// A sample of our own suites passes, except for the known failures of the driver, or is
+// skipped. Tests that pass fail when one of their expectations is changed.
 func TestSuites(t *testing.T) {
 	suites := bench.Share(t, 200)
 	for _, a := range adapters {
@@ -66,7 +65,7 @@ func TestSuites(t *testing.T) {
 			t.Parallel()
 			b := bench.With(t, start(t, a.options(t)), deployment.EmbeddedOptions{
 				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
-			b.Config.Jobs = 1 // a process each: they take longer to start than to run a few tests
+			b.Config.Jobs = 1 // starting more processes takes longer than the tests
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
 			verdicts := b.Everywhere(t, suites)
 			bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipCapability)
@@ -75,8 +74,8 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// mutantsFail changes one expectation of tests that passed everywhere: eight of them, a
-// hundred in the soak. Each must fail.
+// mutantsFail changes one expectation of tests that passed on all topologies, in eight
+// tests, or a hundred in make soak. Each must then fail.
 func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts []*result.Verdict) {
 	t.Helper()
 	many := 8
@@ -89,7 +88,7 @@ func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts [
 			passed[v.Position] = v.Status == result.Passed && (before || !seen)
 		}
 	}
-	var files []*source.Value // suites of one test that passed
+	var files []*source.Value // suites with one test that passed
 	for _, s := range suites {
 		for _, test := range s.Root.Get("tests").Elements() {
 			if passed[test.Position] {
@@ -106,7 +105,7 @@ func mutantsFail(t *testing.T, b *bench.Bench, suites []*specs.Suite, verdicts [
 			continue
 		}
 		m := all[random.IntN(len(all))]
-		if s, err := specs.FromValue(m.Position.File, m.Root); err == nil { // else the schema refuses the change
+		if s, err := specs.FromValue(m.Position.File, m.Root); err == nil { // otherwise the schema rejects the change
 			changed, of = append(changed, s), append(of, m)
 		}
 	}

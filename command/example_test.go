@@ -6,7 +6,7 @@ import (
 	"github.com/unified-test-runner/utr/engine/driver"
 )
 
-// A program that is utr with one more engine: utr run --engine mine retryable-reads.
+// A program that is utr with an additional engine: utr run --engine mine retryable-reads.
 func Example() {
 	command.Main(command.Engine{Name: "mine", New: func() (engine.Engine, error) {
 		return driver.New(), nil // or an engine of your own

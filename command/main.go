@@ -1,3 +1,6 @@
+// Package command runs the command utr, for Go drivers in other repositories: a
+// program that passes an engine to Main has all commands of utr. See
+// docs/write-an-engine.md.
 package command
 
 import (
@@ -13,22 +16,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Engine is a driver under test that a program adds to those of utr.
+// Engine is an additional driver under test.
 type Engine struct {
-	// Name is for --engine and matrix files: letters, digits, and between them dots,
-	// plus and minus signs. Engines of utr keep theirs: reference and driver.
+	// Name is the name for --engine and matrix files: letters and digits, with dots,
+	// plus and minus signs between them. The names reference and driver are reserved.
 	Name string
-	// New makes the engine. A run makes it once and closes it at its end; utr compare
-	// and utr matrix make more than one in a process, also at once. It should connect
-	// to nothing: that is for the clients of tests. An error ends the command with the
-	// exit code of bad usage.
+	// New creates the engine. A run creates one and closes it at the end; utr compare
+	// and utr matrix can create several concurrently. New should not connect to
+	// servers: the clients of tests do. An error ends the command with the exit code
+	// for bad usage.
 	New func() (engine.Engine, error)
 }
 
-// Main runs the command line of the process, with these engines in addition to those
-// of utr, and exits with the code of the command. It catches signals and starts its
-// own program again for cells of a matrix, so that it is all that func main does.
-// A name that an engine cannot have is bad usage.
+// Main runs the command line of the process, with additional engines, and exits with
+// the exit code of the command. It handles signals, and starts its own program again
+// for the cells of a matrix, so func main should do nothing else. An invalid name of
+// an engine is bad usage.
 func Main(engines ...Engine) {
 	p := cli.New()
 	for _, e := range engines {
@@ -46,15 +49,14 @@ func Main(engines ...Engine) {
 	os.Exit(p.Main(interruptible(), os.Args[1:]))
 }
 
-// repeated is how long after the first signal SIGTERM means the same one.
+// repeated is how long a SIGTERM after the first signal counts as a repetition.
 const repeated = time.Second
 
-// interruptible returns a context that the first signal ends, so that fail
-// points are turned off and results are printed. The second signal quits at
-// once, but for a SIGTERM that repeats the first one: when a night is killed,
-// Linux sends it to a cell for each thread of the night. A terminal that goes
-// away interrupts as well, unless nohup ignores that; a reader that goes away is
-// an error of writing, and kills nothing.
+// interruptible returns a context that the first signal cancels, so that fail points
+// are turned off and results are printed. The second signal exits immediately, except
+// a SIGTERM that repeats the first one: when utr matrix is killed, Linux sends SIGTERM
+// to a cell once for each of its threads. SIGHUP also interrupts, unless nohup ignores
+// it. SIGPIPE is ignored: if the reader goes away, writing returns an error.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

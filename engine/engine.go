@@ -1,7 +1,8 @@
-// Package engine is the interface of a driver under test. An engine is judged
-// by the runner only through these calls, whether it lives in the process or
-// behind a pipe: arguments and results are BSON documents as the format
-// writes them, typed options are the engine's own matter.
+// Package engine defines the interface to a driver under test. The runner uses
+// an engine only through this interface, whether the driver is in the same
+// process or behind an adapter. Arguments and results are BSON documents as the
+// Unified Test Format writes them; converting them to typed options is up to the
+// engine.
 package engine
 
 import (
@@ -15,56 +16,56 @@ import (
 
 // Engine is a driver under test. All methods may be called concurrently.
 type Engine interface {
-	// Describe says what the engine is and can do. It does not change while
-	// the engine lives.
+	// Describe returns the engine's name and capabilities, which never change.
 	Describe(ctx context.Context) (Description, error)
-	// Begin opens an empty set of entities for one test. Several tests may be
-	// open at once; they share nothing.
+	// Begin starts a test, with no entities. Several tests may be open at once;
+	// they share nothing.
 	Begin(ctx context.Context) (Test, error)
-	// Close ends the engine. The caller has ended all tests before.
+	// Close closes the engine. The caller must end all tests first.
 	Close() error
 }
 
-// Description is what an engine says of itself.
+// Description is the name and capabilities of an engine.
 type Description struct {
 	Name    string
 	Version string
 	// SchemaVersion is the highest schema version whose features the engine
-	// serves, such as "1.28".
+	// supports, such as "1.28".
 	SchemaVersion string
-	// Operations that it serves, as "kind.name" ("collection.find").
+	// Operations are the supported operations as "kind.name", such as
+	// "collection.find".
 	Operations []string
-	// Features are optional abilities, such as "retryable reads", "csot",
+	// Features are optional capabilities, such as "retryable reads", "csot",
 	// "logging", "tracing", "csfle".
 	Features []string
 }
 
-// Serves reports whether an operation is served.
+// Serves reports whether the engine supports an operation.
 func (d Description) Serves(kind, name string) bool {
 	return slices.Contains(d.Operations, kind+"."+name)
 }
 
 // Test is the engine's side of one running test: a namespace of entities.
-// Different entities may be used at once; one session or cursor may not
-// (the runner keeps to that). An error returned by Open, Events or Close
-// means that the engine is broken or the request is not a valid one, unless
-// it is a *result.Error: that is an error of the driver under test.
+// Different entities may be used concurrently; the runner never uses one session
+// or cursor concurrently. An error returned by Open, Events or Close means that
+// the engine is broken or the request is invalid, unless it is a *result.Error,
+// which is an error of the driver under test.
 type Test interface {
 	// Open creates an entity.
 	Open(ctx context.Context, entity Entity) error
-	// Do performs an operation. Errors of the operation are in the outcome;
-	// the context's end cancels it. Do never returns before the operation has
-	// let go of its connection.
+	// Do performs an operation. Errors of the operation are in the outcome.
+	// Cancelling the context cancels the operation. Do returns only after the
+	// operation has released its connection.
 	Do(ctx context.Context, operation Operation) result.Outcome
-	// Events returns the events of a client with a sequence greater than
-	// after, in order. If there are none it waits up to wait for one.
+	// Events returns the events of a client whose sequence is greater than
+	// after, in order. Without any, it waits up to wait for one.
 	Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error)
 	// Close closes one entity: ends the session, kills the cursor, closes the
 	// client. Closing twice is not an error. The events of a closed client can
 	// still be read.
 	Close(ctx context.Context, id string) error
-	// End closes all that is still open, cursors before sessions before
-	// clients, and forgets the test.
+	// End closes all open entities, cursors before sessions before clients, and
+	// releases the test.
 	End(ctx context.Context) error
 }
 
@@ -74,13 +75,12 @@ type Entity struct {
 	// bucket, clientEncryption. (Threads are the runner's.)
 	Kind string
 	ID   string
-	// Options is the entity's document as the suite writes it (id, client,
-	// databaseName, uriOptions, sessionOptions, …), placeholders replaced.
+	// Options is the entity's document from the suite (id, client, databaseName,
+	// uriOptions, sessionOptions, …) with placeholders replaced.
 	Options bson.Raw
-	// URI is the connection string for a client, to which the engine applies
-	// uriOptions on top.
+	// URI is the connection string of a client. uriOptions override its options.
 	URI string
-	// ClusterTime, for sessions, is a $clusterTime document to advance to.
+	// ClusterTime is the $clusterTime document to advance a session to.
 	ClusterTime bson.Raw
 }
 
@@ -88,59 +88,58 @@ type Entity struct {
 type Operation struct {
 	Object    string // id of the entity
 	Name      string
-	Arguments bson.Raw // as written; session arguments name entities
-	// SaveAs is the id under which a cursor, change stream or collection that the
-	// operation creates can be used. Empty: the engine may still create it,
-	// and closes it at the end of the test.
+	Arguments bson.Raw // as the suite writes them: sessions are names of entities
+	// SaveAs is the id for a cursor, change stream or collection that the
+	// operation creates. If it is empty, the engine closes what the operation
+	// creates at the end of the test.
 	SaveAs string
 	// Callback runs the operations of withTransaction's callback and returns
 	// the error to propagate. Nil for all other operations.
 	Callback func(ctx context.Context) *result.Error
 }
 
-// Operations that serve the runner's own assertions. An engine that lacks one
-// answers with an Unsupported error.
+// Operations for the runner's own assertions. An engine without one returns an
+// Unsupported error.
 const (
-	// OpLSID on a session: its logical session id, a document. It is the
-	// session's from the beginning: asking must not be what chooses it.
+	// OpLSID returns the logical session id of a session, a document. It must be
+	// the id that the session uses from its start: reading it must not assign one.
 	OpLSID = "$lsid"
-	// OpTransactionState on a session: none, starting, in_progress, …
+	// OpTransactionState returns the state of a session: none, starting, in_progress, …
 	OpTransactionState = "$transactionState"
-	// OpPinnedServer on a session: address of the pinned mongos, or null.
+	// OpPinnedServer returns the address of the mongos that a session is pinned to, or null.
 	OpPinnedServer = "$pinnedServer"
-	// OpDirty on a session: whether its server session is marked dirty.
+	// OpDirty returns whether the server session of a session is marked dirty.
 	OpDirty = "$dirty"
-	// OpTopology on a client: {type, servers: [{address, type}]}.
+	// OpTopology returns the topology of a client: {type, servers: [{address, type}]}.
 	OpTopology = "$topology"
-	// OpConfigureFailPoint on a client: runs the configureFailPoint command
-	// in arguments.command with primary read preference; its command events
-	// are kept out of the log. The outcome names the server.
+	// OpConfigureFailPoint runs the configureFailPoint command in
+	// arguments.command on a client, with primary read preference. Its command
+	// events are not logged. The outcome names the server.
 	OpConfigureFailPoint = "$configureFailPoint"
 )
 
-// Features that the runner itself asks for, by Description.Features. Others
-// are for people to read.
+// The entries of Description.Features that the runner interprets. Others are
+// informational.
 const (
-	// FeatureEncryption: libmongocrypt and a query analyser are there, so that
-	// csfle requirements can be met. Beside it, FeatureLibmongocrypt followed
-	// by a version ("libmongocrypt 1.8.0") says which libmongocrypt it is.
+	// FeatureEncryption means that libmongocrypt and a query analyser are
+	// available, which csfle requirements need. FeatureLibmongocrypt, followed by
+	// a version ("libmongocrypt 1.8.0"), names the libmongocrypt.
 	FeatureEncryption    = "csfle"
 	FeatureLibmongocrypt = "libmongocrypt "
-	// FeatureLogging: tests give log messages (LogReader).
+	// FeatureLogging means that tests are LogReaders.
 	FeatureLogging = "logging"
-	// FeatureReducedHeartbeats: clients through which a test sets fail points
-	// are to be given heartbeatFrequencyMS in uriOptions, and
-	// minHeartbeatFrequencyMS beside uriOptions (Unified Test Format,
-	// "Executing a Test"). Engines without it see to short heartbeats
-	// themselves, or wait.
+	// FeatureReducedHeartbeats makes the runner add heartbeatFrequencyMS to
+	// uriOptions, and minHeartbeatFrequencyMS beside uriOptions, for clients
+	// through which a test sets fail points (Unified Test Format, "Executing a
+	// Test"). Other engines reduce the heartbeat interval themselves, or wait.
 	FeatureReducedHeartbeats = "reduced heartbeats"
 )
 
-// LogReader is a Test that gives log messages, for expectLogMessages. Engines
-// with FeatureLogging return one from Begin.
+// LogReader is a Test that returns log messages, for expectLogMessages. Begin of
+// engines with FeatureLogging returns one.
 type LogReader interface {
-	// Logs returns the log messages of a client so far, in order: those of the
-	// components and levels that its observeLogMessages names. Those of a
-	// closed client can still be read.
+	// Logs returns the log messages of a client so far, in order, of the
+	// components and levels in its observeLogMessages. Those of a closed client
+	// can still be read.
 	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
 }

@@ -47,7 +47,7 @@ func TestResolve(t *testing.T) {
 		{"retargeting", host + "?enableOverloadRetargeting=true", "", func(s settings, _ *options.ClientOptions) any { return s.overloadRetargeting }, true},
 		{"an option that the Go driver does not have", host + "?waitQueueTimeoutMS=5", "", func(s settings, _ *options.ClientOptions) any { return s.waitQueueTimeout }, 5 * time.Millisecond},
 		{"a negative time", host + "?wtimeoutMS=-1", "", nil, "not a number of milliseconds"},
-		{"half a millisecond", host, `{"timeoutMS":1.5}`, nil, "not a whole number"},
+		{"half a millisecond", host, `{"timeoutMS":1.5}`, nil, "not an integer"},
 		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", nil, "maxAdaptiveRetries"},
 		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", nil, "enableOverloadRetargeting"},
 		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", nil, "primary"},

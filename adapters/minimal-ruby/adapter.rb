@@ -1,9 +1,9 @@
-# A minimal adapter of utr: find and insertOne through the Ruby driver. It is the example
-# of docs/engine-protocol.md, and was written from that page.
+# A minimal adapter of utr: find and insertOne with the Ruby driver. It is the example in
+# docs/engine-protocol.md.
 require "json"
 require "mongo"
 
-# Debian's driver is older than its Ruby, which has removed this function.
+# Debian's version of the driver uses this function, which its version of Ruby no longer has.
 URI.define_singleton_method(:decode) { |text| URI.decode_www_form_component(text) } unless URI.respond_to?(:decode)
 
 Mongo::Logger.logger.level = Logger::FATAL # the driver logs to standard output
@@ -14,13 +14,13 @@ OPERATIONS = {
   "insertOne" => ->(c, a) { { "insertedId" => c.insert_one(a.delete("document")).inserted_id } }
 }.freeze
 
-# Lacks is raised for what this adapter does not support: the test is skipped.
+# Lacks means that this adapter does not support something. The test is skipped.
 class Lacks < StandardError; end
 
-# extended is Extended JSON. Only members that hold BSON are written like this.
+# extended converts a value to Extended JSON. Only members that contain BSON use it.
 def extended(value) = value.as_extended_json
 
-# Log numbers the command events of a client.
+# Log contains the command events of a client.
 class Log
   attr_reader :events
 
@@ -39,10 +39,10 @@ end
 $entities = {}
 $logs = {}
 
-def entity(id) = $entities[id] || raise(ArgumentError, "there is no entity #{id}")
+def entity(id) = $entities[id] || raise(ArgumentError, "unknown entity #{id}")
 
 def open(kind:, id:, options: {}, uri: nil, **)
-  raise ArgumentError, "there is an entity #{id} already" if $entities.key?(id)
+  raise ArgumentError, "entity #{id} exists already" if $entities.key?(id)
 
   $entities[id] = case kind
                   when "client"
@@ -62,7 +62,7 @@ def open(kind:, id:, options: {}, uri: nil, **)
   {}
 end
 
-# lack raises for options and arguments that would otherwise be ignored.
+# lack rejects unsupported options and arguments, which must not be ignored.
 def lack(given, *known) = (given.keys - known).each { |name| raise Lacks, "option #{name}" }
 
 def perform(object:, name:, arguments: {}, **)
@@ -72,12 +72,12 @@ def perform(object:, name:, arguments: {}, **)
   { value: extended(operation.call(collection, arguments)) }
 end
 
-# failure describes an error of the driver.
+# failure converts an error of the driver.
 def failure(error)
   return { message: error.message, unsupported: error.message } if error.is_a?(Lacks)
 
   out = { message: error.message, client: !error.is_a?(Mongo::Error::OperationFailure) }
-  out[:code] = error.message[/\((\d+)\)/, 1]&.to_i # where this version of the driver has it
+  out[:code] = error.message[/\((\d+)\)/, 1]&.to_i # this version of the driver has it only in the message
   out.compact
 end
 
@@ -103,7 +103,7 @@ CALLS = {
 $stdin.each_line do |line|
   request = JSON.parse(line)
   id, method = request.values_at("id", "method")
-  next unless id # cancel: every call here is short
+  next unless id # cancel, which is not needed because all calls are short
 
   reply = { jsonrpc: "2.0", id: id }
   begin

@@ -1,5 +1,4 @@
-// An adapter of utr for the Node driver: JSON-RPC 2.0 messages, one per line, on standard input and output.
-// docs/engine-protocol.md describes the messages.
+// An adapter of utr for the Node driver. docs/engine-protocol.md describes the messages on standard input and output.
 'use strict';
 
 const readline = require('node:readline');
@@ -8,10 +7,10 @@ const { Test, description } = require('./entities.js');
 const { calls } = require('./events.js');
 const { Failed, describeError, ejson } = require('./failures.js');
 
-const underWay = new Map(); // calls that can be cancelled, by id
-const callbacks = new Map(); // functions that take the replies to callback, by id
-const raised = new Map(); // errors of requests, by id
-let test; // the one that is open
+const open = new Map(); // open calls, by request
+const callbacks = new Map(); // functions that receive the replies to callback, by id
+const raised = new Map(); // errors of the driver, by request
+let test;
 
 const METHODS = {
   hello: () => description,
@@ -27,37 +26,37 @@ const METHODS = {
   end: () => test.end()
 };
 
-// outcome carries out a call. An error of the driver is a part of its result.
-async function outcome(id, carryOut) {
+// outcome performs a call. An error of the driver is part of its result.
+async function outcome(id, perform) {
   const result = {};
-  const call = { result, controller: new AbortController(), log: undefined, operation: undefined };
-  underWay.set(id, call);
+  const call = { result, controller: new AbortController() };
+  open.set(id, call);
   try {
-    const value = await calls.run(call, carryOut, call);
+    const value = await calls.run(call, perform, call);
     if (value !== undefined) result.value = ejson(value);
   } catch (error) {
     raised.set(id, error);
     result.error = error instanceof Failed ? error.failure : describeError(error);
   }
-  underWay.delete(id);
+  open.delete(id);
   return result;
 }
 
-// callback lets utr perform the operations of a withTransaction, and throws the error that they end with.
-async function callback(id) {
-  const mine = callbacks.size + 1;
-  const reply = new Promise(resolve => callbacks.set(mine, resolve));
-  send({ id: mine, method: 'callback', params: { do: id } });
+// callback makes utr perform the operations of withTransaction, and throws their error.
+async function callback(request) {
+  const id = callbacks.size + 1;
+  const reply = new Promise(resolve => callbacks.set(id, resolve));
+  send({ id, method: 'callback', params: { do: request } });
   const { result = {} } = await reply;
   if (raised.has(result.raisedBy)) throw raised.get(result.raisedBy);
   if (result.error) throw new Failed(result.error);
 }
 
-// cancel aborts a call. What the driver does not abort ends with its client.
+// cancel aborts a call. If the driver does not support that, closing the client ends the call.
 function cancel({ id }) {
-  const call = underWay.get(id);
-  call?.controller.abort(new Failed({ message: 'the operation was cancelled', client: true, kind: 'cancelled' }));
-  setTimeout(() => underWay.get(id)?.log?.client.close().catch(() => {}), 1000).unref();
+  const reason = new Failed({ message: 'the operation was cancelled', client: true, kind: 'cancelled' });
+  open.get(id)?.controller.abort(reason);
+  setTimeout(() => open.get(id)?.log?.client.close().catch(() => {}), 1000).unref();
 }
 
 function send(message) {

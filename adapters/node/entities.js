@@ -7,7 +7,6 @@ const { version } = require('mongodb/package.json');
 const { Log, calls, logOptions, state } = require('./events.js');
 const { ejson, lacks, written } = require('./failures.js');
 
-// Options that several operations take.
 const READ = ' session comment rawData maxTimeMS readConcern readPreference';
 const COUNT = READ + ' collation hint limit skip';
 const CURSOR = READ + ' batchSize maxAwaitTimeMS';
@@ -31,7 +30,7 @@ const COLLMOD = ' session comment maxTimeMS changeStreamPreAndPostImages expireA
 const CREATE = COLLMOD + ' writeConcern capped clusteredIndex collation indexOptionDefaults max size storageEngine';
 const TRANSACTION = 'maxCommitTimeMS readConcern readPreference writeConcern';
 
-// Each write of a bulk write: its fields.
+// The fields of write models.
 const WRITES = {
   insertOne: 'document', deleteOne: 'filter collation hint', deleteMany: 'filter collation hint',
   replaceOne: 'filter replacement collation hint sort upsert',
@@ -39,8 +38,7 @@ const WRITES = {
   updateMany: 'filter update arrayFilters collation hint upsert'
 };
 
-// Each operation: the arguments that its method takes by position, its options, and the method if it has another name
-// or is a function here.
+// Each operation: its positional arguments, its options, and its method if that has another name or is a function here.
 const TABLE = {
   client: {
     appendMetadata: ['driverInfoOptions', ''], close: ['', ''], createChangeStream: ['pipeline', WATCH, 'watch'],
@@ -119,24 +117,21 @@ async function write(stream, source) {
   return stream.id;
 }
 
-// check refuses names that the driver does not have.
 function check(names, known, what) {
   const unknown = Object.keys(names).find(name => !known.split(' ').includes(name));
   if (unknown) throw lacks(`${what} ${unknown}`);
   return names;
 }
 
-// plain gives a document of options with numbers of JavaScript, as the driver takes them.
+// plain converts numbers in a document of options to JavaScript numbers.
 const plain = document => mongodb.BSON.EJSON.deserialize(ejson(document), { relaxed: true });
 const only = known => document => plain(check(document, known, 'option'));
 
-// checkWrite gives the name and the fields of a write of a bulk write.
 function checkWrite(document, more = '') {
   const [[name, fields]] = Object.entries(document);
   return { name, ...check(fields, WRITES[name] + more, `argument of ${name}:`) };
 }
 
-// What the driver takes in another form than the format writes.
 const CONVERT = {
   defaultTransactionOptions: document => converted(check(document, TRANSACTION, 'option')),
   driverInfoOptions: only('name version platform'),
@@ -151,7 +146,6 @@ const CONVERT = {
 };
 const CURSOR_TYPES = { tailable: { tailable: true }, tailableAwait: { tailable: true, awaitData: true } };
 
-// converted gives arguments or options as the driver takes them.
 function converted({ cursorType, commandName, ...options }) {
   const values = { ...CURSOR_TYPES[cursorType] };
   for (const [name, value] of Object.entries(options)) {
@@ -162,25 +156,24 @@ function converted({ cursorType, commandName, ...options }) {
   return values;
 }
 
-// The options of entities, first the one that names the parent, and of their options.
+// The options of entities, of which the first names the parent, and of their options.
+const CONCERNS = 'readConcern readPreference writeConcern';
 const OPTIONS = {
   client: 'uriOptions serverApi useMultipleMongoses observeEvents ignoreCommandMonitoringEvents' +
     ' observeSensitiveCommands storeEventsAsEntities awaitMinPoolSizeMS observeLogMessages',
   database: 'client databaseName databaseOptions', collection: 'database collectionName collectionOptions',
   session: 'client sessionOptions', bucket: 'database bucketOptions'
 };
-const CONCERNS = 'readConcern readPreference writeConcern';
 const NESTED = {
   databaseOptions: CONCERNS, collectionOptions: CONCERNS, bucketOptions: 'bucketName chunkSizeBytes ' + CONCERNS,
   sessionOptions: 'causalConsistency snapshot defaultTransactionOptions', serverApi: 'version strict deprecationErrors'
 };
-
-// After an error a server is checked again within half a second, and connect opens no connection of its own: README.md
-const FREQUENCIES = { heartbeatFrequencyMS: 500, minHeartbeatFrequencyMS: 50 };
-const DEFAULTS = { monitorCommands: true, __skipPingOnConnect: true, ...FREQUENCIES };
+const DEFAULTS = { // README.md explains them
+  monitorCommands: true, __skipPingOnConnect: true, heartbeatFrequencyMS: 500, minHeartbeatFrequencyMS: 50
+};
 const OPEN = {
   async client({ uri, options: { uriOptions = {}, serverApi, observeLogMessages } }, call) {
-    if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // the driver ignores it
+    if ('timeoutMS' in uriOptions) throw lacks('option timeoutMS of a client'); // which the driver ignores
     const given = { ...plain(uriOptions), ...(serverApi && { serverApi }) };
     const messages = [];
     const logging = observeLogMessages && logOptions(observeLogMessages, messages);
@@ -198,18 +191,16 @@ const OPEN = {
   }
 };
 
-// Test has the entities of a test: { kind, value, log } by id, where log is that of the client.
 class Test {
-  #entities = new Map();
+  #entities = new Map(); // { kind, value, log of the client } by id
 
   get(id, kind) {
     const entity = this.#entities.get(id);
-    if (!entity || (kind && entity.kind !== kind)) throw new Error(`there is no ${kind ?? 'entity'} ${id}`);
+    if (!entity || (kind && entity.kind !== kind)) throw new Error(`unknown ${kind ?? 'entity'} ${id}`);
     return entity;
   }
 
-  async open(params, call) {
-    const { kind, id, options } = { options: {}, ...params };
+  async open({ kind, id, options = {}, ...params }, call) {
     if (!OPTIONS[kind]) throw lacks(`entity ${kind}`);
     check(options, 'id ' + OPTIONS[kind], `option of a ${kind}:`);
     for (const name in options) if (NESTED[name]) check(options[name], NESTED[name], `option of ${name}:`);
@@ -226,7 +217,7 @@ class Test {
 
   async close(id) {
     const { kind, value, log } = this.get(id);
-    if (kind === 'client' && log.unacknowledged) { // the last connection answers when the server has done its writes
+    if (kind === 'client' && log.unacknowledged) { // the reply shows that the server has executed the writes
       log.unacknowledged = false;
       await calls.run({ operation: '$ping', result: {} }, () => value.db().command({ ping: 1 })).catch(() => {});
     }
@@ -251,7 +242,7 @@ class Test {
     const names = positional.split(' ').filter(Boolean);
     const first = names.map(argument => (argument === 'callback' ? callback : options[argument]));
     for (const argument of names) delete options[argument];
-    if (!/(Collection|ChangeStream)$/.test(name)) options.signal = call.controller.signal; // those send all options
+    if (!/(Collection|ChangeStream)$/.test(name)) options.signal = call.controller.signal; // which they would send
     Object.assign(call, { log, operation: name });
     log.unacknowledged ||= (options.writeConcern ?? entity.writeConcern)?.w === 0;
     const all = [...first, options];
@@ -259,7 +250,7 @@ class Test {
     const [, created] = /^create.*(Cursor|ChangeStream|Collection)$/.exec(name) ?? [];
     if (created) {
       const kind = created === 'Collection' ? 'collection' : 'cursor';
-      if (kind === 'cursor') await (value.cursor ?? value).cursorInit(); // the format asks for the command at once
+      if (kind === 'cursor') await (value.cursor ?? value).cursorInit(); // the format requires the command now
       this.#entities.set(saveAs ?? `${name} ${this.#entities.size}`, { kind, value, log });
     }
     if (created || NOTHING.test(name)) return undefined;

@@ -5,8 +5,7 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { EventEmitter, once } = require('node:events');
 const { describeError, ejson } = require('./failures.js');
 
-// calls holds the call of the protocol in which code runs. Commands of operations of the runner, which begin with $,
-// are kept out of the log.
+// calls contains the current call. Commands of the runner's own operations, which begin with $, are not logged.
 const calls = new AsyncLocalStorage();
 
 const PHASES = ['Started', 'Succeeded', 'Failed'];
@@ -14,7 +13,7 @@ const POOL = ['PoolCreated', 'PoolReady', 'PoolCleared', 'PoolClosed', 'Created'
   'CheckOutFailed', 'CheckedOut', 'CheckedIn'];
 const TOPOLOGY = ['topologyOpening', 'topologyClosed', 'topologyDescriptionChanged', 'serverDescriptionChanged'];
 
-// state is a server or topology description as the format sees it.
+// state converts a server or topology description.
 function state(description) {
   if (!(description?.servers instanceof Map)) return description && { type: description.type };
   const servers = [...description.servers.values()];
@@ -23,7 +22,7 @@ function state(description) {
 
 class Log {
   events = [];
-  unacknowledged = false; // whether a write concern asked for no reply
+  unacknowledged = false; // whether an unacknowledged write was sent
   #added = new EventEmitter();
 
   constructor(client, messages) {
@@ -35,7 +34,12 @@ class Log {
         this.#add('serverHeartbeat' + phase, { address: connectionId, awaited, error: failure && String(failure) }));
     }
     for (const name of POOL) {
-      client.on('connection' + name, event => this.#pool(name.replace(/^Pool/, 'pool'), event));
+      const type = ('connection' + name).replace('connectionPool', 'pool');
+      client.on('connection' + name, ({ address, connectionId, reason, serviceId, interruptInUseConnections, error }) =>
+        this.#add(type, {
+          address, connectionId, reason, interruptInUseConnections,
+          serviceId: serviceId && ejson(serviceId), error: error && String(error)
+        }));
     }
     for (const name of TOPOLOGY) {
       client.on(name, ({ address, previousDescription, newDescription }) => this.#add(name, {
@@ -65,14 +69,7 @@ class Log {
     });
   }
 
-  #pool(name, { address, connectionId, reason, serviceId, interruptInUseConnections, error }) {
-    this.#add(name.startsWith('pool') ? name : 'connection' + name, {
-      address, connectionId, reason, interruptInUseConnections,
-      serviceId: serviceId && ejson(serviceId), error: error && String(error)
-    });
-  }
-
-  // after gives the events after a sequence number, and waits for one at most that long.
+  // after returns the events after a sequence number. Without any, it waits up to waitMS for one.
   async after(sequence, waitMS) {
     if (this.events.length <= sequence && waitMS > 0) {
       await once(this.#added, 'event', { signal: AbortSignal.timeout(waitMS) }).catch(() => {});
@@ -81,10 +78,10 @@ class Log {
   }
 }
 
-// logOptions make a client append its log messages to messages. The driver writes warn for warning.
+// logOptions returns options that make a client append its log messages to messages.
 function logOptions(observed, messages) {
   const write = ({ t, c: component, s, ...data }) => {
-    if (calls.getStore()?.operation?.startsWith('$') || data.operation === 'handshake') return; // that of connect
+    if (calls.getStore()?.operation?.startsWith('$') || data.operation === 'handshake') return; // sent by connect
     messages.push({
       sequence: messages.length + 1, time: t.getTime(), level: s.replace(/^warn$/, 'warning'), component,
       data: ejson({ ...data, error: data.error && String(data.error) }),

@@ -1,9 +1,9 @@
-// Errors and results of the Node driver as the protocol describes them.
+// Conversion of errors and results of the Node driver.
 'use strict';
 
 const mongodb = require('mongodb');
 
-// Failed is an error that is described already.
+// Failed is an error with the fields of the protocol.
 class Failed extends Error {
   constructor(failure) {
     super(failure.message);
@@ -12,14 +12,15 @@ class Failed extends Error {
 }
 
 const ejson = value => mongodb.BSON.EJSON.serialize(value, { relaxed: false });
-
-function lacks(what) {
-  return new Failed({ message: `the Node adapter does not support ${what}`, client: true, unsupported: what });
-}
+const lacks = what =>
+  new Failed({ message: `the Node adapter does not support ${what}`, client: true, unsupported: what });
+const indexed = (pairs, convert) => Object.fromEntries([...pairs].map(([index, value]) => [index, convert(value)]));
+const document = ({ code, errmsg, message, errInfo, details }) =>
+  ejson({ code, message: errmsg ?? message, details: errInfo ?? details ?? {} });
 
 function describeError(error) {
   const clientBulk = error instanceof mongodb.MongoClientBulkWriteError;
-  // A bulk write that ended with another error than one of its writes has that inside.
+  // An error of a bulk write that is not a write error is wrapped.
   const cause = clientBulk ? error.cause : error.errorResponse instanceof Error ? error.errorResponse : undefined;
   const { code, codeName, errorResponse } = clientBulk ? cause ?? {} : error;
   const out = {
@@ -42,19 +43,9 @@ function describeError(error) {
   return out;
 }
 
-function document({ code, errmsg, message, errInfo, details }) {
-  return ejson({ code, message: errmsg ?? message, details: errInfo ?? details ?? {} });
-}
-
-// indexed makes a document of pairs of an index and a value.
-function indexed(pairs, convert) {
-  return Object.fromEntries([...pairs].map(([index, value]) => [String(index), convert(value)]));
-}
-
 const WRITTEN = ('insertedId insertedIds insertedCount matchedCount modifiedCount deletedCount upsertedCount' +
   ' upsertedId upsertedIds insertResults updateResults deleteResults').split(' ');
 
-// written is the result of writes under the format's names.
 function written(result) {
   if (result.acknowledged === false) return { acknowledged: false };
   const present = WRITTEN.filter(name => result[name] !== undefined && result[name] !== null);

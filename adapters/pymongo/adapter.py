@@ -1,7 +1,4 @@
-"""An adapter of utr for PyMongo: JSON-RPC 2.0 messages, one per line, on standard input and output.
-
-docs/engine-protocol.md describes the messages. Every request runs in a thread of its own.
-"""
+"""An adapter of utr for PyMongo. docs/engine-protocol.md describes the messages on standard input and output."""
 
 import ctypes
 import json
@@ -10,7 +7,8 @@ import sys
 import threading
 
 from bson import json_util
-from entities import Test, describe
+from entities import DESCRIPTION, Test
+from events import thread
 from failures import Failed, describe_error, ejson
 from pymongo.errors import PyMongoError
 
@@ -20,49 +18,44 @@ class Cancelled(BaseException):
 
 
 class Conversation:
-    def __init__(self, lines, out):
-        self.lines, self.out = lines, out
-        self.lock = threading.Lock()  # guards what follows, and writing
-        self.threads = {}  # of the requests under way, by id
-        self.replies = {}  # to calls of callback, by id
-        self.raised = {}  # errors of the requests of this test, by id
+    """The exchange of messages with utr. Every request runs in its own thread."""
+
+    def __init__(self):
+        self.lock = threading.Lock()  # guards writing and the fields below
+        self.threads = {}  # by open request
+        self.replies = {}  # queues for the replies to callback, by id
         self.test = None
 
     def serve(self):
-        for line in self.lines:
+        for line in sys.stdin:
             message = json_util.loads(line, json_options=json_util.CANONICAL_JSON_OPTIONS)
             if "method" not in message:
                 self.replies[message["id"]].put(message)
             elif message["method"] == "cancel":
-                self.cancel(message["params"]["id"])
-            else:
-                thread = threading.Thread(target=self.answer, args=(message,), daemon=True)
                 with self.lock:
-                    self.threads[message["id"]] = thread
-                thread.start()
-
-    def cancel(self, id):
-        with self.lock:
-            if thread := self.threads.get(id):
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Cancelled))
+                    if request := self.threads.get(message["params"]["id"]):
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(request.ident), ctypes.py_object(Cancelled))
+            else:
+                request = threading.Thread(target=self.answer, args=(message,), daemon=True)
+                with self.lock:
+                    self.threads[message["id"]] = request
+                request.start()
 
     def answer(self, message):
         id, test = message["id"], self.test
         call = {
-            "hello": lambda protocol, runner: {"protocol": 1, **describe()},
-            "begin": self.begin,
-            "open": lambda **entity: self.outcome(id, lambda _: test.open(**entity)),
-            "do": lambda **operation: self.outcome(id, lambda outcome: self.do(id, outcome, **operation)),
-            "events": lambda client, after, waitMS: {"events": test.log(client).after(after, waitMS / 1000)},
-            "close": lambda id: self.outcome(message["id"], lambda _: test.close(id)),
+            "hello": lambda protocol, runner: {"protocol": 1, **DESCRIPTION},
+            "begin": lambda: setattr(self, "test", Test()) or {},
+            "open": lambda **entity: self.outcome(id, lambda: test.open(**entity)),
+            "do": lambda **operation: self.do(id, operation),
+            "events": lambda client, after, waitMS: {"events": test.get(client)[2].after(after, waitMS / 1000)},
+            "close": lambda id: self.outcome(message["id"], lambda: test.close(id)),
             "end": lambda: test.end() or {},
         }.get(message["method"])
         try:
-            if call is None:
-                reply = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
-            else:
-                reply = {"result": call(**message.get("params", {}))}
-        except (Exception, Cancelled) as error:  # the call cannot be carried out
+            unknown = {"error": {"code": -32601, "message": f"unknown call {message['method']}"}}
+            reply = {"result": call(**message.get("params", {}))} if call else unknown
+        except (Exception, Cancelled) as error:  # the call could not be performed
             reply = {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
         with self.lock:
             del self.threads[id]
@@ -71,51 +64,39 @@ class Conversation:
     def send(self, message):
         text = json.dumps({"jsonrpc": "2.0", **message})
         with self.lock:
-            self.out.write(text + "\n")
-            self.out.flush()
+            print(text, flush=True)
 
-    def begin(self):
-        self.test, self.raised = Test(), {}
-        return {}
-
-    def outcome(self, id, do):
-        """Carries out a call. An error of the driver is a part of its result."""
-        outcome = {}
+    def outcome(self, id, call):
+        """Performs a call. An error of the driver is part of its result."""
         try:
-            do(outcome)
+            value = call()
+            return {} if value is ... else {"value": ejson(value)}
         except Cancelled:
-            outcome["error"] = {"message": "the operation was cancelled", "client": True, "kind": "cancelled"}
+            return {"error": {"message": "the operation was cancelled", "client": True, "kind": "cancelled"}}
         except Failed as error:
-            outcome["error"] = error.failure
+            return {"error": error.failure}
         except (PyMongoError, ValueError, TypeError, KeyError) as error:
-            self.raised[id] = error
-            outcome["error"] = describe_error(error)
-        return outcome
+            self.test.raised[id] = error
+            return {"error": describe_error(error)}
 
-    def do(self, id, outcome, object, name, arguments={}, saveAs=None, callback=False):
-        log = self.test.log(object)
-        log.thread.server = None
-        try:
-            value = self.test.do(object, name, arguments, saveAs, callback and (lambda session: self.callback(id)))
-            if value is not ...:
-                outcome["value"] = ejson(value)
-        finally:
-            if log.thread.server:
-                outcome["server"] = log.thread.server
+    def do(self, id, operation):
+        operation["callback"] = lambda session: self.callback(id)
+        outcome = self.outcome(id, lambda: self.test.do(**operation))
+        return {**outcome, "server": thread.server} if thread.server else outcome
 
     def callback(self, do):
-        """Lets utr perform the operations of a withTransaction, and raises the error that they end with."""
+        """Makes utr perform the operations of withTransaction, and raises their error."""
         replies = queue.Queue()
         with self.lock:
             id = len(self.replies) + 1
             self.replies[id] = replies
         self.send({"id": id, "method": "callback", "params": {"do": do}})
-        ended = replies.get().get("result", {})
-        if ended.get("raisedBy") in self.raised:
-            raise self.raised[ended["raisedBy"]]
-        if "error" in ended:
-            raise Failed(ended["error"])
+        result = replies.get().get("result", {})
+        if result.get("raisedBy") in self.test.raised:
+            raise self.test.raised[result["raisedBy"]]
+        if "error" in result:
+            raise Failed(result["error"])
 
 
 if __name__ == "__main__":
-    Conversation(sys.stdin, sys.stdout).serve()
+    Conversation().serve()

@@ -6,25 +6,22 @@ import re
 
 import gridfs
 import pymongo
-from events import Log, host, state
-from failures import Failed
+from events import Log, host, state, thread
+from failures import Failed, written
 from pymongo import common, operations, results
 from pymongo.client_session import TransactionOptions
 from pymongo.driver_info import DriverInfo
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import make_read_preference
 from pymongo.server_api import ServerApi
-from pymongo.synchronous.change_stream import ChangeStream
-from pymongo.synchronous.command_cursor import CommandCursor
 from pymongo.synchronous.cursor import Cursor
 
-# PyMongo's own tests shorten the same waits: how soon a server is checked again, how often SDAM events are delivered
-# and cursors killed. What is sent, and what is decided, stays the same.
+# PyMongo's own tests also reduce these intervals: of heartbeats, SDAM events and killing cursors. They do not change
+# which commands PyMongo sends.
 common.MIN_HEARTBEAT_INTERVAL = common.HEARTBEAT_FREQUENCY = common.KILL_CURSOR_FREQUENCY = 0.05
 common.EVENTS_QUEUE_FREQUENCY = 0.01
 
-# Each operation: the name of its method if it is not the same in snake_case, and the options that the method takes
-# as **kwargs in camelCase.
+# Each operation: the method if its name is not the same in snake_case, and the options that it accepts as **kwargs.
 CHANGE = "maxTimeMS collation bypassDocumentValidation"
 AGGREGATE = CHANGE + " allowDiskUse batchSize hint let comment"
 VALIDATION = "viewOn pipeline validator validationLevel validationAction expireAfterSeconds changeStreamPreAndPostImages timeseries maxTimeMS "
@@ -60,9 +57,11 @@ TABLE = {
         "uploadWithId": ("upload_from_stream_with_id",)},
     "cursor": {"close": (), "iterateOnce": (), "iterateUntilDocumentOrError": ("next",)},
 }
+DESCRIPTION = {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28",
+               "operations": sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows)}
 NOTHING = re.compile("append|close|drop|rename|updateSearch|delete(ByName)?$|uploadWith|(abort|commit|start|with)Trans|end|createColl")
 RENAMED = {"fieldName": "key", "to": "new_name", "id": "file_id", "database": "name_or_database", "driverInfoOptions": "driver_info",
-           "collection": "name_or_collection", "name": "index_or_name"}
+           "collection": "name_or_collection name", "name": "index_or_name"}
 SPECIAL = {
     "database.modifyCollection": lambda d, collection, session=None, **o: d.command({"collMod": collection, **o}, session=session),
     "client.$topology": lambda client: state(client.topology_description),
@@ -79,21 +78,8 @@ def lacks(what):
     return Failed({"message": f"PyMongo's adapter does not support {what}", "client": True, "unsupported": what})
 
 
-def describe():
-    names = sorted(f"{kind}.{name}" for kind, rows in TABLE.items() for name in rows)
-    return {"name": "pymongo", "version": pymongo.version, "schemaVersion": "1.28", "operations": names}
-
-
 def snake(name):
     return re.sub(r"(?<=[a-z])[A-Z]+", lambda m: "_" + m[0].lower(), name)
-
-
-def camel(name):
-    return re.sub(r"_([a-z])", lambda m: m[1].upper(), name)
-
-
-def pairs(document):
-    return list(document.items()) if isinstance(document, dict) else document
 
 
 def models(requests):
@@ -106,33 +92,13 @@ CONVERT = {
     "writeConcern": lambda d: pymongo.WriteConcern(**{{"journal": "j", "wtimeoutMS": "wtimeout"}.get(k, k): v for k, v in d.items()}),
     "readPreference": lambda d: make_read_preference(MODES.index(d["mode"]), d.get("tagSets"), d.get("maxStalenessSeconds", -1)),
     "defaultTransactionOptions": lambda d: TransactionOptions(**converted(d)), "driverInfoOptions": lambda d: DriverInfo(**d),
-    "hint": pairs, "keys": pairs, "requests": models, "models": models, "returnDocument": lambda v: v == "After",
+    "requests": models, "models": models, "returnDocument": lambda v: v == "After",
     "cursorType": {"nonTailable": 0, "tailable": 2, "tailableAwait": 34}.get, "source": lambda d: bytes.fromhex(d["$$hexBytes"]),
 }
 
 
 def converted(options):
     return {snake(name): CONVERT.get(name, lambda v: v)(value) for name, value in options.items()}
-
-
-def written(result):
-    """The result of writes under the format's names."""
-    if not result.acknowledged:
-        return {"acknowledged": False}
-    out = {}
-    for name in ("inserted_id inserted_ids inserted_count matched_count modified_count deleted_count upserted_count upserted_id "
-                 "upserted_ids insert_results update_results delete_results").split():
-        with contextlib.suppress(AttributeError, pymongo.errors.InvalidOperation):
-            value = getattr(result, name)
-            if name.endswith("s"):  # by index
-                items = value.items() if isinstance(value, dict) else enumerate(value or ())
-                value = {str(i): written(v) if name.endswith("results") else v for i, v in items}
-            out[camel(name)] = value
-    if isinstance(result, results.UpdateResult) and not result.did_upsert:
-        del out["upsertedId"]
-    if isinstance(result, results.InsertManyResult):
-        out["insertedCount"] = len(result.inserted_ids)
-    return out
 
 
 class Test:
@@ -146,15 +112,13 @@ class Test:
               "bucketOptions": "bucketName chunkSizeBytes readPreference writeConcern"}
 
     def __init__(self):
-        self.entities = {}  # (kind, entity, the log of its client) by id
+        self.entities = {}  # (kind, entity, log of its client) by id
+        self.raised = {}  # errors of the driver, by request
 
     def get(self, id, kind=None):
         if id not in self.entities or kind not in (None, self.entities[id][0]):
-            raise KeyError(f"there is no {kind or 'entity'} {id!r}")
+            raise KeyError(f"unknown {kind or 'entity'} {id!r}")
         return self.entities[id]
-
-    def log(self, id):
-        return self.get(id)[2]
 
     def open(self, kind, id, options={}, uri=None, clusterTime=None):
         if kind not in self.PARENTS:
@@ -170,7 +134,7 @@ class Test:
             raise KeyError(f"entity {id!r} exists already")
         _, parent, log = self.get(options[self.PARENTS[kind]], self.PARENTS[kind]) if kind != "client" else (None, None, Log())
         entity = {
-            "client": lambda: pymongo.MongoClient(uri, event_listeners=log.listeners(), **options.get("uriOptions", {}),
+            "client": lambda: pymongo.MongoClient(uri, event_listeners=[log.listener], **options.get("uriOptions", {}),
                                                   server_api=ServerApi(**given) if given else None),
             "database": lambda: parent.get_database(options["databaseName"], **given),
             "collection": lambda: parent.get_collection(options["collectionName"], **given),
@@ -178,23 +142,24 @@ class Test:
             "bucket": lambda: gridfs.GridFSBucket(parent, **given),
         }[kind]()
         if kind == "session":
-            entity.session_id  # chosen now: a later question must not choose it
+            entity.session_id  # assigns the id: $lsid must not
             if clusterTime:
                 entity.advance_cluster_time(clusterTime.get("$clusterTime", clusterTime))
         self.entities[id] = kind, entity, log
+        return ...
 
     def close(self, id):
         kind, entity, log = self.get(id)
+        if kind == "client" and log.unacknowledged:  # the reply shows that the server has executed the writes
+            log.unacknowledged, thread.hidden = False, True
+            with contextlib.suppress(pymongo.errors.PyMongoError):
+                entity.admin.command("ping")
+            thread.hidden = False
         if kind == "session":
             entity.end_session()
-        elif kind == "client":
-            with hidden(log), contextlib.suppress(pymongo.errors.PyMongoError):
-                if log.unacknowledged:  # the last connection answers when the server has carried out its writes
-                    log.unacknowledged = False
-                    entity.admin.command("ping")
+        elif kind in ("client", "cursor"):
             entity.close()
-        elif kind == "cursor":
-            entity.close()
+        return ...
 
     def end(self):
         for kind in ("cursor", "session", "client"):
@@ -203,39 +168,34 @@ class Test:
                     self.close(id)
         self.entities = {}
 
-    def do(self, object, name, arguments, save_as, callback):
+    def do(self, object, name, callback, arguments={}, saveAs=None):
         kind, entity, log = self.get(object)
         if name not in TABLE.get(kind, {}):
             raise lacks(f"operation {kind}.{name}")
         if "session" in arguments:
             arguments["session"] = self.get(arguments["session"], "session")[1]
         if name == "withTransaction" and "timeoutMS" not in arguments and entity.client.options.timeout is not None:
-            raise lacks("timeoutMS of a client for withTransaction")  # it would apply to each operation alone
+            raise lacks("timeoutMS of a client for withTransaction")  # PyMongo applies it to each operation
         timeout = pymongo.timeout(arguments.pop("timeoutMS") / 1000) if "timeoutMS" in arguments else contextlib.nullcontext()
-        with timeout, hidden(log) if name == "$configureFailPoint" else contextlib.nullcontext():
-            if special := SPECIAL.get(f"{kind}.{name}"):
-                value = special(entity, **arguments)
-            else:
-                value = self.call(kind, entity, name, arguments, callback, log)
-            return self.result(name, value, save_as, log)
+        thread.hidden = name == "$configureFailPoint"
+        with timeout:
+            special = SPECIAL.get(f"{kind}.{name}")
+            value = special(entity, **arguments) if special else self.call(kind, entity, name, arguments, callback, log)
+            return self.result(name, value, saveAs, log)
 
     def call(self, kind, entity, name, arguments, callback, log):
-        """Calls a method of PyMongo. An argument has its name there, belongs to **kwargs, or is an option of the object."""
+        """Calls a method of PyMongo. Arguments are parameters of the method, **kwargs, or options of the object."""
         method, more = (*TABLE[kind][name], "", "")[:2]
         method = method or snake(name)
         known = inspect.signature(Cursor.__init__ if method in ("find", "find_one") else getattr(entity, method)).parameters
-        keywords, options, batch_size = {"callback": callback} if callback else {}, {}, None
+        keywords, options, batch_size = {"callback": callback} if name == "withTransaction" else {}, {}, None
         for argument, value in arguments.items():
-            renamed = snake(argument) if snake(argument) in known else RENAMED.get(argument)
+            renamed = next((n for n in [snake(argument), *RENAMED.get(argument, "").split()] if n in known), None)
             value = CONVERT.get(argument, lambda v: v)(value)
-            if argument == "sort" and not method.startswith(("update", "replace")):
-                value = pairs(value)
-            if renamed in known:
+            if renamed:
                 keywords[renamed] = value
             elif argument in ("readConcern", "readPreference", "writeConcern") and hasattr(entity, "with_options"):
                 options[snake(argument)] = value
-            elif argument == "collection" and method == "create_collection":
-                keywords["name"] = value
             elif argument == "batchSize" and method == "cursor_command":
                 batch_size = value
             elif argument in more.split():
@@ -244,7 +204,7 @@ class Test:
                 raise lacks(f"argument {argument} of {kind}.{name}")
         if method == "create_collection":
             keywords["check_exists"] = False
-        if first := arguments.get("commandName"):  # the name comes first
+        if first := arguments.get("commandName"):  # which must be the first field
             keywords["command"] = {first: keywords["command"][first], **keywords["command"]}
         if options:
             entity = entity.with_options(**options)
@@ -255,9 +215,9 @@ class Test:
         return value.batch_size(batch_size) if batch_size else value
 
     def result(self, name, value, save_as, log):
-        if name.startswith("create") and isinstance(value, (Cursor, CommandCursor, ChangeStream)):
-            if isinstance(value, Cursor):
-                value._refresh()  # the format asks for the command at once
+        if name in ("createChangeStream", "createCommandCursor", "createFindCursor"):
+            if name == "createFindCursor":
+                value._refresh()  # the format requires that the command is sent now
             self.entities[save_as or f"cursor {len(self.entities)}"] = "cursor", value, log
             return ...
         if name == "createCollection" and save_as:
@@ -266,19 +226,9 @@ class Test:
             return ...
         if isinstance(value, gridfs.GridOut):
             return value.read()
-        if isinstance(value, (Cursor, CommandCursor)):
+        if hasattr(value, "to_list"):  # a cursor
             value = [getattr(one, "_file", one) for one in value]
         if isinstance(value, results._WriteResult):
             upserted = {"upsertedCount": int(value.did_upsert)} if isinstance(value, results.UpdateResult) and value.acknowledged else {}
             return {**written(value), **upserted}
         return [index["name"] for index in value] if name == "listIndexNames" else value
-
-
-@contextlib.contextmanager
-def hidden(log):
-    """Keeps the command events of this thread out of the log."""
-    log.thread.hidden = True
-    try:
-        yield
-    finally:
-        log.thread.hidden = False

@@ -6,13 +6,9 @@ import time
 from failures import ejson
 from pymongo import monitoring
 
-PHASES = ("started", "succeeded", "failed")
-POOL = [name for name in vars(monitoring.ConnectionPoolListener) if not name.startswith("_")]
-
-
-def camel(name):
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
+LISTENERS = (monitoring.CommandListener, monitoring.ConnectionPoolListener, monitoring.ServerHeartbeatListener,
+             monitoring.ServerListener, monitoring.TopologyListener)
+BODIES = {"CommandStartedEvent": "command", "CommandSucceededEvent": "reply", "CommandFailedEvent": "failure"}
 
 
 def host(address):
@@ -20,31 +16,54 @@ def host(address):
 
 
 def state(description):
-    """A server or topology description as the format sees it."""
-    if hasattr(description, "server_type_name"):
-        return {"type": description.server_type_name}
+    """Converts the description of a server or topology, or None."""
+    if description is None or hasattr(description, "server_type_name"):
+        return description and {"type": description.server_type_name}
     return {"type": description.topology_type_name,
             "servers": [{"address": host(s.address), **state(s)} for s in description.server_descriptions().values()]}
 
 
 class Thread(threading.local):
-    hidden = False  # whether the command events of this thread are kept out of the log
-    server = None  # that the last command of this thread was sent to
+    hidden = False  # whether the command events of this thread are not logged
+    server = None  # the server of the last command of this thread
+
+
+thread = Thread()
 
 
 class Log:
-    """Keeps the events of a client. Its methods may be called concurrently."""
+    """The events of a client. Its methods may be called concurrently."""
 
     def __init__(self):
-        self.events, self.changed, self.closed, self.thread = [], threading.Condition(), False, Thread()
-        self.unacknowledged = False  # whether a write concern asked for no reply
+        self.events, self.changed, self.closed = [], threading.Condition(), False
+        self.unacknowledged = False  # whether an unacknowledged write was sent
+        methods = {name: lambda _, event: self.add(event) for base in LISTENERS for name in vars(base) if name[0] != "_"}
+        self.listener = type("Listener", LISTENERS, methods)()
 
-    def add(self, type, **fields):
+    def add(self, event):
+        """Adds an event. The classes of PyMongo are named like the events of the format, except for one."""
+        kind = type(event).__name__.replace("TopologyOpened", "TopologyOpening")
+        get = lambda name: getattr(event, name, None)
+        address = get("address") or get("server_address") or get("connection_id")
+        fields = {
+            "address": address and host(address), "connectionId": get("address") and get("connection_id"), "reason": get("reason"),
+            "interruptInUseConnections": get("interrupt_connections"), "serviceId": get("service_id") and ejson(get("service_id")),
+            "awaited": get("awaited"), "error": str(event.reply) if kind == "ServerHeartbeatFailedEvent" else None,
+            "previousDescription": state(get("previous_description")), "newDescription": state(get("new_description"))}
+        if body := BODIES.get(kind):
+            thread.server = fields["address"]
+            fields.update({
+                "commandName": event.command_name, "databaseName": event.database_name, "requestId": event.request_id,
+                "operationId": event.operation_id, "serverConnectionId": event.server_connection_id,
+                "durationMS": None if body == "command" else event.duration_micros / 1000,
+                "redacted": get(body) == {} or None, body: failure(get(body)) if body == "failure" else ejson(get(body))})
+        if kind in ("ServerOpeningEvent", "ServerClosedEvent") or body and thread.hidden:  # the first two are not in the format
+            return
         with self.changed:
             if not self.closed:
-                self.events.append({"sequence": len(self.events) + 1, "type": type + "Event", "time": time.time() * 1000,
+                self.events.append({"sequence": len(self.events) + 1, "type": kind[0].lower() + kind[1:], "time": time.time() * 1000,
                                     **{name: value for name, value in fields.items() if value is not None}})
-                self.closed = type == "topologyClosed"
+                self.closed = kind == "TopologyClosedEvent"
                 self.changed.notify_all()
 
     def after(self, sequence, wait):
@@ -52,55 +71,9 @@ class Log:
             self.changed.wait_for(lambda: len(self.events) > sequence, wait)
             return self.events[sequence:]
 
-    def listeners(self):
-        def listener(name, methods):
-            base = getattr(monitoring, name)
-            return type(name, (base,), {method: lambda _, event, log=log: log(event) for method, log in methods.items()})()
-
-        return [
-            listener("CommandListener", {phase: self.command(phase) for phase in PHASES}),
-            listener("ConnectionPoolListener", {name: self.pool(name) for name in POOL}),
-            listener("ServerHeartbeatListener", {phase: self.heartbeat(phase) for phase in PHASES}),
-            listener("ServerListener", {"opened": id, "description_changed": self.description, "closed": id}),
-            listener("TopologyListener", {"opened": lambda _: self.add("topologyOpening"), "description_changed": self.description,
-                                          "closed": lambda _: self.add("topologyClosed")}),
-        ]
-
-    def command(self, phase):
-        def log(event):
-            self.thread.server = host(event.connection_id)
-            if self.thread.hidden:
-                return
-            body = event.failure if phase == "failed" else event.command if phase == "started" else event.reply
-            fields = {"started": {"command": ejson(body)}, "succeeded": {"reply": ejson(body)}, "failed": {"failure": failure(body)}}
-            self.add("command" + phase.title(), address=host(event.connection_id), commandName=event.command_name,
-                     databaseName=event.database_name, requestId=event.request_id, operationId=event.operation_id,
-                     serverConnectionId=event.server_connection_id, serviceId=event.service_id and ejson(event.service_id),
-                     durationMS=None if phase == "started" else event.duration_micros / 1000,
-                     redacted=True if body == {} else None, **fields[phase])
-
-        return log
-
-    def pool(self, name):
-        get = lambda event, field: getattr(event, field, None)
-        return lambda event: self.add(
-            camel(name), address=host(event.address), connectionId=get(event, "connection_id"), reason=get(event, "reason"),
-            serviceId=get(event, "service_id") and ejson(event.service_id),
-            interruptInUseConnections=get(event, "interrupt_connections"))
-
-    def heartbeat(self, phase):
-        return lambda event: self.add("serverHeartbeat" + phase.title(), address=host(event.connection_id), awaited=event.awaited,
-                                      error=str(event.reply) if phase == "failed" else None)
-
-    def description(self, event):
-        server = hasattr(event, "server_address")
-        self.add("serverDescriptionChanged" if server else "topologyDescriptionChanged",
-                 address=host(event.server_address) if server else None,
-                 previousDescription=state(event.previous_description), newDescription=state(event.new_description))
-
 
 def failure(reply):
-    """The failure of a command: an error reply, or what PyMongo makes of a network error."""
+    """Converts the failure of a command: an error reply, or PyMongo's document for a network error."""
     return {"message": str(reply.get("errmsg", reply)), "client": "ok" not in reply and "code" not in reply,
             **({"code": int(reply["code"]), "codeName": reply.get("codeName", "")} if "code" in reply else {}),
             "labels": list(reply.get("errorLabels", []))}

@@ -1,13 +1,15 @@
-"""Errors of PyMongo as the protocol describes them."""
+"""Converts errors and results of PyMongo to those of the protocol."""
 
+import contextlib
 import json
+import re
 
 from bson import json_util
-from pymongo import errors
+from pymongo import errors, results
 
 
 class Failed(Exception):
-    """An error that is described already."""
+    """An error with the fields of the protocol."""
 
     def __init__(self, failure):
         super().__init__(failure["message"])
@@ -19,7 +21,7 @@ def ejson(value):
     return json.loads(json_util.dumps(value, json_options=json_util.CANONICAL_JSON_OPTIONS))
 
 
-# The first class that fits gives the kind.
+# The first matching class determines the kind.
 KINDS = [
     (errors.ServerSelectionTimeoutError, "server selection"), (errors.WaitQueueTimeoutError, "connection check-out"),
     (errors.AutoReconnect, "network"), (errors.ConfigurationError, "argument"), (errors.PyMongoError, "client"),
@@ -40,17 +42,25 @@ def describe_error(error):
         out["labels"] = sorted(labels)
     out["timeout"] = out.get("timeout", False) or getattr(error, "timeout", False)
     if client_bulk:
-        client_bulk_error(out, error)
+        message = lambda e: ejson({"code": e.get("code"), "message": e.get("errmsg", ""), "details": e.get("details", {})})
+        out.update(kind="client bulk write", client=out["client"] and error.error is not None,
+                   writeErrors={str(e["idx"]): message(e) for e in error.write_errors},
+                   writeConcernErrors=[message(e) for e in error.write_concern_errors])
+        if error.partial_result is not None:
+            out["partial"] = ejson(written(error.partial_result))
     return out
 
 
 def server_error(out, error, details):
-    """Adds what the server said. Errors of writes have no reply."""
+    """Adds the fields of a server error. Write errors have no reply."""
     writes, concerns = details.get("writeErrors") or [], details.get("writeConcernErrors") or []
     client_bulk = isinstance(error, errors.ClientBulkWriteException)
     out.update(client=False, kind="server")
     if isinstance(error, errors.BulkWriteError):
-        out.update(kind="bulk write", partial=ejson(partial(details)))
+        names = {"inserted": "nInserted", "matched": "nMatched", "modified": "nModified", "deleted": "nRemoved", "upserted": "nUpserted"}
+        partial = {name + "Count": details[key] for name, key in names.items()}
+        partial["upsertedIds"] = {str(u["index"]): u["_id"] for u in details["upserted"]}
+        out.update(kind="bulk write", partial=ejson(partial))
     elif isinstance(error, errors.WriteError):
         out["kind"], writes = "write", [details]
     elif isinstance(error, errors.WriteConcernError):
@@ -65,19 +75,21 @@ def server_error(out, error, details):
         out.update(code=int(first["code"]), codeName=first.get("codeName", ""))
 
 
-def partial(details):
-    """What a bulk write had done before it failed."""
-    names = {"inserted": "nInserted", "matched": "nMatched", "modified": "nModified", "deleted": "nRemoved", "upserted": "nUpserted"}
-    counts = {name + "Count": details[key] for name, key in names.items()}
-    return {**counts, "upsertedIds": {str(u["index"]): u["_id"] for u in details["upserted"]}}
-
-
-def client_bulk_error(out, error):
-    from entities import written
-
-    message = lambda e: ejson({"code": e.get("code"), "message": e.get("errmsg", ""), "details": e.get("details", {})})
-    out.update(kind="client bulk write", client=out["client"] and error.error is not None,
-               writeErrors={str(e["idx"]): message(e) for e in error.write_errors},
-               writeConcernErrors=[message(e) for e in error.write_concern_errors])
-    if error.partial_result is not None:
-        out["partial"] = ejson(written(error.partial_result))
+def written(result):
+    """Converts the result of writes."""
+    if not result.acknowledged:
+        return {"acknowledged": False}
+    out = {}
+    for name in ("inserted_id inserted_ids inserted_count matched_count modified_count deleted_count upserted_count upserted_id "
+                 "upserted_ids insert_results update_results delete_results").split():
+        with contextlib.suppress(AttributeError, errors.InvalidOperation):
+            value = getattr(result, name)
+            if name.endswith("s"):  # by index
+                items = value.items() if isinstance(value, dict) else enumerate(value or ())
+                value = {str(i): written(v) if name.endswith("results") else v for i, v in items}
+            out[re.sub("_([a-z])", lambda m: m[1].upper(), name)] = value
+    if isinstance(result, results.UpdateResult) and not result.did_upsert:
+        del out["upsertedId"]
+    if isinstance(result, results.InsertManyResult):
+        out["insertedCount"] = len(result.inserted_ids)
+    return out

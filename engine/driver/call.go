@@ -15,18 +15,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// rows is the operation table, by families.
+// rows is the table of operations.
 func rows() []row {
 	return slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(), bucketRows())
 }
 
-// Arguments lists the arguments of the format's table that an operation is
-// served with; false if the driver does not have the operation.
+// Arguments lists the arguments of an operation that the driver supports. It
+// returns false if the driver does not have the operation.
 func Arguments(kind operations.Kind, name string) ([]string, bool) {
 	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
-// call is one operation under way.
+// call is an operation in progress.
 type call struct {
 	enginekit.Call[row]
 	ctx    context.Context
@@ -36,11 +36,11 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	asked, failed := t.driver.table.Call(&t.Test, op)
+	request, failed := t.driver.table.Call(&t.Test, op)
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{Call: asked, client: asked.Entity.(owned).owner()}
+	c := &call{Call: request, client: request.Entity.(owned).owner()}
 	end, err := c.begin(ctx)
 	defer end()
 	var value any
@@ -50,10 +50,10 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	return c.outcome(value, err)
 }
 
-// begin checks the options and makes the context.
+// begin checks the options and creates the context.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	none := func() {}
-	// The driver would ignore errors of a collection's options.
+	// The driver would ignore errors in the options of a collection.
 	if err := fill(new(options.CollectionOptions), c.Row.name, c.concerns()); err != nil {
 		return none, err
 	}
@@ -62,8 +62,8 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 		return none, err
 	}
 	plain, stop := undated(ctx)
-	timedOut, cancel := timed(context.WithValue(plain, traceKey{}, &c.trace), timeout)
-	c.ctx = timedOut
+	timed, cancel := timed(context.WithValue(plain, traceKey{}, &c.trace), timeout)
+	c.ctx = timed
 	end := func() { cancel(); stop() }
 	if c.Has("session") {
 		s, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
@@ -72,15 +72,15 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 		}
 		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {
-		// In a callback, an operation is part of the transaction only if it
-		// says so.
+		// In a callback, only operations with a session argument are part of the
+		// transaction.
 		c.ctx = mongo.NewSessionContext(c.ctx, nil)
 	}
 	return end, nil
 }
 
-// timeoutMS reads the argument. The driver takes it as the deadline of a context, so
-// that one operation cannot switch off the time limit of its client.
+// timeoutMS reads the argument. The driver takes it from the deadline of a
+// context, so an operation cannot disable the timeout of its client.
 func (c *call) timeoutMS() (*time.Duration, error) {
 	if !c.Has("timeoutMS") {
 		return nil, nil
@@ -97,7 +97,7 @@ func (c *call) timeoutMS() (*time.Duration, error) {
 	return nil, unsupported("timeoutMS 0 of one operation")
 }
 
-// outcome writes what came of the operation.
+// outcome converts the result or error of the operation.
 func (c *call) outcome(value any, err error) result.Outcome {
 	var out result.Outcome
 	out.Server, out.ServiceID = c.trace.last()
@@ -111,25 +111,25 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		if out.Err.Server == "" && !out.Err.Client {
 			out.Err.Server = out.Server
 		}
-		if p, partial := value.(partial); partial && p.value != nil {
+		if p, ok := value.(partial); ok && p.value != nil {
 			out.Err.Partial, _ = enginekit.ValueOf(p.value)
 		}
 		return out
 	}
-	if p, is := value.(partial); is {
+	if p, ok := value.(partial); ok {
 		value = p.value
 	}
 	if out.Value, err = enginekit.ValueOf(value); err != nil {
-		return result.Outcome{Err: enginekit.Argument("the result cannot be written: %v", err)}
+		return result.Outcome{Err: enginekit.Argument("cannot convert the result: %v", err)}
 	}
 	return out
 }
 
-// partial is a result that counts though the operation failed: that of a bulk
-// write. The value is nil if there is none.
+// partial is the result of a bulk write, which is valid even if the operation
+// failed. The value is nil if the driver returned no result.
 type partial struct{ value any }
 
-// owned is an entity, which belongs to a client or is one.
+// owned is an entity that is a client or belongs to one.
 type owned interface{ owner() *client }
 
 func (c *client) owner() *client     { return c }
@@ -138,8 +138,8 @@ func (c *collection) owner() *client { return c.db.client }
 func (s *session) owner() *client    { return s.client }
 func (b *bucket) owner() *client     { return b.client }
 
-// any gives an argument as the driver takes it; nil if it is absent, but for a
-// filter, which is empty then.
+// any returns an argument as the driver expects it. An absent argument is nil,
+// except a filter, which is empty.
 func (c *call) any(name string) any {
 	if !c.Has(name) {
 		if name == "filter" {
@@ -149,25 +149,25 @@ func (c *call) any(name string) any {
 	}
 	v, err := plain(c.Arg(name))
 	if err != nil {
-		return nil // the driver refuses it
+		return nil // which the driver rejects
 	}
 	return v
 }
 
 func (c *call) session() *session { return c.Entity.(*session) }
 
-// rest gives the arguments that are options of the driver.
+// rest returns the arguments that are options of the driver.
 func (c *call) rest() bson.Raw {
-	rest, _ := without(c.Given, append(strings.Fields(c.Row.takes), "session", "timeoutMS")...)
+	rest, _ := without(c.Given, append(strings.Fields(c.Row.args), "session", "timeoutMS")...)
 	return rest
 }
 
-// without gives a document that lacks some fields.
+// without returns a document without some of its fields.
 func without(doc bson.Raw, names ...string) (bson.Raw, error) {
 	return only(doc, func(name string) bool { return !slices.Contains(names, name) })
 }
 
-// only gives a document with some of its fields.
+// only returns a document with the fields that keeps selects.
 func only(doc bson.Raw, keeps func(name string) bool) (bson.Raw, error) {
 	elements, err := doc.Elements()
 	if err != nil {
@@ -182,28 +182,28 @@ func only(doc bson.Raw, keeps func(name string) bool) (bson.Raw, error) {
 	return bson.Marshal(kept)
 }
 
-// concerns are the arguments that the driver takes with the collection or the
-// database and not with the call.
+// The arguments that are options of the collection or database in the driver,
+// not of the operation.
 const (
 	readConcerns  = " readConcern readPreference "
 	writeConcerns = " writeConcern "
 )
 
-// coll gives the collection with the concerns that the operation says.
+// coll returns the collection with the concerns of the operation.
 func (c *call) coll() *mongo.Collection {
 	var o options.CollectionOptions
 	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
 	return c.Entity.(*collection).Clone(given(o))
 }
 
-// db gives the database with the concerns that the operation says.
+// db returns the database with the concerns of the operation.
 func (c *call) db() *mongo.Database {
 	d := c.Entity.(*database)
 	return c.database(d.Name(), d.options)
 }
 
-// database gives a database of the client in the same way, with options that
-// the concerns replace.
+// database returns a database of the client. The concerns of the operation
+// override its options.
 func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database {
 	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
 	return c.client.Database(name, given(o))
@@ -211,6 +211,6 @@ func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database 
 
 func (c *call) concerns() bson.Raw {
 	names := strings.Fields(readConcerns + writeConcerns)
-	said, _ := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
-	return said
+	concerns, _ := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
+	return concerns
 }

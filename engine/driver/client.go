@@ -28,8 +28,7 @@ type client struct {
 	closed sync.Once
 }
 
-// newClient opens a client. It returns at once: the driver discovers servers
-// while operations wait for them.
+// newClient creates a client. It does not wait for server discovery.
 func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
 	uri, monitoring, err := withOptions(uri, uriOptions)
@@ -69,15 +68,15 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	return c, err
 }
 
-// heartbeat is the heartbeatFrequencyMS of clients that do not set it, the least that
-// the driver takes. Its own 10 s is how long a server that an error has made Unknown may
-// stay so: the driver does not interrupt an awaitable hello to look at once.
+// heartbeat is the heartbeatFrequencyMS of clients that do not set it, the lowest that
+// the driver accepts. With its default of 10 s, a server could stay Unknown for 10 s after
+// an error, because the driver does not interrupt an awaitable hello to check it.
 const heartbeat = 500 * time.Millisecond
 
-// ending is how long it may take to tell a server that sessions have ended.
+// ending limits the endSessions command.
 const ending = 2 * time.Second
 
-// close disconnects. It does not wait for a server that is silent.
+// close disconnects the client. It does not wait for an unresponsive server.
 func (c *client) close() {
 	c.closed.Do(func() {
 		// With a deadline the driver would wait for connections in use.
@@ -85,12 +84,12 @@ func (c *client) close() {
 		defer cancel()
 		defer time.AfterFunc(ending, cancel).Stop()
 		c.sockets.Close(closing, func() {
-			_ = c.Disconnect(ctx) // the only error is that it was disconnected before
+			_ = c.Disconnect(ctx) // the only error: it is already disconnected
 		})
 	})
 }
 
-// topology is what the last event said of it.
+// topology returns the topology according to the last event.
 func (c *client) topology() result.TopologyState {
 	last, found := c.log.Latest(result.TopologyDescriptionChanged)
 	if !found {
@@ -99,10 +98,8 @@ func (c *client) topology() result.TopologyState {
 	return *last.SDAM.New
 }
 
-// Events implements enginekit.Client.
 func (c *client) Events() *enginekit.EventLog { return c.log }
 
-// clientRows are operations of clients.
 func clientRows() []row {
 	const on = operations.Client
 	return []row{
@@ -129,23 +126,24 @@ func clientRows() []row {
 	}
 }
 
-// How long a heartbeat is held back, and how long a failing socket waits for the
-// monitor to be out of the way; and how long a server may take to be closed.
 const (
+	// holding limits how long a heartbeat is held, and how long a failing socket
+	// waits for the monitor to read again.
 	holding = 50 * time.Millisecond
+	// closing is how long a client waits for the driver before it closes its sockets.
 	closing = 500 * time.Millisecond
 )
 
-// newSockets dials for a client. A heartbeat must not arrive in the middle of
-// the driver's handling of a network error, so a monitor's stream is held for a
-// moment when another socket to the same server fails. That changes when bytes
-// arrive, never what they are.
+// newSockets returns the dialer of a client. A heartbeat must not arrive while the
+// driver handles a network error, so when a socket fails, the monitor's stream from
+// the same server is held for a moment. That changes when bytes arrive, never their
+// content.
 func newSockets() *enginekit.Sockets {
 	s := enginekit.NewSockets(new(net.Dialer).DialContext, holding)
 	s.Failed = func(k *enginekit.Socket, err error) {
 		var n net.Error
 		if errors.Is(err, net.ErrClosed) || errors.As(err, &n) && n.Timeout() {
-			return // by the driver itself, or not a failure of the server to the driver
+			return // the driver closed the socket, or does not take this as a failure of the server
 		}
 		if !k.Streams() && !k.Closed() {
 			s.Hold(k.Address)
@@ -154,12 +152,11 @@ func newSockets() *enginekit.Sockets {
 	return s
 }
 
-// withOptions writes uriOptions into a connection string, each in the place
-// of one of the same name. The string must then be one that the driver knows
-// all of: it ignores options that it does not know. The second result is
-// serverMonitoringMode, which the driver reads and does not apply; "" if it is
-// not there.
-func withOptions(uri string, uriOptions bson.Raw) (string, string, error) {
+// withOptions adds uriOptions to a connection string, replacing options of the
+// same name. An option that the driver does not know is an error, because the
+// driver would ignore it. The driver parses serverMonitoringMode but does not apply
+// it, so it is returned as well, "" if it is not set.
+func withOptions(uri string, uriOptions bson.Raw) (full, serverMonitoringMode string, err error) {
 	u, err := enginekit.ParseURI(uri, uriOptions)
 	if err != nil {
 		return "", "", err
@@ -169,14 +166,14 @@ func withOptions(uri string, uriOptions bson.Raw) (string, string, error) {
 		return "", "", err
 	}
 	for name := range known.UnknownOptions {
-		for _, o := range u.Options { // as it is written
+		for _, o := range u.Options { // the spelling of the suite
 			if strings.EqualFold(o.Name, name) && uriOptions.Lookup(o.Name).Type != 0 {
 				name = o.Name
 			}
 		}
 		return "", "", unsupported("uriOptions." + name)
 	}
-	if known.SocketTimeoutSet { // it reads it, and forgets it
+	if known.SocketTimeoutSet { // the driver parses it but does not apply it
 		return "", "", unsupported("uriOptions.socketTimeoutMS")
 	}
 	return u.String(), known.ServerMonitoringMode, nil

@@ -10,7 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// collectionRows are the reads and writes of collections.
 func collectionRows() []row {
 	const on = operations.Collection
 	return []row{
@@ -57,7 +56,7 @@ func collectionRows() []row {
 	}
 }
 
-// modelOf fills the model of a kind.
+// modelOf fills a write model with the fields of a document.
 func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
 	model, known := kinds[kind]
 	if !known {
@@ -66,8 +65,8 @@ func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
 	return model, fill(model, kind, doc)
 }
 
-// clientBulkWrite reads models that name their namespace, beside what the driver's
-// models have.
+// clientBulkWrite performs a client bulk write. In the format, each model includes
+// its namespace.
 func clientBulkWrite(c *call, o *filled[options.ClientBulkWriteOptions]) (any, error) {
 	models, err := c.Models("models")
 	if err != nil {
@@ -95,8 +94,5 @@ func clientBulkWrite(c *call, o *filled[options.ClientBulkWriteOptions]) (any, e
 		writes[i] = mongo.ClientBulkWrite{Database: database, Collection: collection, Model: model}
 	}
 	r, failure := c.client.BulkWrite(c.ctx, writes, o)
-	if failure != nil {
-		return nil, failure // the partial result is in the error, if there is one
-	}
-	return c.result(r, nil)
+	return c.result(r, failure) // the error contains the partial result
 }

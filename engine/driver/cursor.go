@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// stepper is what the driver's cursors and change streams have in common.
+// stepper is the interface of the driver's cursors and change streams.
 type stepper interface {
 	Next(context.Context) bool
 	TryNext(context.Context) bool
@@ -18,8 +18,8 @@ type stepper interface {
 	Close(context.Context) error
 }
 
-// entityCursor is a cursor or a change stream entity. The driver's cursors are not
-// to be used and closed at once.
+// entityCursor is a cursor or change stream entity. The driver's cursors must not
+// be used and closed concurrently.
 type entityCursor struct {
 	stepper
 	current func() bson.Raw
@@ -28,8 +28,8 @@ type entityCursor struct {
 	mu sync.Mutex
 }
 
-// next gives a document, nil if there is none. With wait it goes on until there is
-// one, the cursor is exhausted, or an error comes; otherwise it tries once.
+// next returns the next document, or nil. With wait it iterates until there is a
+// document or an error, or the cursor is exhausted; otherwise it tries once.
 func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,7 +43,6 @@ func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
 	return slices.Clone(k.current()), nil
 }
 
-// close kills the cursor on the server.
 func (k *entityCursor) close(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +51,7 @@ func (k *entityCursor) close(ctx context.Context) error {
 
 func (k *entityCursor) owner() *client { return k.client }
 
-// save keeps an entity that the operation has made.
+// save stores an entity that the operation created.
 func (c *call) save(kind operations.Kind, entity any) (any, error) {
 	if err := c.Save(c.ctx, kind, entity); err != nil {
 		return nil, err

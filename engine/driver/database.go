@@ -10,7 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// databaseRows are operations of databases.
 func databaseRows() []row {
 	const on = operations.Database
 	const cursorCommand = "command commandName batchSize comment maxTimeMS"
@@ -29,8 +28,8 @@ func databaseRows() []row {
 	}
 }
 
-// commandCursor runs a command that makes a cursor. The arguments beside the
-// command are for its getMores.
+// commandCursor runs a command that returns a cursor. The other arguments are for
+// its getMore commands.
 func commandCursor(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 	cursor, err := c.db().RunCommandCursor(c.ctx, c.any("command"), o)
 	if err != nil {
@@ -48,8 +47,7 @@ func commandCursor(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 	return c.result(cursor, nil)
 }
 
-// createCollection makes a collection or a view, for which the driver has two
-// calls.
+// createCollection creates a collection or a view.
 func createCollection(c *call, o *filled[options.CreateCollectionOptions]) (any, error) {
 	name := c.Text("collection")
 	var err error
@@ -92,7 +90,7 @@ func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
 	err := fillDocument(&o, "timeseries", v)
 	for _, seconds := range []*time.Duration{o.BucketMaxSpan, o.BucketRounding} {
 		if seconds != nil {
-			*seconds *= 1000 // they were read as milliseconds
+			*seconds *= 1000 // fill reads durations as milliseconds
 		}
 	}
 	return o, err

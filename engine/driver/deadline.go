@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// The driver takes a context's deadline for a timeoutMS: it sends maxTimeMS
-// and retries until then. So an operation's context must have a deadline if,
-// and only if, the suite gives it one; the runner's own time limit becomes a
-// plain cancellation.
+// The driver treats a context's deadline as a timeoutMS: it sends maxTimeMS and
+// retries until then. So the context of an operation must have a deadline if and
+// only if the suite sets one; the runner's own time limit becomes a plain
+// cancellation.
 
-// timeoutKey is the key of a timeoutMS in a context: its deadline, which
-// operations in the callback of withTransaction share.
+// timeoutKey is the context key of the deadline that timeoutMS sets. Operations in
+// the callback of withTransaction share it.
 type timeoutKey struct{}
 
-// undated gives a context without a deadline that ends when another does.
+// undated returns a context without a deadline that ends when ctx does.
 func undated(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if deadline, under := ctx.Value(timeoutKey{}).(time.Time); under && !time.Now().Before(deadline) {
-			return // it is a timeoutMS that is over, of which timed makes a timeout again
+			return // the deadline of a timeoutMS: timed applies it again
 		}
 		cancel(context.Cause(ctx))
 	})
 	return out, func() { stop(); cancel(nil) }
 }
 
-// timed applies a timeoutMS, nil for none of its own.
+// timed applies a timeoutMS. If it is nil, the deadline of a surrounding
+// withTransaction applies.
 func timed(ctx context.Context, timeout *time.Duration) (context.Context, context.CancelFunc) {
 	deadline, under := ctx.Value(timeoutKey{}).(time.Time)
 	switch {

@@ -1,24 +1,27 @@
-// Package driver is the official Go driver (go.mongodb.org/mongo-driver/v2) as
-// an engine: entities and operations of the format are turned into calls of
-// its public API, and what it gives back into outcomes and events.
+// Package driver implements an engine with the official Go driver
+// (go.mongodb.org/mongo-driver/v2). It converts entities and operations of the
+// format to calls of the driver's public API, and their results to outcomes and
+// events.
 //
-// The adapter adds nothing to the driver's behaviour and takes nothing away:
-// it never retries, times out or repairs by itself. An argument, an option or
-// an operation that the driver does not have is refused with a
-// *result.Error that names it as Unsupported, so that the test is skipped;
-// nothing is dropped silently.
+// The package does not change the behaviour of the driver: it never retries,
+// times out or corrects anything itself. An argument, option or operation that
+// the driver does not have is never ignored: it is rejected with a *result.Error
+// that names it as Unsupported, so that the test is skipped.
 package driver
 
 import (
+	"context"
 	"runtime/debug"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// New makes the engine. The functions change the options of each client before it
-// connects, after everything else. They are called concurrently.
+// New returns the engine. The functions in change are called last, concurrently, and
+// modify the options of each client before it connects.
 func New(change ...func(*options.ClientOptions)) engine.Engine {
 	d := &driver{table: enginekit.NewTable(rows()), change: change}
 	d.NewTest = func() engine.Test {
@@ -34,25 +37,85 @@ func New(change ...func(*options.ClientOptions)) engine.Engine {
 	return d
 }
 
-// driver is the engine: what its tests share.
+// driver is the engine.
 type driver struct {
 	enginekit.Engine
 	table  enginekit.Table[row]
 	change []func(*options.ClientOptions)
 }
 
-// modulePath is the driver's.
-const modulePath = "go.mongodb.org/mongo-driver/v2"
-
-// version is that of the driver that this binary is built with, without the
-// leading v; "unknown" if the binary does not tell (as in tests).
+// version returns the version of the driver in this binary, without the leading v.
+// In tests, whose binaries do not record it, it is "unknown".
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == modulePath {
+			if m.Path == "go.mongodb.org/mongo-driver/v2" {
 				return m.Version[1:]
 			}
 		}
 	}
 	return "unknown"
+}
+
+// test holds the entities of one test.
+type test struct {
+	enginekit.Test // entities: *client, *database, *collection, *session, *bucket, *entityCursor
+	driver         *driver
+}
+
+// database is a database entity. The driver cannot clone a database with other
+// options, so they are kept.
+type database struct {
+	*mongo.Database
+	client  *client
+	options options.DatabaseOptions
+}
+
+// collection is a collection entity.
+type collection struct {
+	*mongo.Collection
+	db *database
+}
+
+// bucket is a GridFS bucket entity.
+type bucket struct {
+	*mongo.GridFSBucket
+	client *client
+}
+
+func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, error) {
+	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
+	switch operations.Kind(e.Kind) {
+	case operations.Client:
+		return newClient(d, e.URI, e.Options)
+	case operations.Session:
+		return openSession(parent.(*client), e)
+	case operations.Database:
+		c := parent.(*client)
+		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
+		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, err
+	case operations.Collection:
+		db := parent.(*database)
+		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
+		return &collection{Collection: db.Collection(text("collectionName"), given(o)), db: db}, err
+	default:
+		db := parent.(*database)
+		o, err := section[options.BucketOptions](e.Options, "bucketOptions")
+		return &bucket{GridFSBucket: db.GridFSBucket(given(o)), client: db.client}, err
+	}
+}
+
+// closeEntity closes an entity if it can be closed. Errors are ignored, as the
+// format requires for cursors.
+func closeEntity(ctx context.Context, e any) {
+	ctx, cancel := undated(ctx)
+	defer cancel()
+	switch e := e.(type) {
+	case *entityCursor:
+		_ = e.close(ctx)
+	case *session:
+		e.end(ctx)
+	case *client:
+		e.close()
+	}
 }

@@ -13,13 +13,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// errorOf describes an error of the driver in the terms of expectedError. Timeout
-// says that the error is one of time; whether timeoutMS was the reason is for
-// the caller to know.
+// errorOf converts an error of the driver to the terms of expectedError. Timeout
+// is set for every timeout; the caller knows whether timeoutMS was the reason.
 func errorOf(err error) *result.Error {
 	var ours *result.Error
-	if errors.As(err, &ours) { // of the adapter, or of an operation in a callback
-		if !ours.Timeout && mongo.IsTimeout(err) { // of withTransaction, around it
+	if errors.As(err, &ours) { // from this package, or from an operation in a callback
+		if !ours.Timeout && mongo.IsTimeout(err) { // withTransaction wrapped it in a timeout
 			late := *ours
 			late.Kind, late.Message, late.Timeout = "timeout", err.Error(), true
 			return &late
@@ -47,13 +46,19 @@ func errorOf(err error) *result.Error {
 	case errors.As(err, &command):
 		commandError(out, command)
 	default:
-		foreignError(out, err)
+		var e xdriver.Error // which the driver sometimes returns without converting it
+		if errors.As(err, &e) {
+			commandError(out, mongo.CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
+				Wrapped: e, Raw: bson.Raw(e.Raw)})
+		} else {
+			out.Kind = kindOfError(err)
+		}
 	}
 	return out
 }
 
-// commandError is a reply with ok 0. The driver uses the same type for errors
-// of the network, which have no reply.
+// commandError converts a reply with ok 0. The driver uses the same type for
+// network errors, which have no reply.
 func commandError(out *result.Error, e mongo.CommandError) {
 	out.Labels = e.Labels
 	if e.Raw == nil && e.Code == 0 {
@@ -64,19 +69,7 @@ func commandError(out *result.Error, e mongo.CommandError) {
 	out.Code, out.HasCode, out.CodeName, out.Response = e.Code, e.Code != 0, e.Name, e.Raw
 }
 
-// foreignError is an error that the driver passes on without making it one of
-// package mongo.
-func foreignError(out *result.Error, err error) {
-	var e xdriver.Error
-	if errors.As(err, &e) {
-		commandError(out, mongo.CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
-			Wrapped: e, Raw: bson.Raw(e.Raw)})
-		return
-	}
-	out.Kind = kindOfError(err)
-}
-
-// kindOfError names an error that is not the server's.
+// kindOfError returns the kind of an error that does not come from a server.
 func kindOfError(err error) string {
 	var cleared interface{ Retryable() bool }
 	var selection topology.ServerSelectionError
@@ -100,8 +93,8 @@ func kindOfError(err error) string {
 	return "client"
 }
 
-// writeErrors adds errors of writes. The first one gives its code, or else the
-// write concern error.
+// writeErrors adds write errors. The code is that of the first write error, or of
+// the write concern error if there are no write errors.
 func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.WriteConcernError) {
 	if concern != nil {
 		out.WriteConcernErrors = []bson.Raw{concern.Raw}
@@ -116,13 +109,13 @@ func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.Wr
 	}
 }
 
-// clientBulkError has what the driver keeps of a client bulk write: its
-// top-level error has no labels. The driver's message has the errors of
-// single writes, too, in which errorContains must find nothing
-// ("clientBulkWrite").
+// clientBulkError converts the error of a client bulk write. The driver does not
+// keep the labels of its top-level error. The driver's message includes the errors
+// of individual writes, which errorContains must not match (Unified Test Format,
+// "clientBulkWrite"), so it is replaced.
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Kind, out.Client = "client bulk write", false
-	out.Message = fmt.Sprintf("errors of a client bulk write: %d of writes, %d of write concerns", len(e.WriteErrors), len(e.WriteConcernErrors))
+	out.Message = fmt.Sprintf("client bulk write: %d write errors, %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors))
 	if e.WriteError != nil {
 		out.Message = e.WriteError.Error()
 		out.Response = e.WriteError.Raw
@@ -141,7 +134,7 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	}
 }
 
-// described is an error of a client bulk write as the format has it.
+// described converts an error of a client bulk write to the fields of the format.
 func described(code int, message string, details bson.Raw) bson.Raw {
 	return enginekit.Described(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
 }

@@ -10,11 +10,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// trace is what an operation learns from its command events: which server it
-// spoke to last. It travels in the context, since that is all by which the
-// driver says what operation a command belongs to.
+// trace records the server that an operation used last, from its command events.
+// It is a context value: only the context links a command event to its operation.
 type trace struct {
-	hidden bool // no command event of the operation is logged
+	hidden bool // the command events of the operation are not logged
 
 	mu      sync.Mutex
 	server  string
@@ -35,7 +34,7 @@ func (t *trace) last() (string, *bson.ObjectID) {
 	return t.server, t.service
 }
 
-// commandMonitor writes command events to the log.
+// commandMonitor adds command events to the log.
 func commandMonitor(log *enginekit.EventLog) *event.CommandMonitor {
 	add := func(ctx context.Context, t result.EventType, e result.CommandEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,11 +15,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/tag"
 )
 
-// The driver's options are structs whose fields are named as the format names
-// its arguments, except these. A name means the first of its fields that the struct
-// has.
+// fieldNames maps arguments of the format to fields of the driver's options whose
+// names differ. The first field that a struct has is used.
 var fieldNames = map[string][]string{
 	"2dsphereIndexVersion":  {"SphereVersion"},
 	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},
@@ -46,8 +47,8 @@ func fieldOf(t reflect.Type, argument string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// fill sets the fields of a struct, of which p is the address, from the
-// elements of a document. One that no field is for is Unsupported.
+// fill sets the fields of the struct at p from the elements of a document. An
+// element without a field is Unsupported.
 func fill(p any, what string, doc bson.Raw) error {
 	elements, err := doc.Elements()
 	if err != nil {
@@ -66,7 +67,7 @@ func fill(p any, what string, doc bson.Raw) error {
 	return nil
 }
 
-// assign sets a field of an options struct. The driver's types are few.
+// assign sets a field of an options struct.
 func assign(field reflect.Value, v bson.RawValue) (err error) {
 	switch p := field.Addr().Interface().(type) {
 	case **bool:
@@ -122,11 +123,11 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	case **readconcern.ReadConcern:
 		*p = &readconcern.ReadConcern{}
 		err = fillDocument(*p, "readConcern", v)
-	case **writeconcern.WriteConcern: // of which the driver has no wtimeout
+	case **writeconcern.WriteConcern: // it has no wtimeout
 		*p = &writeconcern.WriteConcern{}
 		err = fillDocument(*p, "writeConcern", v)
 		if n, ok := (*p).W.(int32); ok {
-			(*p).W = int(n) // the only type of numbers that the driver takes here
+			(*p).W = int(n) // the driver accepts no other numeric type
 		}
 	case **readpref.ReadPref:
 		*p, err = preferenceOf(v)
@@ -136,13 +137,13 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	return err
 }
 
-// fillable reports whether assign knows the type of a field.
+// fillable reports whether assign supports the type of a field.
 func fillable(t reflect.Type) bool {
 	return !errors.Is(assign(reflect.New(t).Elem(), bson.RawValue{Type: bson.TypeNull}), errNoFill)
 }
 
-// errNoFill is a field of a type that assign does not know.
-var errNoFill = errors.New("the adapter does not fill this type")
+// errNoFill means that assign does not support the type of a field.
+var errNoFill = errors.New("unsupported type of option")
 
 func fillDocument(p any, what string, v bson.RawValue) error {
 	doc, ok := v.DocumentOK()
@@ -152,7 +153,7 @@ func fillDocument(p any, what string, v bson.RawValue) error {
 	return fill(p, what, doc)
 }
 
-// wordOf reads one of some words, in any case.
+// wordOf reads one of several words, ignoring case.
 func wordOf[T any](words map[string]T) func(bson.RawValue) (T, bool) {
 	return func(v bson.RawValue) (T, bool) {
 		word, _ := v.StringValueOK()
@@ -179,8 +180,8 @@ func milliseconds(v bson.RawValue) (time.Duration, bool) {
 	return time.Duration(n) * time.Millisecond, ok
 }
 
-// plain gives a value as the driver takes it where it takes anything:
-// documents as they are, so that they are sent as they were written.
+// plain converts a value for a parameter of the driver of type any. Documents stay
+// raw, so that they are sent unchanged.
 func plain(v bson.RawValue) (any, error) {
 	if doc, ok := v.DocumentOK(); ok {
 		return doc, nil
@@ -196,7 +197,7 @@ func plain(v bson.RawValue) (any, error) {
 				return plainAll(array)
 			}
 		}
-		return docs, nil // what it knows for a pipeline
+		return docs, nil // a type that the driver accepts as a pipeline
 	}
 	var out any
 	err := v.Unmarshal(&out)
@@ -217,7 +218,60 @@ func plainAll(array bson.RawArray) ([]any, error) {
 	return out, nil
 }
 
-// unsupported names something that the driver lacks.
+// unsupported returns the error for something that the driver does not have.
 func unsupported(what string) *result.Error {
 	return &result.Error{Message: "the driver does not have " + what, Client: true, Kind: "unsupported", Unsupported: what}
+}
+
+// preferenceOf converts a read preference. The driver's type has no exported fields.
+func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
+	var p struct {
+		Mode                string
+		MaxStalenessSeconds *int64
+		TagSets             []map[string]string
+	}
+	if err := fillDocument(&p, "readPreference", v); err != nil {
+		return nil, err
+	}
+	mode, err := readpref.ModeFromString(cmp.Or(p.Mode, "primary"))
+	if err != nil {
+		return nil, err
+	}
+	var o []readpref.Option
+	if p.MaxStalenessSeconds != nil && *p.MaxStalenessSeconds >= 0 { // -1 means no limit
+		o = append(o, readpref.WithMaxStaleness(time.Duration(*p.MaxStalenessSeconds)*time.Second))
+	}
+	if p.TagSets != nil {
+		o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(p.TagSets)...))
+	}
+	return readpref.New(mode, o...)
+}
+
+// lacking is unsupported as a function that returns an error.
+func lacking(field string) error { return unsupported(field) }
+
+// filled is an options struct as an options.Lister of the driver.
+type filled[T any] struct{ options T }
+
+func given[T any](o T) *filled[T] { return &filled[T]{o} }
+
+// List implements options.Lister. Unset fields keep the driver's default.
+func (f *filled[T]) List() []func(*T) error {
+	return []func(*T) error{func(to *T) error {
+		from, into := reflect.ValueOf(&f.options).Elem(), reflect.ValueOf(to).Elem()
+		for i := range from.NumField() {
+			if !from.Field(i).IsZero() && into.Field(i).CanSet() {
+				into.Field(i).Set(from.Field(i))
+			}
+		}
+		return nil
+	}}
+}
+
+// section fills an options struct from a field of a document, if it is present.
+func section[T any](doc bson.Raw, field string) (o T, err error) {
+	if v := doc.Lookup(field); v.Type != 0 {
+		err = fillDocument(&o, field, v)
+	}
+	return o, err
 }

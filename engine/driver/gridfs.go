@@ -11,8 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// bucketRows are operations of GridFS buckets. The driver deletes and renames
-// by id only.
+// bucketRows lacks deleteByName and renameByName, which the driver does not have.
 func bucketRows() []row {
 	const on = operations.Bucket
 	type uploading = *filled[options.GridFSUploadOptions]
@@ -49,7 +48,7 @@ func bucketRows() []row {
 	}
 }
 
-// downloaded gives what was downloaded as $$matchesHexBytes reads it.
+// downloaded returns a download as $$matchesHexBytes expects it.
 func downloaded(download func(to io.Writer) (int64, error)) (any, error) {
 	var data bytes.Buffer
 	if _, err := download(&data); err != nil {

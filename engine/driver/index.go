@@ -11,12 +11,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// indexArguments are the options of an index itself, which the driver keeps
-// apart from those of the command.
+// indexArguments are the options of an index. In the driver they are separate from
+// those of the command.
 const indexArguments = "keys name expireAfterSeconds sparse storageEngine unique version default_language language_override " +
 	"textIndexVersion weights 2dsphereIndexVersion bits max min bucketSize partialFilterExpression collation wildcardProjection hidden"
 
-// indexRows manage indexes and search indexes. The driver gives no list of names alone.
+// indexRows lacks listIndexNames, which the driver does not have.
 func indexRows() []row {
 	const on = operations.Collection
 	type dropping = *filled[options.DropIndexesOptions]
@@ -86,7 +86,7 @@ func indexRows() []row {
 	}
 }
 
-// searchModel is an index model of Search.
+// searchModel converts a search index model.
 func searchModel(doc bson.Raw) (mongo.SearchIndexModel, error) {
 	var m mongo.SearchIndexModel
 	rest, err := without(doc, "definition")

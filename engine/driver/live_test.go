@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// live is a test on the engine with an embedded replica set behind it.
+// live is an engine test on an embedded replica set.
 type live struct {
 	*testing.T
 	test engine.Test
@@ -67,7 +67,7 @@ func (l *live) must(object, name, arguments string) bson.RawValue {
 	return out.Value
 }
 
-// play does an operation, or opens an entity, and gives the value, what the engine lacks, or the error.
+// play performs an operation or opens an entity, and returns its outcome.
 func (l *live) play(t *testing.T, line string) string {
 	words := append(strings.SplitN(line, " ", 3), "")
 	var err error
@@ -77,7 +77,7 @@ func (l *live) play(t *testing.T, line string) string {
 	} else if out = l.do(words[0], words[1], words[2]); out.Err != nil {
 		err = out.Err
 	}
-	return said(shown(out.Value), err)
+	return outcome(shown(out.Value), err)
 }
 
 func shown(v bson.RawValue) string {
@@ -91,11 +91,11 @@ func shown(v bson.RawValue) string {
 	return string(text[len(`{"v":`) : len(text)-1])
 }
 
-// TestResults goes once through what is not looked at in engine/enginetest.
+// TestResults covers what engine/enginetest does not.
 func TestResults(t *testing.T) {
 	l := start(t)
 	testkit.Transcript(t, "testdata/results.txt", l.play)
-	// A change stream gives what happens after it was opened.
+	// A change stream returns later changes.
 	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: document(l, `{"pipeline": []}`), SaveAs: "stream"})
 	if out.Err != nil {
 		t.Fatal(out.Err)
@@ -106,7 +106,7 @@ func TestResults(t *testing.T) {
 		t.Errorf("got %s", shown(event))
 	}
 	l.must("stream", "close", `{}`)
-	// The driver takes the write concern of dropDatabase with the database, and not with the call.
+	// In the driver, the write concern of dropDatabase is an option of the database.
 	events, err := l.test.Events(l.Context(), "client", 0, 0)
 	testkit.Check(t, err)
 	var sent []string
@@ -125,7 +125,7 @@ func TestLacks(t *testing.T) {
 	testkit.Transcript(t, "testdata/lacks.txt", l.play)
 }
 
-// An error is one of timeoutMS only where there is one.
+// Only errors of operations with a timeoutMS are timeout errors.
 func TestTimeouts(t *testing.T) {
 	l := start(t)
 	l.must("client", "$configureFailPoint", `{"command": {"configureFailPoint": "failCommand", "mode": {"times": 1},
@@ -141,19 +141,19 @@ func TestTimeouts(t *testing.T) {
 	l.must("client", "$configureFailPoint", `{"command": {"configureFailPoint": "failCommand", "mode": "off"}}`)
 }
 
-// The callback's error decides, by its labels, whether withTransaction tries
-// again, and comes back as it was.
+// The labels of the callback's error determine whether withTransaction retries.
+// It returns that error unchanged.
 func TestWithTransaction(t *testing.T) {
 	l := start(t)
 	for _, row := range []struct {
 		reason string
-		errors []*result.Error // one a call
+		errors []*result.Error // of the calls of the callback
 		code   int32
-		left   string // documents
+		left   string // number of documents
 	}{
-		{"another error ends it", []*result.Error{{Message: "m", Code: 11000, HasCode: true}}, 11000, "0"},
-		{"a transient one is tried again", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
-		{"no error commits", []*result.Error{nil}, 0, "2"},
+		{"another error is returned", []*result.Error{{Message: "m", Code: 11000, HasCode: true}}, 11000, "0"},
+		{"a transient error is retried", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
+		{"without an error it commits", []*result.Error{nil}, 0, "2"},
 	} {
 		calls := 0
 		out := l.test.Do(t.Context(), engine.Operation{Object: "session", Name: "withTransaction", Callback: func(ctx context.Context) *result.Error {
@@ -174,8 +174,8 @@ func TestWithTransaction(t *testing.T) {
 	}
 }
 
-// A deadline that the suite does not give is not one for the driver; that of
-// a timeoutMS is, in a callback too, where it ends an operation in a timeout.
+// The driver sees only the deadlines of a timeoutMS. One of withTransaction also
+// ends operations in its callback, in a timeout.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -184,20 +184,20 @@ func TestDeadlines(t *testing.T) {
 		ctx, stop := undated(outer)
 		defer stop()
 		if _, dated := ctx.Deadline(); dated {
-			t.Error("the runner's deadline is given to the driver")
+			t.Error("the driver sees the runner's deadline")
 		}
-		second := 10 * time.Second
-		timedOut, end := timed(ctx, &second)
+		timeout := 10 * time.Second
+		outerTimed, end := timed(ctx, &timeout)
 		defer end()
-		inner, stopInner := undated(timedOut)
+		undatedInner, stopInner := undated(outerTimed)
 		defer stopInner()
-		again, endInner := timed(inner, nil)
+		inner, endInner := timed(undatedInner, nil)
 		defer endInner()
-		if got, dated := again.Deadline(); !dated || !got.Equal(began.Add(second)) {
+		if got, dated := inner.Deadline(); !dated || !got.Equal(began.Add(timeout)) {
 			t.Errorf("an operation in a callback has the deadline %v", got)
 		}
-		<-again.Done()
-		if err := again.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != second {
+		<-inner.Done()
+		if err := inner.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != timeout {
 			t.Errorf("an operation in a callback ended with %v after %s", err, time.Since(began))
 		}
 		plain, endPlain := timed(ctx, nil)
@@ -209,11 +209,11 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A client's monitors poll if the suite says so.
+// A client's monitors poll with serverMonitoringMode poll.
 func TestServerMonitoringMode(t *testing.T) {
 	l := start(t)
 	l.open("client", "polling", `{"uriOptions": {"serverMonitoringMode": "poll"}}`)
-	for after, seen := int64(0), 0; seen < 4; { // of three members: in a stream the second of one is awaited
+	for after, seen := int64(0), 0; seen < 4; { // in stream mode, the second of each of the 3 members is awaited
 		events, err := l.test.Events(t.Context(), "polling", after, testkit.Patience)
 		if err != nil || len(events) == 0 {
 			t.Fatalf("%d heartbeats, %v", seen, err)

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// result converts what a method of the driver returns to the format's shape.
+// result converts the result of a method of the driver to the shape of the format.
 func (c *call) result(value any, err error) (any, error) {
 	switch r := value.(type) {
 	case *mongo.BulkWriteResult:
@@ -27,8 +27,7 @@ func (c *call) result(value any, err error) (any, error) {
 	case *mongo.ChangeStream:
 		return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
 	case *mongo.Cursor:
-		known, _ := operations.Lookup(c.Row.kind, c.Row.name)
-		if known.Result == operations.NewCursor {
+		if op, _ := operations.Lookup(c.Row.kind, c.Row.name); op.Result == operations.NewCursor {
 			return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
 		}
 		docs := []bson.Raw{}
@@ -53,14 +52,14 @@ func (c *call) result(value any, err error) (any, error) {
 		}
 		return databases, nil
 	case []string:
-		return append([]string{}, r...), nil // no names are not null
+		return append([]string{}, r...), nil // an empty list, not null
 	}
 	return value, nil
 }
 
-// written is the result of writes, nil for a nil pointer. Its fields mean
-// something only if the writes were acknowledged, or beside an error: then they
-// are what had been done by then.
+// written converts the result of writes, nil for a nil pointer. Its fields are
+// valid if the writes were acknowledged. With an error, they describe the writes
+// before it.
 func written(r any, err error) any {
 	s := reflect.ValueOf(r)
 	if s.IsNil() {
@@ -72,8 +71,8 @@ func written(r any, err error) any {
 	return fieldsOf(s)
 }
 
-// inserted is the result of insertMany. Beside an error it is a BulkWriteResult
-// to the format.
+// inserted converts the result of insertMany. With an error, the format expects a
+// BulkWriteResult.
 func inserted(r *mongo.InsertManyResult, err error) any {
 	value := written(r, err)
 	d, _ := value.(bson.D)
@@ -87,10 +86,10 @@ func inserted(r *mongo.InsertManyResult, err error) any {
 	return d
 }
 
-// fieldsOf writes a struct of the driver under the format's names: UpsertedID
-// is upsertedId. What is nil is left out, except maps and lists: these become
-// documents by index. The results of single writes are there only if they were
-// asked for.
+// fieldsOf converts a struct of the driver to a document with the format's names,
+// such as upsertedId for UpsertedID. Maps and slices become documents by index.
+// Other nil fields are omitted, and so are the results of individual writes
+// unless verbose results were requested.
 func fieldsOf(s reflect.Value) bson.D {
 	verbose := s.FieldByName("HasVerboseResults")
 	d := bson.D{}
@@ -108,7 +107,7 @@ func fieldsOf(s reflect.Value) bson.D {
 	return d
 }
 
-// valueOf writes a field of a result.
+// valueOf converts a field of a result.
 func valueOf(v reflect.Value) any {
 	d := bson.D{}
 	switch v.Kind() {

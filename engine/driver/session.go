@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -21,20 +21,18 @@ type session struct {
 	ended sync.Once
 }
 
-// openSession starts a session.
-func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) (*session, error) {
-	var o options.SessionOptions
-	if sessionOptions.Type != 0 {
-		if err := fillDocument(&o, "sessionOptions", sessionOptions); err != nil {
-			return nil, err
-		}
+func openSession(c *client, entity engine.Entity) (*session, error) {
+	o, err := section[options.SessionOptions](entity.Options, "sessionOptions")
+	if err != nil {
+		return nil, err
 	}
 	s, err := c.StartSession(given(o))
 	if err != nil {
 		return nil, err
 	}
-	if clusterTime != nil {
-		if clusterTime, err = enginekit.ClusterTime(clusterTime); err != nil {
+	if entity.ClusterTime != nil {
+		clusterTime, err := enginekit.ClusterTime(entity.ClusterTime)
+		if err != nil {
 			return nil, err
 		}
 		if err := s.AdvanceClusterTime(clusterTime); err != nil {
@@ -44,12 +42,11 @@ func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) 
 	return &session{Session: s, client: c}, nil
 }
 
-// end ends the session, once: the driver gives its server session back each
-// time.
+// end ends the session once: each EndSession would return the server session to
+// the pool.
 func (s *session) end(ctx context.Context) { s.ended.Do(func() { s.EndSession(ctx) }) }
 
-// callbackError carries an error of the callback through the driver, which
-// looks at its labels.
+// callbackError is an error of the callback. The driver reads its labels.
 type callbackError struct{ err *result.Error }
 
 func (e callbackError) Error() string                   { return e.err.Error() }

@@ -17,14 +17,14 @@ import (
 
 const host = "h:1"
 
-// pipes are sockets to one server in memory.
+// pipes are sockets to one in-memory server.
 type pipes struct {
 	*testing.T
 	sockets *enginekit.Sockets
 	peers   chan net.Conn
 }
 
-// piped runs a test in a bubble.
+// piped runs a test in a synctest bubble.
 func piped(t *testing.T, test func(p *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func piped(t *testing.T, test func(p *pipes)) {
 	})
 }
 
-// connect gives both ends of a new connection.
+// connect returns both ends of a new connection.
 func (p *pipes) connect() (ours, theirs net.Conn) {
 	p.Helper()
 	ours, err := p.sockets.DialContext(p.Context(), "tcp", host)
@@ -48,7 +48,7 @@ func (p *pipes) connect() (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// monitor gives both ends of a connection that has sent an awaitable hello.
+// monitor returns both ends of a connection that has sent an awaitable hello.
 func (p *pipes) monitor() (ours, theirs net.Conn) {
 	p.Helper()
 	ours, theirs = p.connect()
@@ -79,9 +79,9 @@ func readLater(c net.Conn) <-chan read {
 	return out
 }
 
-// A heartbeat that comes just after another socket to the same server has
-// failed is held back until the driver closes the monitor's, or for a moment.
-// What is not a failure of the server does not hold it back.
+// A heartbeat that arrives just after another socket to the same server failed is
+// held until the driver closes the monitor's socket, or for a moment. Errors that
+// are not failures of the server do not hold it.
 func TestHeartbeats(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -92,9 +92,9 @@ func TestHeartbeats(t *testing.T) {
 		{"the server closes the other socket, the driver the monitor", func(_, theirs net.Conn) { _ = theirs.Close() }, true, true},
 		{"the server closes the other socket, the driver does nothing", func(_, theirs net.Conn) { _ = theirs.Close() }, false, true},
 		{"a write fails", func(ours, theirs net.Conn) { _ = theirs.Close(); _, _ = ours.Write([]byte("find")) }, false, true},
-		{"the driver's own deadline", func(ours, _ net.Conn) { _ = ours.SetReadDeadline(time.Now()) }, false, false},
+		{"a deadline of the driver", func(ours, _ net.Conn) { _ = ours.SetReadDeadline(time.Now()) }, false, false},
 		{"closed by the driver", func(ours, _ net.Conn) { _ = ours.Close() }, false, false},
-		{"another message", func(_, theirs net.Conn) { _, _ = theirs.Write([]byte("done")) }, false, false},
+		{"a reply", func(_, theirs net.Conn) { _, _ = theirs.Write([]byte("done")) }, false, false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			piped(t, func(p *pipes) {
@@ -110,22 +110,22 @@ func TestHeartbeats(t *testing.T) {
 				_, err := server.Write([]byte("beat"))
 				testkit.Check(t, err)
 				synctest.Wait()
-				testkit.Equal(t, "it is held back", len(heartbeat) == 0, row.held)
+				testkit.Equal(t, "the heartbeat is held", len(heartbeat) == 0, row.held)
 				if row.closes {
 					_ = monitor.Close()
 				}
 				switch got := <-heartbeat; {
 				case row.closes && !errors.Is(got.err, net.ErrClosed):
-					t.Errorf("it arrived at a closed socket: %+v", got)
+					t.Errorf("a closed socket received it: %+v", got)
 				case row.held && !row.closes && (got.n != 4 || got.err != nil || got.took < holding || got.took > 2*holding):
-					t.Errorf("it should arrive whole after %s: %+v", holding, got)
+					t.Errorf("got %+v, want the heartbeat after %s", got, holding)
 				}
 			})
 		})
 	}
 }
 
-// A failing socket lets the monitor finish what it has read already.
+// A failing socket waits until the monitor has processed what it read.
 func TestFailureWaitsForTheMonitor(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
@@ -148,13 +148,13 @@ func TestFailureWaitsForTheMonitor(t *testing.T) {
 				t.Errorf("%s: got %+v, want the error after %s", row.reason, r, row.want)
 			}
 			_ = monitor.Close()
-			time.Sleep(time.Hour) // until the monitor's last read is over, too
+			time.Sleep(time.Hour) // until the monitor's last read has ended
 		})
 	}
 }
 
-// A pool that is closed takes its monitor with it, and lets no new one begin.
-// What the driver has not closed by then is closed after a while.
+// Closing a pool closes its monitor, and prevents new connections. Sockets that the
+// driver does not close are closed after a while.
 func TestPoolClosed(t *testing.T) {
 	piped(t, func(p *pipes) {
 		monitor, _ := p.monitor()
@@ -163,16 +163,16 @@ func TestPoolClosed(t *testing.T) {
 		stuck := readLater(other)
 		p.sockets.PoolClosed(host)
 		if r := <-stream; r.err == nil {
-			t.Error("the monitor goes on")
+			t.Error("the monitor is still connected")
 		}
 		if c, err := p.sockets.DialContext(t.Context(), "tcp", host); err == nil {
 			_ = c.Close()
-			t.Error("a connection is made to a server that is closed")
+			t.Error("it connects to a server whose pool is closed")
 		}
 		done, late := make(chan struct{}), make(chan struct{})
 		go func() { p.sockets.Close(closing, func() { <-done }); close(late) }()
 		if r := <-stuck; r.err == nil || r.took != closing {
-			t.Errorf("what is left is closed after %s with %v, want %s", r.took, r.err, closing)
+			t.Errorf("the last socket is closed after %s with %v, want %s", r.took, r.err, closing)
 		}
 		close(done)
 		<-late

@@ -8,11 +8,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Arguments are those of an operation, as the format writes them. An argument
-// that is absent, or has another type than a method reads, is a zero value.
+// Arguments are the arguments of an operation. Methods return the zero value for an
+// argument that is absent or has the wrong type.
 type Arguments struct{ Given bson.Raw }
 
-// NewArguments makes arguments of a document, which may be nil.
+// NewArguments returns the arguments in a document, which may be nil.
 func NewArguments(doc bson.Raw) Arguments {
 	if doc == nil {
 		doc = bson.Raw{5, 0, 0, 0, 0}
@@ -20,9 +20,8 @@ func NewArguments(doc bson.Raw) Arguments {
 	return Arguments{doc}
 }
 
-// others finds the first argument that an engine does not accept, "" if it
-// accepts all.
-func (a Arguments) others(accepts func(name string) bool) (string, error) {
+// rejected returns the first argument that an engine does not accept, or "".
+func (a Arguments) rejected(accepts func(name string) bool) (string, error) {
 	elements, err := a.Given.Elements()
 	i := slices.IndexFunc(elements, func(e bson.RawElement) bool { return !accepts(e.Key()) })
 	if err != nil || i < 0 {
@@ -31,34 +30,34 @@ func (a Arguments) others(accepts func(name string) bool) (string, error) {
 	return elements[i].Key(), nil
 }
 
-// Has reports whether an argument is there.
+// Has reports whether an argument is present.
 func (a Arguments) Has(name string) bool {
 	_, err := a.Given.LookupErr(name)
 	return err == nil
 }
 
-// Arg is the value of an argument.
+// Arg returns the value of an argument.
 func (a Arguments) Arg(name string) bson.RawValue { return a.Given.Lookup(name) }
 
-// Text is a string.
+// Text returns a string argument.
 func (a Arguments) Text(name string) string {
 	s, _ := a.Arg(name).StringValueOK()
 	return s
 }
 
-// Number is a whole number.
+// Number returns an integer argument.
 func (a Arguments) Number(name string) int64 {
 	n, _ := Integer(a.Arg(name))
 	return n
 }
 
-// Flag is a boolean.
+// Flag returns a boolean argument.
 func (a Arguments) Flag(name string) bool {
 	b, _ := a.Arg(name).BooleanOK()
 	return b
 }
 
-// Documents is an array of documents.
+// Documents returns an argument that is an array of documents.
 func (a Arguments) Documents(name string) ([]bson.Raw, *result.Error) {
 	array, ok := a.Arg(name).ArrayOK()
 	if !ok {
@@ -77,13 +76,13 @@ func (a Arguments) Documents(name string) ([]bson.Raw, *result.Error) {
 	return out, nil
 }
 
-// Model is one write of a bulk write, as a suite writes it: {insertOne: {…}}.
+// Model is a write model of a bulk write: {insertOne: {…}}.
 type Model struct {
 	Kind string
 	Args bson.Raw
 }
 
-// Models is an array of write models.
+// Models returns an argument that is an array of write models.
 func (a Arguments) Models(name string) ([]Model, *result.Error) {
 	documents, err := a.Documents(name)
 	models := make([]Model, len(documents))
@@ -101,7 +100,7 @@ func (a Arguments) Models(name string) ([]Model, *result.Error) {
 	return models, err
 }
 
-// Source reads {$$hexBytes: …}, which uploads have.
+// Source returns the data of an upload, the argument source: {$$hexBytes: …}.
 func (a Arguments) Source() ([]byte, *result.Error) {
 	doc, _ := a.Arg("source").DocumentOK()
 	text, ok := doc.Lookup("$$hexBytes").StringValueOK()

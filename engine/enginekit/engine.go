@@ -1,30 +1,156 @@
-// Package enginekit has what engines built on packages of the Go driver share: the
-// tests that are open and their entities by name, tables of operations, arguments
-// and connection strings, the log of a client, events of the driver's monitors and
-// values in the terms of package result, and the sockets of a client. What a driver
-// decides is not here: engines that are compared with each other share no rule.
+// Package enginekit is shared by engines built on packages of the Go driver. It has
+// tests and their entities by name, tables of operations, arguments, connection
+// strings, the event log and sockets of a client, and conversions to the types of
+// package result. It contains no rules of a driver: engines that are compared with
+// each other must not share them.
 package enginekit
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Engine is what engines have in common: an engine embeds it. Methods may be
-// called concurrently; fields are set before.
+// Engine implements engine.Engine; an engine embeds it. The fields must be set
+// before any method is called. Methods may be called concurrently.
 type Engine struct {
 	// Description is what Describe returns.
 	Description engine.Description
-	// NewTest makes an empty set of entities.
+	// NewTest returns a test without entities.
 	NewTest func() engine.Test
 }
 
-// Describe returns the description.
+// Describe implements engine.Engine.
 func (e *Engine) Describe(context.Context) (engine.Description, error) { return e.Description, nil }
 
-// Begin opens an empty set of entities.
+// Begin implements engine.Engine.
 func (e *Engine) Begin(context.Context) (engine.Test, error) { return e.NewTest(), nil }
 
-// Close does nothing: all belongs to tests.
+// Close does nothing: the engine has no resources except those of its tests.
 func (e *Engine) Close() error { return nil }
+
+// Test implements engine.Test except for Do; the tests of an engine embed it. The
+// functions must be set before any method is called. Methods may be called
+// concurrently.
+type Test struct {
+	// Entities are the entities that the test has opened.
+	Entities Entities
+	// ClientFields lists fields of client documents that the engine supports, in
+	// addition to those that all engines support.
+	ClientFields []string
+	// Unsupported returns the error for something that the engine does not support.
+	Unsupported func(what string) *result.Error
+	// Make creates an entity. parent is its client or database, nil for a client.
+	// An error that is not a *result.Error is reported as an invalid option.
+	Make func(ctx context.Context, e engine.Entity, parent any) (any, error)
+	// CloseEntity closes an entity if it can be closed. It may be called twice.
+	CloseEntity func(ctx context.Context, entity any)
+}
+
+// Client is a client entity.
+type Client interface{ Events() *EventLog }
+
+// fields lists the supported fields of entities of a kind. Fields of a client that
+// only the runner uses (such as observeEvents) have no effect here.
+func (t *Test) fields(kind string) []string {
+	return map[operations.Kind][]string{
+		operations.Client: append(strings.Fields("awaitMinPoolSizeMS id ignoreCommandMonitoringEvents observeEvents "+
+			"observeSensitiveCommands serverApi storeEventsAsEntities uriOptions useMultipleMongoses"), t.ClientFields...),
+		operations.Database:   {"client", "databaseName", "databaseOptions", "id"},
+		operations.Collection: {"collectionName", "collectionOptions", "database", "id"},
+		operations.Session:    {"client", "id", "sessionOptions"},
+		operations.Bucket:     {"bucketOptions", "database", "id"},
+	}[operations.Kind(kind)]
+}
+
+// Open creates an entity.
+func (t *Test) Open(ctx context.Context, e engine.Entity) error {
+	known := t.fields(e.Kind)
+	if known == nil {
+		return t.Unsupported("entity " + e.Kind)
+	}
+	elements, err := e.Options.Elements()
+	if err != nil {
+		return fmt.Errorf("entity %q: %w", e.ID, err)
+	}
+	for _, el := range elements {
+		if !slices.Contains(known, el.Key()) {
+			return t.Unsupported("option " + el.Key() + " of a " + e.Kind)
+		}
+	}
+	var parent, created any
+	for _, kind := range []operations.Kind{operations.Client, operations.Database} {
+		if err == nil && slices.Contains(known, string(kind)) {
+			parent, err = t.Entities.Named(e.Options, string(kind), kind)
+		}
+	}
+	if err == nil {
+		created, err = t.Make(ctx, e, parent)
+	}
+	if err != nil {
+		var raised *result.Error
+		if errors.As(err, &raised) {
+			return raised
+		}
+		return Argument("entity %q: %v", e.ID, err)
+	}
+	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), created); err != nil {
+		t.CloseEntity(ctx, created)
+		return err
+	}
+	return nil
+}
+
+// Client returns the client with an id.
+func (t *Test) Client(id string) (Client, error) {
+	_, entity, err := t.Entities.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	client, ok := entity.(Client)
+	if !ok {
+		return nil, fmt.Errorf("entity %q is not a client", id)
+	}
+	return client, nil
+}
+
+// Events implements engine.Test.
+func (t *Test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+	client, err := t.Client(id)
+	if err != nil {
+		return nil, err
+	}
+	return client.Events().After(ctx, after, wait)
+}
+
+// Close implements engine.Test.
+func (t *Test) Close(ctx context.Context, id string) error {
+	_, e, err := t.Entities.Get(id)
+	if err != nil {
+		return err
+	}
+	t.CloseEntity(ctx, e)
+	return nil
+}
+
+// End implements engine.Test.
+func (t *Test) End(ctx context.Context) error {
+	t.Entities.End(func(e any) { t.CloseEntity(ctx, e) })
+	return nil
+}
+
+// ClusterTime wraps a cluster time as {$clusterTime: …} if it is not wrapped.
+func ClusterTime(time bson.Raw) (bson.Raw, error) {
+	if time.Lookup("$clusterTime").Type != 0 {
+		return time, nil
+	}
+	return bson.Marshal(bson.D{{Key: "$clusterTime", Value: time}})
+}

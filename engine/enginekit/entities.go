@@ -10,22 +10,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Entities are what a test has made. The zero value has none. It may be used
-// concurrently.
+// Entities holds the entities of a test. The zero value is empty. Methods may be
+// called concurrently.
 type Entities struct {
 	mu      sync.Mutex
 	named   map[string]entity
 	unnamed []entity
 }
 
-// entity is an entity of an engine with the kind of its operations.
+// entity is an entity of an engine and its kind.
 type entity struct {
 	kind  operations.Kind
 	value any
 }
 
-// Put remembers an entity. One without a name (id "") lives until End. The error
-// is that the name is taken.
+// Put adds an entity. One with an empty id is kept until End. An id that is in use
+// is an error.
 func (e *Entities) Put(id string, kind operations.Kind, value any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,7 @@ func (e *Entities) Put(id string, kind operations.Kind, value any) error {
 	return nil
 }
 
-// Get finds an entity. It stays known when it is closed.
+// Get returns the entity with an id, even if it is closed.
 func (e *Entities) Get(id string) (operations.Kind, any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,7 +53,7 @@ func (e *Entities) Get(id string) (operations.Kind, any, error) {
 	return "", nil, fmt.Errorf("entity %q does not exist", id)
 }
 
-// Named finds an entity of a kind by the name that a field of a document gives.
+// Named returns the entity of a kind whose id is in a field of a document.
 func (e *Entities) Named(doc bson.Raw, field string, kind operations.Kind) (any, error) {
 	id, ok := doc.Lookup(field).StringValueOK()
 	if !ok {
@@ -66,10 +66,9 @@ func (e *Entities) Named(doc bson.Raw, field string, kind operations.Kind) (any,
 	return value, err
 }
 
-// End has everything closed that has an end: cursors and then sessions, in the
-// order of their names, and then all clients at once (see engine.Test). Those
-// without a name come first of their kind, and are forgotten. It returns when
-// all is closed.
+// End closes cursors, then sessions, and then all clients concurrently (see
+// engine.Test), and waits for them. Within a kind, entities without an id come
+// first, and are removed; the others follow in the order of their ids.
 func (e *Entities) End(closeEntity func(entity any)) {
 	e.mu.Lock()
 	all := e.unnamed

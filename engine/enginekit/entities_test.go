@@ -9,7 +9,6 @@ import (
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // thing is an entity in these tests.
@@ -21,11 +20,11 @@ type thing struct {
 func TestEntitiesByName(t *testing.T) {
 	var e Entities
 	for i, id := range []string{"a", "", "", "a"} {
-		testkit.Equal(t, "a name that is taken is refused", e.Put(id, operations.Session, thing{name: id}) != nil, i == 3)
+		testkit.Equal(t, "an id in use is an error", e.Put(id, operations.Session, thing{name: id}) != nil, i == 3)
 	}
 	_, _, err := e.Get("")
 	testkit.Fails(t, err)
-	doc := bson.Raw(value(t, bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}}).Value)
+	doc := testkit.Raw(t, testkit.D("it", "a", "other", "b", "number", 1))
 	got, err := e.Named(doc, "it", operations.Session)
 	testkit.Equal(t, "an entity", []any{got, err}, []any{any(thing{name: "a"}), nil})
 	for _, field := range []string{"other", "number", "absent"} {
@@ -36,8 +35,8 @@ func TestEntitiesByName(t *testing.T) {
 	testkit.Fails(t, err)
 }
 
-// Cursors need their sessions to be closed, and both need their clients. Each
-// client takes a second to close: together they take one.
+// Closing a cursor needs its session, and closing either needs its client. Each
+// client takes a second to close, and so do both together.
 func TestEndOfEntities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Entities
@@ -56,7 +55,7 @@ func TestEndOfEntities(t *testing.T) {
 			testkit.Check(t, e.Put(x.id, x.kind, x.thing))
 		}
 		named := []string{"the first cursor", "the last cursor", "a session", "a client", "another client"}
-		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // then it is forgotten
+		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // the first End removes it
 			var mu sync.Mutex
 			var closed []string
 			began := time.Now()

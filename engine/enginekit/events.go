@@ -7,8 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// AddressOf takes the address out of the driver's name of a connection,
-// "host:port[-7]". Before there is a connection, the name has another form, and the
+// AddressOf returns the address in the driver's id of a connection,
+// "host:port[-7]". Before the connection exists, the id has another form, and the
 // address is "".
 func AddressOf(connection string) string {
 	address, _, found := strings.Cut(connection, "[-")
@@ -18,7 +18,7 @@ func AddressOf(connection string) string {
 	return address
 }
 
-// poolEvents translates the driver's names of CMAP events.
+// poolEvents maps the driver's names of CMAP events.
 func poolEvents() map[string]result.EventType {
 	return map[string]result.EventType{
 		event.ConnectionPoolCreated:     result.PoolCreated,
@@ -35,8 +35,8 @@ func poolEvents() map[string]result.EventType {
 	}
 }
 
-// PoolWriter gives what writes CMAP events to a log. An event that the format
-// has no name for is left out.
+// PoolWriter returns a function that adds CMAP events to a log. It ignores events
+// that are not in the format.
 func PoolWriter(log *EventLog) func(*event.PoolEvent) {
 	types := poolEvents()
 	return func(e *event.PoolEvent) {
@@ -56,7 +56,7 @@ func PoolWriter(log *EventLog) func(*event.PoolEvent) {
 	}
 }
 
-// ServerMonitor writes the SDAM events to a log that the format has names for.
+// ServerMonitor adds the SDAM events of the format to a log.
 func ServerMonitor(log *EventLog) *event.ServerMonitor {
 	add := func(t result.EventType, address string, e result.SDAMEvent) {
 		log.Add(result.Event{Type: t, Address: address, SDAM: &e})
@@ -92,7 +92,7 @@ func ServerMonitor(log *EventLog) *event.ServerMonitor {
 	}
 }
 
-// Topology says what the driver says of a topology.
+// Topology converts the driver's description of a topology.
 func Topology(d event.TopologyDescription) *result.TopologyState {
 	s := &result.TopologyState{Type: d.Kind}
 	for _, v := range d.Servers {

@@ -8,14 +8,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// ErrType is a value of a type that an option does not take.
-var ErrType = errors.New("a value of this type is not valid")
+// ErrType means that an option does not accept the type of a value.
+var ErrType = errors.New("invalid type or value")
 
-// Fields are the functions that read the fields of a document, by name.
+// Fields maps the fields of a document to functions that read them.
 type Fields map[string]func(bson.RawValue) error
 
-// Read reads a document field by field. Unknown is the error of a field that has
-// no function; what is the name of the document in errors.
+// Read reads the fields of a document. unknown returns the error for a field
+// without a function; what is the name of the document in errors.
 func (f Fields) Read(what string, v bson.RawValue, unknown func(field string) error) error {
 	doc, ok := v.DocumentOK()
 	if !ok {
@@ -37,7 +37,7 @@ func (f Fields) Read(what string, v bson.RawValue, unknown func(field string) er
 	return nil
 }
 
-// Set makes a function that reads a field into a variable.
+// Set returns a function that reads a field into a variable.
 func Set[T any](p *T, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
 	return func(v bson.RawValue) error {
 		value, ok := read(v)
@@ -49,7 +49,7 @@ func Set[T any](p *T, read func(bson.RawValue) (T, bool)) func(bson.RawValue) er
 	}
 }
 
-// Point makes a function that reads a field into a new variable.
+// Point returns a function that reads a field into a new variable.
 func Point[T any](p **T, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
 	return func(v bson.RawValue) error {
 		*p = new(T)
@@ -57,8 +57,7 @@ func Point[T any](p **T, read func(bson.RawValue) (T, bool)) func(bson.RawValue)
 	}
 }
 
-// Try makes a function that reads a field with a function that has errors of its
-// own.
+// Try is Set for a function that returns an error.
 func Try[T any](p *T, read func(bson.RawValue) (T, error)) func(bson.RawValue) error {
 	return func(v bson.RawValue) (err error) {
 		*p, err = read(v)
@@ -77,7 +76,7 @@ func DriverInfo(v bson.RawValue, unknown func(field string) error) (options.Driv
 	return info, err
 }
 
-// ServerAPI reads the declared API version.
+// ServerAPI reads the serverApi of a client.
 func ServerAPI(v bson.RawValue, unknown func(field string) error) (*options.ServerAPIOptions, error) {
 	var o options.ServerAPIOptions
 	return &o, Fields{

@@ -3,25 +3,25 @@ package enginekit
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// EventLog is the ordered log of one client. An event gets its number as it is
-// added, under one lock. The driver calls its monitors where things happen, so
-// that the numbers give the order of command, CMAP and SDAM events together. It
-// may be used concurrently.
+// EventLog is the event log of one client. The driver calls its monitors
+// synchronously, so the sequence numbers give the order of command, CMAP and SDAM
+// events. Methods may be called concurrently.
 type EventLog struct {
 	now    func() time.Time
 	shared Shared
-	events []result.Event // numbered from 1
+	events []result.Event // sequence numbers start at 1
 }
 
-// NewEventLog makes an empty log. now is the clock of events.
+// NewEventLog returns an empty log with a clock.
 func NewEventLog(now func() time.Time) *EventLog { return &EventLog{now: now} }
 
-// Add writes an event, with its time and number.
+// Add adds an event, and sets its time and sequence number.
 func (l *EventLog) Add(e result.Event) {
 	l.shared.Update(func() {
 		e.Time, e.Sequence = l.now(), int64(len(l.events))+1
@@ -29,20 +29,20 @@ func (l *EventLog) Add(e result.Event) {
 	})
 }
 
-// After gives the events with a greater number; if there are none it waits up
-// to wait for one (see engine.Test). The error is the context's.
+// After returns the events whose sequence number is greater than n. Without any,
+// it waits up to wait for one (see engine.Test). The error is the context's.
 func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) (found []result.Event, err error) {
-	some := func() bool {
+	ready := func() bool {
 		found = slices.Clone(l.events[min(max(n, 0), int64(len(l.events))):])
 		return len(found) > 0 || wait <= 0
 	}
-	if !l.shared.Await(ctx, wait, some) {
+	if !l.shared.Await(ctx, wait, ready) {
 		err = ctx.Err()
 	}
 	return found, err
 }
 
-// Latest gives the last event of a type.
+// Latest returns the last event of a type.
 func (l *EventLog) Latest(of result.EventType) (last result.Event, found bool) {
 	l.shared.Update(func() {
 		for _, e := range slices.Backward(l.events) {
@@ -55,5 +55,59 @@ func (l *EventLog) Latest(of result.EventType) (last result.Event, found bool) {
 	return last, found
 }
 
-// Reset forgets the events so far. Numbers start again from 1.
+// Reset removes all events. Sequence numbers start at 1 again.
 func (l *EventLog) Reset() { l.shared.Update(func() { l.events = nil }) }
+
+// Shared guards state that goroutines share and wait on. The zero value is ready.
+type Shared struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next Update; nil without waiters
+}
+
+// Update calls change under the lock and wakes all waiters.
+func (s *Shared) Update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// Await waits until a condition holds. The condition is evaluated under the lock
+// after each Update, and must not block. Await returns false if the context ends or
+// the time limit passes first.
+func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
+	var expired <-chan time.Time
+	for {
+		done, changed := s.check(holds)
+		if done {
+			return true
+		}
+		if expired == nil {
+			expired = time.After(limit)
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// check evaluates a condition. If it does not hold, the next Update closes the
+// channel.
+func (s *Shared) check(holds func() bool) (bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holds() {
+		return true, nil
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return false, s.changed
+}

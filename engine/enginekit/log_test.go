@@ -15,7 +15,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// logOf is a log of one event for each letter, its address.
+// logOf returns a log with one event per letter, which is its address.
 func logOf(addresses string) *EventLog {
 	l := NewEventLog(noon)
 	for _, a := range addresses {
@@ -28,10 +28,10 @@ func TestEventLogAfter(t *testing.T) {
 	l := logOf("abc")
 	for after, want := range map[int64]string{
 		0:  "a1b2c3",
-		-5: "a1b2c3", // a number that no event has
+		-5: "a1b2c3",
 		2:  "c3",
 		3:  "",
-		9:  "", // a number that no event has yet
+		9:  "", // in the future
 	} {
 		got, err := l.After(t.Context(), after, 0)
 		testkit.Check(t, err)
@@ -44,8 +44,8 @@ func TestEventLogAfter(t *testing.T) {
 	}
 	got, _ := l.After(t.Context(), 0, 0)
 	got[0].Address = "changed"
-	again, _ := l.After(t.Context(), 0, 0)
-	testkit.Equal(t, "who reads the log does not write in it", again[0].Address, "a")
+	got, _ = l.After(t.Context(), 0, 0)
+	testkit.Equal(t, "After returns a copy", got[0].Address, "a")
 }
 
 func TestEventLogWaits(t *testing.T) {
@@ -55,16 +55,16 @@ func TestEventLogWaits(t *testing.T) {
 		if got, err := l.After(t.Context(), 0, time.Minute); len(got) != 0 || err != nil || time.Since(began) != time.Minute {
 			t.Errorf("no event in time: got %v, %v after %s", got, err, time.Since(began))
 		}
-		gone, cancel := context.WithCancel(t.Context())
+		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.After(gone, 0, time.Hour); !errors.Is(err, context.Canceled) {
-			t.Errorf("the context has ended: %v", err)
+		if _, err := l.After(cancelled, 0, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("the context is cancelled: %v", err)
 		}
 		var readers sync.WaitGroup
 		for range 3 {
 			readers.Go(func() {
 				if got, err := l.After(t.Context(), 0, time.Hour); len(got) != 1 || err != nil || time.Since(began) != time.Minute {
-					t.Errorf("an event comes: got %v, %v after %s", got, err, time.Since(began))
+					t.Errorf("an event is added: got %v, %v after %s", got, err, time.Since(began))
 				}
 			})
 		}
@@ -85,5 +85,5 @@ func TestEventLogLatest(t *testing.T) {
 	l.Reset()
 	l.Add(result.Event{})
 	got, _ := l.After(t.Context(), 0, 0)
-	testkit.Equal(t, "events after a new start, and the number of one", []any{len(got), got[0].Sequence}, []any{1, 1})
+	testkit.Equal(t, "events after Reset, and the first sequence number", []any{len(got), got[0].Sequence}, []any{1, 1})
 }

@@ -11,31 +11,31 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Socket is a connection of the driver, on which each Write is one whole message,
-// not encrypted.
+// Socket is an unencrypted connection of the driver. Each Write must be one whole
+// message.
 type Socket struct {
 	net.Conn
 	Address string
 	Monitor bool
 	owner   *Sockets
 
-	using sync.RWMutex // read-locked while somebody reads or writes
+	using sync.RWMutex // read-locked during Read and Write
 
-	// Guarded by mu of Sockets.
-	asked   bool // an awaitable hello was sent: the next read begins to stream
-	streams bool
-	reading bool
-	owed    bool // nothing has come since the last message
-	closed  bool
-	held    int       // Hold without Release
-	until   time.Time // when it is not held any more
-	cause   error     // what Read returns when Release has ended the stream
+	// Guarded by owner.mu.
+	awaitable bool // an awaitable hello was sent: the next read starts the stream
+	streams   bool
+	reading   bool
+	owed      bool // no reply to the last message has arrived
+	closed    bool
+	held      int       // calls of Hold without Release
+	until     time.Time // when Hold expires
+	cause     error     // the error of Read after Release has ended the stream
 }
 
-// Farewell bounds how long a server may take to execute what it was sent.
+// Farewell limits how long a closed socket waits for the server to close its side.
 const Farewell = time.Second
 
-// Streams reports whether a monitor reads the socket for state changes.
+// Streams reports whether a monitor streams hello replies on the socket.
 func (k *Socket) Streams() bool {
 	k.owner.mu.Lock()
 	defer k.owner.mu.Unlock()
@@ -49,21 +49,21 @@ func (k *Socket) Closed() bool {
 	return k.closed
 }
 
-// Close closes the socket for its user, and forgets it. It may be called more than
-// once.
+// Close closes the socket for its user. It may be called more than once.
 //
-// If the server owes it anything, the socket only stops sending, and goes on in the
-// background: servers read and execute all that was sent before they see the end
-// and close their side. Otherwise they might execute a command when the next test
-// has made its initial data and set its fail points.
+// If the server owes a reply, Close closes only the write side and returns; the
+// socket then waits in the background until the server closes its side. A server
+// executes everything that it received before it sees the end of the connection.
+// Without the wait it might execute a command after the next test has inserted its
+// initial data and set its fail points.
 func (k *Socket) Close() error {
 	s := k.owner
-	half, halves := k.Conn.(halfCloser)
-	var again, cancels, leaves bool
+	half, halves := k.Conn.(interface{ CloseWrite() error })
+	var wasClosed, cancels, leaves bool
 	var cause error
 	s.Update(func() {
-		again, cause = k.closed, k.cause
-		cancels, leaves = k.streams && k.reading && !again, k.owed && halves && !again
+		wasClosed, cause = k.closed, k.cause
+		cancels, leaves = k.streams && k.reading && !wasClosed, k.owed && halves && !wasClosed
 		if leaves {
 			s.leaving++
 		}
@@ -77,35 +77,32 @@ func (k *Socket) Close() error {
 		s.Cancelled(k.Address, cause)
 	}
 	switch {
-	case again:
+	case wasClosed:
 		return nil
 	case !leaves:
 		return k.Conn.Close()
 	}
-	err := k.Conn.SetDeadline(time.Unix(1, 0)) // wakes whoever reads or writes
+	err := k.Conn.SetDeadline(time.Unix(1, 0)) // wakes readers and writers
 	if err != nil {
 		err = errors.Join(err, k.Conn.Close())
 	}
-	go k.leave(half)
+	go k.leave(half.CloseWrite)
 	return err
 }
 
-// halfCloser is a connection whose ends can be closed one by one.
-type halfCloser interface{ CloseWrite() error }
-
-// leave ends what is sent, and waits for the server's end.
-func (k *Socket) leave(half halfCloser) {
+// leave closes the write side and waits until the server closes its side.
+func (k *Socket) leave(closeWrite func() error) {
 	k.using.Lock()
 	defer k.using.Unlock()
-	if half.CloseWrite() == nil && k.Conn.SetReadDeadline(time.Now().Add(Farewell)) == nil {
-		_, _ = io.Copy(io.Discard, k.Conn) // its end is what matters
+	if closeWrite() == nil && k.Conn.SetReadDeadline(time.Now().Add(Farewell)) == nil {
+		_, _ = io.Copy(io.Discard, k.Conn)
 	}
 	_ = k.Conn.Close()
 	k.owner.Update(func() { k.owner.leaving-- })
 }
 
-// use notes that somebody reads or writes; false means that the socket is closed.
-// The caller holds mu of Sockets, so that leave waits for all that use it.
+// use locks the socket for reading or writing, unless it is closed. The caller holds
+// owner.mu, so that leave waits for all users.
 func (k *Socket) use() bool {
 	if k.closed {
 		return false
@@ -114,13 +111,13 @@ func (k *Socket) use() bool {
 	return true
 }
 
-// Write looks for an awaitable hello: only monitors send it.
+// Write notes an awaitable hello, which only monitors send.
 func (k *Socket) Write(message []byte) (int, error) {
 	s := k.owner
 	s.mu.Lock()
 	open := k.use()
 	owed, exhausts := answered(message)
-	k.owed, k.asked = owed, k.asked || exhausts
+	k.owed, k.awaitable = owed, k.awaitable || exhausts
 	s.mu.Unlock()
 	if !open {
 		return 0, net.ErrClosed
@@ -140,12 +137,12 @@ func (k *Socket) Write(message []byte) (int, error) {
 	return min(n, len(message)), err
 }
 
-// Read keeps what comes from a monitor while its stream is held. What comes
-// after the socket was closed is discarded.
+// Read delays what a monitor reads while its stream is held. Data that arrives
+// after Close is discarded.
 //
-// The first read after the awaitable hello begins the stream, and not the hello
-// itself: a monitor that finds its connection closed before it reads does not
-// take that for a network error, and sleeps for minHeartbeatFrequencyMS.
+// The stream starts with the first read after the awaitable hello, not with the
+// hello: a monitor whose connection is closed before it reads does not treat that
+// as a network error, and sleeps for minHeartbeatFrequencyMS.
 func (k *Socket) Read(b []byte) (int, error) {
 	s := k.owner
 	open := false
@@ -154,7 +151,7 @@ func (k *Socket) Read(b []byte) (int, error) {
 			return
 		}
 		k.reading = true
-		if k.asked && !k.streams {
+		if k.awaitable && !k.streams {
 			k.streams = true
 			s.streams[k.Address] = k
 		}
@@ -185,8 +182,8 @@ func (k *Socket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// passes reports whether what was read may reach the monitor. Hold then finds that
-// the monitor is busy with it. The caller holds mu.
+// passes reports whether data may reach the monitor. If so, Hold waits until the
+// monitor has processed it. The caller holds owner.mu.
 func (k *Socket) passes() bool {
 	if !time.Now().Before(k.until) {
 		k.held = 0
@@ -195,13 +192,9 @@ func (k *Socket) passes() bool {
 	return !k.reading
 }
 
-// SetDeadline sets no deadline of a socket that was closed: leave has its own.
-func (k *Socket) SetDeadline(t time.Time) error { return k.set(k.Conn.SetDeadline, t) }
-
-// SetReadDeadline does likewise.
-func (k *Socket) SetReadDeadline(t time.Time) error { return k.set(k.Conn.SetReadDeadline, t) }
-
-// SetWriteDeadline does likewise.
+// SetDeadline, like the other two, fails after Close, because leave sets its own deadline.
+func (k *Socket) SetDeadline(t time.Time) error      { return k.set(k.Conn.SetDeadline, t) }
+func (k *Socket) SetReadDeadline(t time.Time) error  { return k.set(k.Conn.SetReadDeadline, t) }
 func (k *Socket) SetWriteDeadline(t time.Time) error { return k.set(k.Conn.SetWriteDeadline, t) }
 
 func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
@@ -213,9 +206,9 @@ func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
 	return deadline(t)
 }
 
-// answered reports whether the end of a message is worth waiting for, and whether
-// it is an awaitable hello. That one is answered when the topology changes, which
-// concerns nobody else. Encrypted messages cannot be read.
+// answered reports whether Close must wait for the execution of a message, and
+// whether the message is an awaitable hello. Close does not wait for those, which
+// affect no other test.
 func answered(message []byte) (owed, exhausts bool) {
 	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
 	whole := ok && int(length) == len(message)
@@ -230,5 +223,5 @@ func answered(message []byte) (owed, exhausts bool) {
 	return false, false
 }
 
-// opQuery is the code of OP_QUERY, which the first hello of a connection may be.
+// opQuery is the opcode of OP_QUERY, which the first hello of a connection may use.
 const opQuery wiremessage.OpCode = 2004

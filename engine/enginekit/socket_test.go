@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// message is one with a header, or an OP_MSG with an empty body.
+// message returns an OP_MSG with an empty body, or another message with a header.
 func message(code wiremessage.OpCode, flags wiremessage.MsgFlag) []byte {
 	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, code)
 	if code == wiremessage.OpMsg {
@@ -31,8 +31,8 @@ func message(code wiremessage.OpCode, flags wiremessage.MsgFlag) []byte {
 	return bsoncore.UpdateLength(b, at, int32(len(b)))
 }
 
-// end is one of a connection whose ends can be closed one by one, as those of
-// TCP can, and which can be in a synctest bubble.
+// end is one end of a connection that can be half closed, as with TCP, and that can
+// be in a synctest bubble.
 type end struct {
 	net.Conn          // writes
 	in       net.Conn // reads
@@ -46,7 +46,7 @@ func (e *end) SetDeadline(t time.Time) error {
 }
 func (e *end) SetReadDeadline(t time.Time) error { return e.in.SetReadDeadline(t) }
 
-// connected are the sockets of a client, which uses the given connection.
+// connected returns the sockets of a client that uses the given connection.
 func connected(t *testing.T, c net.Conn) (*Sockets, net.Conn) {
 	t.Helper()
 	s := NewSockets(func(context.Context, string, string) (net.Conn, error) { return c, nil }, time.Second)
@@ -55,41 +55,41 @@ func connected(t *testing.T, c net.Conn) (*Sockets, net.Conn) {
 	return s, client
 }
 
-// connect gives a client's sockets, one of them, and its server.
+// connect returns a client's sockets, one of them, and its server.
 func connect(t *testing.T) (s *Sockets, client, server net.Conn) {
 	t.Helper()
-	hear, say := net.Pipe()
-	listen, speak := net.Pipe()
-	server = &end{say, listen}
+	clientIn, serverOut := net.Pipe()
+	serverIn, clientOut := net.Pipe()
+	server = &end{serverOut, serverIn}
 	t.Cleanup(func() { _ = server.Close() })
-	s, client = connected(t, &end{speak, hear})
+	s, client = connected(t, &end{clientOut, clientIn})
 	return s, client, server
 }
 
-// wait closes a client that is disconnected.
+// wait closes the sockets of a disconnected client.
 func wait(s *Sockets) { s.Close(time.Second, func() {}) }
 
-// waiting gives a channel that has something once a client is closed.
+// waiting calls wait and returns a channel that receives a value afterwards.
 func waiting(s *Sockets) <-chan bool {
-	over := make(chan bool, 1)
-	go func() { wait(s); over <- true }()
+	done := make(chan bool, 1)
+	go func() { wait(s); done <- true }()
 	synctest.Wait()
-	return over
+	return done
 }
 
-// After which messages a connection that is closed waits for the server: until that
-// has closed its side, and for Farewell at most.
+// A closed connection waits after some messages until the server closes its side, for
+// at most Farewell.
 func TestClose(t *testing.T) {
 	messages := map[string][]byte{
 		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),
 		"awaitable": message(wiremessage.OpMsg, wiremessage.ExhaustAllowed), "compressed": message(wiremessage.OpCompressed, 0),
 		"query": message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3}, "cut": message(wiremessage.OpMsg, 0)[:20],
 	}
-	play := func(t *testing.T, sent string, answers bool) (said string) {
+	play := func(t *testing.T, sent string, serverCloses bool) (outcome string) {
 		synctest.Test(t, func(t *testing.T) {
 			sockets, client, server := connect(t)
-			heard := make(chan error, 1)
-			go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
+			read := make(chan error, 1)
+			go func() { _, err := io.Copy(io.Discard, server); read <- err }()
 			for _, name := range strings.Fields(sent) {
 				var err error
 				if name == "reply" {
@@ -102,25 +102,25 @@ func TestClose(t *testing.T) {
 			}
 			begun := time.Now()
 			testkit.Check(t, errors.Join(client.Close(), client.Close()))
-			testkit.Check(t, <-heard) // to the end, which must have been sent
-			over := waiting(sockets)
-			said = map[bool]string{true: "waits", false: "goes"}[len(over) == 0]
-			if answers {
+			testkit.Check(t, <-read) // the end of the connection
+			done := waiting(sockets)
+			outcome = map[bool]string{true: "waits, closed", false: "closed"}[len(done) == 0]
+			if serverCloses {
 				testkit.Check(t, server.Close())
 			}
-			<-over
-			wait(sockets) // again: nobody is leaving
-			said += fmt.Sprintf(", and is gone after %s", time.Since(begun))
+			<-done
+			wait(sockets) // a second time, without sockets
+			outcome += fmt.Sprintf(" after %s", time.Since(begun))
 		})
-		return said
+		return outcome
 	}
 	testkit.Transcript(t, "testdata/close.txt", func(t *testing.T, sent string) string {
 		return "the server closes its side: " + play(t, sent, true) + "\nthe server does nothing: " + play(t, sent, false)
 	})
 }
 
-// Closed is closed for the user, whatever the connection still does: who reads or
-// writes is woken at once, even though a reply comes, and nothing can be done with it.
+// A closed socket wakes readers and writers at once and rejects all calls, even while
+// the connection waits for its server.
 func TestClosedForItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sockets, client, server := connect(t)
@@ -132,11 +132,11 @@ func TestClosedForItsUser(t *testing.T) {
 			go func() { _, err := client.Read(make([]byte, 9)); read <- err }()
 		}
 		go func() { _, err := client.Write(message(wiremessage.OpMsg, 0)); wrote <- err }()
-		synctest.Wait() // all are busy: the server does nothing more
+		synctest.Wait() // until all are blocked
 		testkit.Check(t, client.Close())
 		for range 2 {
 			if err := <-read; !errors.Is(err, net.ErrClosed) {
-				t.Errorf("reading meanwhile: %v", err)
+				t.Errorf("a concurrent read: %v", err)
 			}
 		}
 		testkit.Fails(t, <-wrote)
@@ -147,7 +147,7 @@ func TestClosedForItsUser(t *testing.T) {
 		never := time.Time{}
 		for i, err := range []error{err1, err2, client.SetDeadline(never), client.SetReadDeadline(never), client.SetWriteDeadline(never)} {
 			if !errors.Is(err, net.ErrClosed) {
-				t.Errorf("use %d of a closed connection: %v", i, err)
+				t.Errorf("call %d on a closed connection: %v", i, err)
 			}
 		}
 		testkit.Check(t, server.Close())
@@ -155,7 +155,7 @@ func TestClosedForItsUser(t *testing.T) {
 	})
 }
 
-// Deadlines are the connection's as long as it is open.
+// Deadlines apply to the connection while it is open.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := connect(t)
@@ -170,16 +170,16 @@ func TestDeadlines(t *testing.T) {
 				testkit.Check(t, set(begun.Add(time.Second)))
 				var timeout net.Error
 				if err := use(); !errors.As(err, &timeout) || !timeout.Timeout() {
-					t.Errorf("a use ended with %v", err)
+					t.Errorf("a read or write ended with %v", err)
 				}
 				took = append(took, time.Since(begun))
 			}
 		}
-		testkit.Equal(t, "deadlines of both, of reads, of writes", took, "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
+		testkit.Equal(t, "time of a read and a write, for each kind of deadline", took, "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
 	})
 }
 
-// Several can wait, for several that leave, and again later.
+// Several calls can wait for several closed sockets.
 func TestWaitWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sockets, _, _ := connect(t)
@@ -197,7 +197,7 @@ func TestWaitWhileClosing(t *testing.T) {
 			one, two := waiting(sockets), waiting(sockets)
 			testkit.Check(t, servers[0].Close())
 			synctest.Wait()
-			testkit.Equal(t, "over after the first", len(one)+len(two), 0)
+			testkit.Equal(t, "calls that return after the first server", len(one)+len(two), 0)
 			testkit.Check(t, servers[1].Close())
 			<-one
 			<-two
@@ -205,7 +205,7 @@ func TestWaitWhileClosing(t *testing.T) {
 	})
 }
 
-// A connection that cannot be closed by half is closed at once.
+// A connection that cannot be half closed is closed at once.
 func TestCloseOfAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		half, server := net.Pipe()
@@ -216,6 +216,6 @@ func TestCloseOfAPipe(t *testing.T) {
 		testkit.Check(t, err)
 		testkit.Check(t, client.Close())
 		wait(sockets)
-		testkit.Equal(t, "the other end hears all, and the end", <-got, message(wiremessage.OpMsg, wiremessage.MoreToCome))
+		testkit.Equal(t, "the server receives", <-got, message(wiremessage.OpMsg, wiremessage.MoreToCome))
 	})
 }

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// Sockets dials for one client of the Go driver, and lets an engine decide when
-// the driver's monitors hear from their servers. docs/reference-engine.md
-// ("Sockets") says why that is needed. Methods may be called concurrently;
-// fields are set before the first dial.
+// Sockets is the dialer of one client of the Go driver. With it an engine controls
+// when the driver's monitors receive heartbeats; docs/reference-engine.md
+// ("Sockets") explains why. The fields must be set before the first dial. Methods may
+// be called concurrently.
 type Sockets struct {
 	// Dial connects to a server.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Patience is how long a stream is held at most, and how long Hold waits.
+	// Patience limits how long a stream is held, and how long Hold waits.
 	Patience time.Duration
-	// Sent replaces a message that is about to be sent; nil replaces none.
+	// Sent, which may be nil, replaces each message before it is sent.
 	Sent func(message []byte) []byte
-	// Failed is called when a socket fails, before its user receives the error;
-	// nil is not called.
+	// Failed, which may be nil, is called when a socket fails, before its user
+	// receives the error.
 	Failed func(k *Socket, err error)
-	// Cancelled is called when a stream is closed while its monitor reads it; nil
-	// is not called. The cause is nil if the driver has closed it.
+	// Cancelled, which may be nil, is called when a stream is closed while its
+	// monitor reads it. cause is nil if the driver closed it.
 	Cancelled func(address string, cause error)
 
-	Shared  // guards what follows
+	Shared  // guards the fields below
 	open    map[*Socket]bool
-	streams map[string]*Socket // by address: those on which a monitor streams hello
+	streams map[string]*Socket // by address: sockets on which a monitor streams hello replies
 	closed  map[string]bool    // addresses whose pool is closed
 	shut    bool
-	leaving int // sockets whose servers may still execute what they were sent
+	leaving int // closed sockets that wait for their server
 }
 
-// NewSockets makes a dialer for a client.
+// NewSockets returns the dialer of a client.
 func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) *Sockets {
 	return &Sockets{Dial: dial, Patience: patience, open: map[*Socket]bool{},
 		streams: map[string]*Socket{}, closed: map[string]bool{}}
@@ -47,7 +47,7 @@ func (s *Sockets) DialContext(ctx context.Context, network, address string) (net
 	return k, nil
 }
 
-// Connect dials a server; monitor is kept for Failed.
+// Connect dials a server. monitor is kept in the Socket.
 func (s *Sockets) Connect(ctx context.Context, network, address string, monitor bool) (*Socket, error) {
 	c, err := s.Dial(ctx, network, address)
 	if err != nil {
@@ -64,14 +64,13 @@ func (s *Sockets) Connect(ctx context.Context, network, address string, monitor 
 	return k, nil
 }
 
-// AwaitStream waits until the monitor of a server streams, for a limited time.
+// AwaitStream waits until the monitor of a server streams, or the time limit passes.
 func (s *Sockets) AwaitStream(address string, limit time.Duration) {
 	s.Await(context.Background(), limit, func() bool { return s.streams[address] != nil })
 }
 
-// Hold keeps what a server streams from its monitor until Release, for Patience
-// at most. What the monitor has read before has taken effect when Hold returns:
-// it waits until the monitor reads again.
+// Hold delays what a server streams to its monitor until Release, for at most
+// Patience. It first waits until the monitor has processed what it read before.
 func (s *Sockets) Hold(address string) {
 	var k *Socket
 	s.Update(func() {
@@ -84,8 +83,8 @@ func (s *Sockets) Hold(address string) {
 	}
 }
 
-// Release undoes one Hold. If fails is true, the stream ends first, with a cause
-// that the monitor receives. Release reports whether it has ended one.
+// Release undoes one Hold. If fails is true, it first ends the stream with an error,
+// cause, that the monitor receives. It reports whether it ended a stream.
 func (s *Sockets) Release(address string, cause error, fails bool) bool {
 	s.mu.Lock()
 	k := s.streams[address]
@@ -105,9 +104,9 @@ func (s *Sockets) Release(address string, cause error, fails bool) bool {
 	return ends
 }
 
-// PoolClosed notes that the driver is closing everything that it has with a
-// server, and now waits for the server's monitor, which may have missed that it
-// is told to stop. Nothing is dialled any more.
+// PoolClosed must be called when the driver closes the pool of a server. The driver
+// then waits for the server's monitor, which can miss the request to stop: PoolClosed
+// closes its socket. Later dials to the server fail.
 func (s *Sockets) PoolClosed(address string) {
 	var monitor *Socket
 	s.Update(func() {
@@ -119,31 +118,31 @@ func (s *Sockets) PoolClosed(address string) {
 	}
 }
 
-// Ended reports whether the pool of a server is closed. It is to be called in
-// Update or Await.
+// Ended reports whether the pool of a server is closed. It must be called in Update
+// or Await.
 func (s *Sockets) Ended(address string) bool { return s.closed[address] }
 
-// Shut notes that the client is being closed, and that nothing which is sent
-// from now on matters.
+// Shut must be called when the client is being closed: later messages no longer
+// matter.
 func (s *Sockets) Shut() { s.Update(func() { s.shut = true }) }
 
-// IsShut reports whether Shut was called. It is to be called in Update or Await.
+// IsShut reports whether Shut was called. It must be called in Update or Await.
 func (s *Sockets) IsShut() bool { return s.shut }
 
-// Close disconnects a client. What is still open after a while is closed, if
-// its pool is closed or the client is shut: the driver must not wait for a
-// server that is silent. When Close returns, all that was sent is over, or
-// Farewell has passed.
+// Close disconnects a client. After some time, it closes open sockets whose pool is
+// closed, or all if Shut was called, so that the driver does not wait for an
+// unresponsive server. When Close returns, the servers have executed everything that
+// they were sent, or Farewell has passed.
 func (s *Sockets) Close(after time.Duration, disconnect func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		disconnect()
 	}()
-	for over := false; !over; after = min(after, 10*time.Millisecond) {
+	for finished := false; !finished; after = min(after, 10*time.Millisecond) {
 		select {
 		case <-done:
-			over = true
+			finished = true
 		case <-time.After(after):
 			for _, k := range s.late() {
 				_ = k.Close()

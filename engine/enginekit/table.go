@@ -10,8 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// SchemaVersion is the newest version of the format whose features the engines
-// serve.
+// SchemaVersion is the newest schema version that the engines support.
 const SchemaVersion = "1.28"
 
 // Key names an operation.
@@ -20,17 +19,17 @@ type Key struct {
 	Name string
 }
 
-// Row is an operation that an engine serves.
+// Row is an operation that an engine supports.
 type Row interface {
 	Key() Key
-	// Accepts reports whether the operation takes an argument.
+	// Accepts reports whether the operation accepts an argument.
 	Accepts(argument string) bool
 }
 
-// Table has the operations of an engine.
+// Table is the operations of an engine.
 type Table[R Row] map[Key]R
 
-// NewTable makes a table of rows.
+// NewTable returns a table of rows.
 func NewTable[R Row](rows []R) Table[R] {
 	table := make(Table[R], len(rows))
 	for _, r := range rows {
@@ -39,7 +38,7 @@ func NewTable[R Row](rows []R) Table[R] {
 	return table
 }
 
-// Names lists the operations as a description does.
+// Names returns the operations for a Description, sorted.
 func (t Table[R]) Names() []string {
 	var names []string
 	for k := range t {
@@ -49,24 +48,24 @@ func (t Table[R]) Names() []string {
 	return names
 }
 
-// Arguments lists the arguments of the format's table that an operation is
-// served with; false if it is not served.
+// Arguments returns the arguments in the format that an operation accepts, and false
+// if the operation is not supported.
 func (t Table[R]) Arguments(kind operations.Kind, name string) ([]string, bool) {
 	r, found := t[Key{kind, name}]
 	if !found {
 		return nil, false
 	}
-	var taken []string
-	known, _ := operations.Lookup(kind, name)
-	for _, a := range known.Arguments {
+	var accepted []string
+	op, _ := operations.Lookup(kind, name)
+	for _, a := range op.Arguments {
 		if r.Accepts(a.Name) || a.Name == "callback" {
-			taken = append(taken, a.Name)
+			accepted = append(accepted, a.Name)
 		}
 	}
-	return taken, true
+	return accepted, true
 }
 
-// Call is an operation that is to be performed on an entity.
+// Call is a call of an operation.
 type Call[R Row] struct {
 	Arguments
 	Operation engine.Operation
@@ -76,29 +75,30 @@ type Call[R Row] struct {
 	Test      *Test
 }
 
-// Call finds what an operation asks for. The error is an entity that does not
-// exist, or something that the engine lacks.
+// Call looks up the entity and the row of an operation, and checks its arguments. It
+// returns an error for an unknown entity, or for something that the engine does not
+// support.
 func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error) {
 	c := Call[R]{Arguments: NewArguments(op.Arguments), Operation: op, Test: test}
 	var err error
 	if c.Kind, c.Entity, err = test.Entities.Get(op.Object); err != nil {
 		return c, Argument("%v", err)
 	}
-	var served bool
-	if c.Row, served = t[Key{c.Kind, op.Name}]; !served {
+	var supported bool
+	if c.Row, supported = t[Key{c.Kind, op.Name}]; !supported {
 		return c, test.Unsupported(fmt.Sprintf("operation %s.%s", c.Kind, op.Name))
 	}
-	switch other, err := c.others(c.Row.Accepts); {
+	switch rejected, err := c.rejected(c.Row.Accepts); {
 	case err != nil:
 		return c, Argument("arguments: %v", err)
-	case other != "":
-		return c, test.Unsupported(fmt.Sprintf("argument %s of %s.%s", other, c.Kind, op.Name))
+	case rejected != "":
+		return c, test.Unsupported(fmt.Sprintf("argument %s of %s.%s", rejected, c.Kind, op.Name))
 	}
 	return c, nil
 }
 
-// Save keeps an entity that the operation has made, under the name that it asks for.
-// One without a name lives until the test ends.
+// Save stores an entity that the operation created under its SaveAs. Without one,
+// the entity is kept until the test ends.
 func (c *Call[R]) Save(ctx context.Context, kind operations.Kind, entity any) *result.Error {
 	if err := c.Test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
 		c.Test.CloseEntity(ctx, entity)
@@ -107,7 +107,7 @@ func (c *Call[R]) Save(ctx context.Context, kind operations.Kind, entity any) *r
 	return nil
 }
 
-// Argument is an error of what an engine is asked for.
+// Argument returns an error for an invalid request.
 func Argument(format string, args ...any) *result.Error {
 	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "argument"}
 }

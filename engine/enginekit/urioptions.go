@@ -12,16 +12,15 @@ import (
 
 // URI is a connection string.
 type URI struct {
-	Base    string // up to the options, with the slash before them
+	Base    string // everything before the options, including the slash
 	Options []Option
 }
 
 // Option is one option of a connection string.
-type Option struct{ Name, Value string } // without escapes
+type Option struct{ Name, Value string } // unescaped
 
-// ParseURI takes a connection string apart, and puts uriOptions (nil: none) in the
-// place of options of the same name. Errors do not repeat the string, which may
-// hold a password.
+// ParseURI parses a connection string and replaces its options by uriOptions, which
+// may be nil. Errors do not quote the string, which may contain a password.
 func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 	base, query, _ := strings.Cut(uri, "?")
 	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
@@ -56,7 +55,7 @@ func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 	return u, nil
 }
 
-// String writes the connection string.
+// String returns the connection string.
 func (u URI) String() string {
 	var pairs []string
 	for _, o := range u.Options {
@@ -68,8 +67,8 @@ func (u URI) String() string {
 	return u.Base + "?" + strings.Join(pairs, "&")
 }
 
-// SameOption compares names of URI options, whatever their case; tls and ssl are
-// two names of one (URI Options, "Connection String Options").
+// SameOption reports whether two names are the same URI option, ignoring case. tls
+// and ssl are the same option (URI Options, "Connection String Options").
 func SameOption(a, b string) bool {
 	name := func(s string) string {
 		if s = strings.ToLower(s); s == "ssl" {
@@ -80,9 +79,9 @@ func SameOption(a, b string) bool {
 	return name(a) == name(b)
 }
 
-// optionValues writes a value of uriOptions as in a connection string, without
-// escapes. An array is an option that is repeated (readPreferenceTags), except
-// compressors, which are one list.
+// optionValues converts a value of uriOptions to unescaped values for a connection
+// string. An array is a repeated option (readPreferenceTags), except compressors,
+// which are one list.
 func optionValues(name string, v bson.RawValue) ([]string, error) {
 	switch v.Type {
 	case bson.TypeString:
@@ -92,7 +91,7 @@ func optionValues(name string, v bson.RawValue) ([]string, error) {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
 		n, ok := Integer(v)
 		if !ok {
-			return nil, fmt.Errorf("%v is not a whole number", v)
+			return nil, fmt.Errorf("%v is not an integer", v)
 		}
 		return []string{strconv.FormatInt(n, 10)}, nil
 	case bson.TypeArray:
@@ -115,11 +114,11 @@ func optionValues(name string, v bson.RawValue) ([]string, error) {
 		for _, e := range elements {
 			values, err := optionValues(e.Key(), e.Value())
 			if err != nil || len(values) != 1 {
-				return nil, fmt.Errorf("property %s is not a plain value", e.Key())
+				return nil, fmt.Errorf("property %s is not a scalar", e.Key())
 			}
 			properties = append(properties, e.Key()+":"+values[0])
 		}
 		return []string{strings.Join(properties, ",")}, err
 	}
-	return nil, fmt.Errorf("a value of type %v is not an option", v.Type)
+	return nil, fmt.Errorf("an option cannot have the type %v", v.Type)
 }

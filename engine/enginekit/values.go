@@ -10,7 +10,7 @@ import (
 // Nothing is the result of operations that return nothing.
 type Nothing struct{}
 
-// ValueOf writes a result as BSON: nil is null, Nothing is not a value at all.
+// ValueOf converts a result to BSON: nil is null, Nothing is the zero RawValue.
 func ValueOf(v any) (bson.RawValue, error) {
 	switch v := v.(type) {
 	case Nothing:
@@ -37,7 +37,7 @@ func ValueOf(v any) (bson.RawValue, error) {
 	return bson.RawValue{Type: t, Value: data}, err
 }
 
-// TopologyDocument is a topology as the operation $topology returns it.
+// TopologyDocument converts a topology to the result of $topology.
 func TopologyDocument(t result.TopologyState) bson.D {
 	servers := bson.A{}
 	for _, s := range t.Servers {
@@ -46,7 +46,8 @@ func TopologyDocument(t result.TopologyState) bson.D {
 	return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}
 }
 
-// Integer reads any BSON number that is whole. Doubles are whole up to 2^53.
+// Integer returns the value of a BSON number that is an integer. Doubles must not
+// exceed 2^53.
 func Integer(v bson.RawValue) (int64, bool) {
 	switch v.Type {
 	case bson.TypeInt32:
@@ -71,7 +72,7 @@ func AddWriteError(to *result.Error, index int, e bson.Raw) {
 	to.WriteErrors[index] = e
 }
 
-// Described is an error of a client bulk write under the names of the format.
+// Described converts an error of a client bulk write to the fields of the format.
 func Described(code, message any, details bson.RawValue) bson.Raw {
 	d := bson.D{{Key: "code", Value: code}, {Key: "message", Value: message}}
 	if len(details.Value) > 0 {

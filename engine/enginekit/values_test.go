@@ -1,7 +1,6 @@
 package enginekit
 
 import (
-	"cmp"
 	"fmt"
 	"testing"
 
@@ -10,34 +9,30 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// value gives a value as it stands in a document.
+// value converts a value to BSON.
 func value(t *testing.T, v any) bson.RawValue {
 	t.Helper()
-	doc, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
-	testkit.Check(t, err)
-	return bson.Raw(doc).Lookup("v")
+	return testkit.Raw(t, testkit.D("v", v)).Lookup("v")
 }
 
-// written reads a value in Extended JSON, none if the text is empty.
-func written(t *testing.T, text string) bson.RawValue {
+// parsed reads a value in Extended JSON. An empty text is the zero RawValue.
+func parsed(t *testing.T, text string) bson.RawValue {
 	t.Helper()
-	var doc bson.Raw
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v": `+cmp.Or(text, "null")+`}`), false, &doc))
 	if text == "" {
 		return bson.RawValue{}
 	}
-	return doc.Lookup("v")
+	return testkit.Extended[bson.Raw](t, `{"v": `+text+`}`).Lookup("v")
 }
 
 func TestTranscript(t *testing.T) {
 	testkit.Commands{
 		"integer": func(t *testing.T, a []string) (string, error) {
-			n, ok := Integer(written(t, a[0]))
+			n, ok := Integer(parsed(t, a[0]))
 			return fmt.Sprint(n, " ", ok), nil
 		},
 		"same": func(_ *testing.T, a []string) (string, error) { return fmt.Sprint(SameOption(a[0], a[1])), nil },
 		"option": func(t *testing.T, a []string) (string, error) {
-			got, err := optionValues(a[0], written(t, a[1]))
+			got, err := optionValues(a[0], parsed(t, a[1]))
 			return fmt.Sprintf("%q", got), err
 		},
 		"address": func(_ *testing.T, a []string) (string, error) { return fmt.Sprintf("%q", AddressOf(a[0])), nil },
@@ -51,16 +46,16 @@ func TestValueOf(t *testing.T) {
 		value  any
 		want   bson.RawValue
 	}{
-		{"no value", Nothing{}, bson.RawValue{}},
+		{"nothing", Nothing{}, bson.RawValue{}},
 		{"null", nil, value(t, nil)},
-		{"no document", bson.Raw(nil), value(t, nil)},
+		{"a nil document", bson.Raw(nil), value(t, nil)},
 		{"a document", doc, value(t, doc)},
 		{"documents", []bson.Raw{doc, doc}, value(t, bson.A{doc, doc})},
-		{"no documents", []bson.Raw{}, value(t, bson.A{})},
+		{"an empty array", []bson.Raw{}, value(t, bson.A{})},
 		{"an array", bson.RawArray(value(t, bson.A{int32(1)}).Value), value(t, bson.A{int32(1)})},
-		{"a value that is one already", value(t, "x"), value(t, "x")},
+		{"a BSON value", value(t, "x"), value(t, "x")},
 		{"a number", int64(3), value(t, int64(3))},
-		{"what the driver knows to write", bson.D{{Key: "a", Value: int32(1)}}, value(t, doc)},
+		{"a value that the driver marshals", bson.D{{Key: "a", Value: int32(1)}}, value(t, doc)},
 	} {
 		if got, err := ValueOf(row.value); err != nil || !got.Equal(row.want) {
 			t.Errorf("%s: got %v, %v, want %v", row.reason, got, err, row.want)

@@ -2,10 +2,10 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -13,44 +13,43 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Behaviours is the table.
+// Behaviours returns all behaviours.
 func Behaviours() []Behaviour {
 	return []Behaviour{
-		{"describes itself", "capabilities are looked up, and a report names the engine", describes},
-		{"refuses unknown kinds and options of entities", "an option that is dropped would make a test pass or fail for another reason", refusesEntities},
-		{"refuses names that are taken or not there", "the format demands an error, and the runner has only asked by name", refusesNames},
-		{"refuses unknown operations and arguments", "they must become skips with the capability named, before anything is sent", refusesOperations},
-		{"numbers one log of all events", "the order between command, CMAP and SDAM events is what some suites are about", ordersEvents},
+		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", describes},
+		{"rejects unknown kinds and options of entities", "a test without one of its options would pass or fail for another reason", rejectsEntities},
+		{"rejects names that are in use or unknown", "the format requires an error, and the runner relies on the engine for it", rejectsNames},
+		{"rejects unknown operations and arguments", "the test must be skipped with the capability as its reason, before anything is sent", rejectsOperations},
+		{"logs all events in order", "some suites test the order of command, CMAP and SDAM events", ordersEvents},
 		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
-		{"keeps the runner's own commands out of the log", "a fail point is not part of a test, and must be turned off where it was set", hidesFailPoints},
-		{"reports a session's id", "$$sessionLsid is matched against it", reportsLSID},
-		{"reports the topology", "the runner waits for pools and looks for primaries by it", reportsTopology},
-		{"does not take a caller's deadline for timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
-		{"cancels an operation", "a test that hangs must end, and leave no connection behind", cancels},
-		{"does operations at once", "tests have threads, and run beside each other", worksAtOnce},
-		{"keeps tests apart", "the set-up of one test can overlap with the end of another", keepsApart},
+		{"does not log the runner's own commands", "a fail point is not part of a test, and must be turned off on the server where it was set", hidesFailPoints},
+		{"reports the id of a session", "$$sessionLsid is matched against it", reportsLSID},
+		{"reports the topology", "the runner uses it to wait for pools and to find primaries", reportsTopology},
+		{"does not treat a caller's deadline as timeoutMS", "the time limit of a test must not change the commands", ignoresDeadline},
+		{"cancels an operation", "a test that hangs must end without leaking a connection", cancels},
+		{"performs operations concurrently", "tests have threads and run concurrently", worksConcurrently},
+		{"isolates tests", "the set-up of one test can overlap with the end of another", isolatesTests},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
-		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
-		{"logs what it gave up", "the runner waits until the server has ended a command without an answer, which would meet the next test's fail points", logsGivenUp},
-		{"gives the log messages that a client asks for", "expectLogMessages compares them, and a request that is ignored would look like silence", logsMessages},
-		{"closes a client for good", "events after the end would belong to no test; those before are still looked at", closesClients},
+		{"completes unacknowledged writes", "a write after the end of its test would change the initial data of the next test", completesWrites},
+		{"logs cancelled commands", "the runner waits until the server has finished them, because otherwise they could trigger fail points of the next test", logsCancelled},
+		{"returns the log messages that a client observes", "expectLogMessages matches them; a client without log messages would look silent", logsMessages},
+		{"closes clients permanently", "later events would belong to no test; earlier ones must still be readable", closesClients},
 	}
 }
 
 func describes(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
-	k.failIf(d.Name == "" || d.SchemaVersion == "", "it has no name, or no schema version: %q, %q", d.Name, d.SchemaVersion)
-	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some are listed twice")
+	k.failIf(d.Name == "" || d.SchemaVersion == "", "the name or schema version is empty: %q, %q", d.Name, d.SchemaVersion)
+	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "the operations are not sorted, or contain duplicates")
 	for _, o := range d.Operations {
-		if kind, name, ok := strings.Cut(o, "."); !ok || kind == "" || name == "" {
-			k.fail("%q is not kind.name", o)
-		}
+		kind, name, _ := strings.Cut(o, ".")
+		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
 	}
-	k.failIf(!d.Serves("collection", "find") || d.Serves("collection", "fly"), "it does not serve collection.find, or serves collection.fly")
+	k.failIf(!d.Serves("collection", "find") || d.Serves("collection", "fly"), "it does not support collection.find, or supports collection.fly")
 }
 
-func refusesEntities(k *bench) {
+func rejectsEntities(k *bench) {
 	for _, row := range []struct{ kind, options string }{
 		{"submarine", `{}`},
 		{"client", `{"colour": "red"}`},
@@ -58,15 +57,15 @@ func refusesEntities(k *bench) {
 		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"colour": "red"}}`},
 		{"session", `{"client": "client", "sessionOptions": {"colour": "red"}}`},
 	} {
-		err := k.entity(row.kind, "refused", row.options)
-		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is missing", row.kind, row.options, err)
+		err := k.entity(row.kind, "rejected", row.options)
+		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind, row.options, err)
 	}
 }
 
-func refusesNames(k *bench) {
+func rejectsNames(k *bench) {
 	for _, row := range []struct{ reason, id, client string }{
-		{"a name that is taken", "database", "client"},
-		{"a database of a client that does not exist", "other", "nobody"},
+		{"a name in use", "database", "client"},
+		{"a database of an unknown client", "other", "nobody"},
 		{"a database of a collection", "other", "collection"},
 	} {
 		err := k.entity("database", row.id, `{"client": "`+row.client+`", "databaseName": "d"}`)
@@ -74,15 +73,15 @@ func refusesNames(k *bench) {
 	}
 	out := k.do("nobody", "find", all)
 	k.failIf(out.Broken == nil && (out.Err == nil || out.Err.Unsupported != "" || !out.Err.Client),
-		"an operation on an object that does not exist: got %v", out.Err)
+		"an operation on an unknown object: got %v", out.Err)
 	out = k.do("collection", "find", `{"filter": {}, "session": "client"}`)
 	k.failIf(out.Err == nil || !out.Err.Client && out.Err.Unsupported == "", "an entity that is not a session: got %v", out.Err)
 	_, err := k.test.Events(k.ctx, "nobody", 0, 0)
-	k.failIf(err == nil, "nobody has events")
-	k.failIf(k.test.Close(k.ctx, "nobody") == nil, "nobody can be closed")
+	k.failIf(err == nil, "an unknown client has events")
+	k.failIf(k.test.Close(k.ctx, "nobody") == nil, "an unknown entity can be closed")
 }
 
-func refusesOperations(k *bench) {
+func rejectsOperations(k *bench) {
 	before := k.now()
 	for _, row := range []struct{ name, arguments string }{
 		{"fly", `{}`},
@@ -93,13 +92,13 @@ func refusesOperations(k *bench) {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
 		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "colour": "red"}`)
-		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is missing", row.name, row.arguments, out.Err)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name, row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
-	k.failIf(len(sent) > 0, "%d commands were sent all the same", len(sent))
+	k.failIf(len(sent) > 0, "it sent %d commands", len(sent))
 }
 
-// ordersEvents: a command whose connection is closed under it.
+// ordersEvents closes the connection of a find.
 func ordersEvents(k *bench) {
 	k.insert()
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "closeConnection": true}`)
@@ -108,43 +107,38 @@ func ordersEvents(k *bench) {
 	log := k.events()
 	k.failIf(len(log) == 0, "the log is empty")
 	for i, e := range log {
-		k.failIf(e.Sequence != int64(i)+1, "event %d has the number %d", i+1, e.Sequence)
-		k.failIf(i > 0 && e.Time.Before(log[i-1].Time), "event %d is earlier than the one before", e.Sequence)
-		if set := []bool{e.Command != nil, e.Pool != nil, e.SDAM != nil}; slices.Index(set, true) < 0 ||
-			slices.Contains(set[slices.Index(set, true)+1:], true) {
-			k.fail("event %d, %s, has not exactly one kind of fields", e.Sequence, e.Type)
-		}
+		k.failIf(e.Sequence != int64(i)+1, "event %d has sequence %d", i+1, e.Sequence)
+		k.failIf(i > 0 && e.Time.Before(log[i-1].Time), "event %d has an earlier time than its predecessor", e.Sequence)
+		kinds := slices.DeleteFunc([]bool{e.Command != nil, e.Pool != nil, e.SDAM != nil}, func(set bool) bool { return !set })
+		k.failIf(len(kinds) != 1, "event %d, %s, has the fields of %d kinds of events, want 1", e.Sequence, e.Type, len(kinds))
 	}
 	for _, e := range []result.Event{log[0], log[len(log)/2], log[len(log)-1]} {
-		if again, err := k.test.Events(k.ctx, "client", e.Sequence, 0); err != nil || len(again) > 0 && again[0].Sequence != e.Sequence+1 {
-			k.fail("reading after event %d: %v", e.Sequence, err)
-		}
+		later, err := k.test.Events(k.ctx, "client", e.Sequence, 0)
+		k.failIf(err != nil || len(later) > 0 && later[0].Sequence != e.Sequence+1, "reading after event %d: %v", e.Sequence, err)
 	}
-	left := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
+	missing := []result.EventType{result.ConnectionCheckedOut, result.CommandStarted, result.CommandFailed,
 		result.ConnectionCheckedOut, result.CommandStarted, result.CommandSucceeded, result.ConnectionCheckedIn}
 	for _, e := range log {
-		if e.Sequence > before && len(left) > 0 && e.Type == left[0] {
-			left = left[1:]
+		if e.Sequence > before && len(missing) > 0 && e.Type == missing[0] {
+			missing = missing[1:]
 		}
 	}
-	k.failIf(len(left) > 0, "a find that is retried gives no %s where it belongs", left)
+	k.failIf(len(missing) > 0, "the events of a retried find lack %s, or are in another order", missing)
 }
 
 func waitsForEvents(k *bench) {
 	k.insert()
 	last := k.now()
-	type answer struct {
-		events []result.Event
-		err    error
-	}
-	answers := make(chan answer, 1)
+	started := func(e result.Event) bool { return e.Type == result.CommandStarted }
+	waited := make(chan error, 1)
 	go func() {
-		var found []result.Event
 		for after := last; ; {
 			events, err := k.test.Events(k.ctx, "client", after, limit)
-			found = append(found, events...)
-			if err != nil || len(events) == 0 || slices.ContainsFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted }) {
-				answers <- answer{found, err}
+			if err == nil && len(events) == 0 {
+				err = errors.New("no events")
+			}
+			if err != nil || slices.ContainsFunc(events, started) {
+				waited <- err
 				return
 			}
 			after = events[len(events)-1].Sequence
@@ -152,20 +146,18 @@ func waitsForEvents(k *bench) {
 	}()
 	k.must("collection", "find", all)
 	select {
-	case a := <-answers:
-		k.failIf(a.err != nil || len(a.events) == 0, "waiting gave %d events, %v", len(a.events), a.err)
+	case err := <-waited:
+		k.failIf(err != nil, "a wait returned %v", err)
 	case <-k.ctx.Done():
-		k.fail("an event that came did not end the wait")
+		k.fail("an event did not end the wait")
 	}
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
 	const never = int64(1) << 60
-	if events, err := k.test.Events(ctx, "client", never, limit); err == nil || len(events) > 0 {
-		k.fail("a wait whose context has ended gave %d events and no error", len(events))
-	}
-	if events, err := k.test.Events(k.ctx, "client", never, time.Millisecond); err != nil || len(events) > 0 {
-		k.fail("a wait for nothing gave %d events, %v", len(events), err)
-	}
+	events, err := k.test.Events(ctx, "client", never, limit)
+	k.failIf(err == nil || len(events) > 0, "a wait with a cancelled context returned %d events and no error", len(events))
+	events, err = k.test.Events(k.ctx, "client", never, time.Millisecond)
+	k.failIf(err != nil || len(events) > 0, "a wait without an event returned %d events, %v", len(events), err)
 }
 
 func hidesFailPoints(k *bench) {
@@ -173,7 +165,7 @@ func hidesFailPoints(k *bench) {
 	if out.Err != nil {
 		k.check(out.Err)
 	}
-	k.failIf(out.Server == "", "the outcome does not name the server where the fail point is")
+	k.failIf(out.Server == "", "the outcome does not name the server of the fail point")
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {
 		k.fail("%s of %s is in the log", seen[0].Type, seen[0].Command.CommandName)
 	}
@@ -181,18 +173,15 @@ func hidesFailPoints(k *bench) {
 
 func reportsLSID(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
-	// What was sent without the session must not be reported as sent with it.
+	// A find without the session must use another id.
 	k.must("collection", "find", all)
 	reported := k.must("session", engine.OpLSID, `{}`)
 	k.must("collection", "find", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
-	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(reported) {
-		k.fail("it reports %v, which an operation without the session sent before", reported)
-	}
-	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(reported) {
-		k.fail("it reports %v and sends %v", reported, lsid)
-	}
+	without, with := sent[0].Command.Command.Lookup("lsid"), sent[1].Command.Command.Lookup("lsid")
+	k.failIf(without.Equal(reported), "it reports %v, which an operation without the session sent", reported)
+	k.failIf(!with.Equal(reported), "it reports %v and sends %v", reported, with)
 }
 
 func reportsTopology(k *bench) {
@@ -217,12 +206,11 @@ func ignoresDeadline(k *bench) {
 	k.failIf(out.Err != nil, "%v", out.Err)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) == 0, "no command was sent")
-	if v := sent[0].Command.Command.Lookup("maxTimeMS"); v.Type != 0 {
-		k.fail("the command carries maxTimeMS %v", v)
-	}
+	v := sent[0].Command.Command.Lookup("maxTimeMS")
+	k.failIf(v.Type != 0, "the command has maxTimeMS %v", v)
 }
 
-// blocked is longer than a behaviour may take.
+// blocked is longer than the time limit of a behaviour.
 const blocked = 2 * limit
 
 func cancels(k *bench) {
@@ -233,13 +221,8 @@ func cancels(k *bench) {
 	defer cancel()
 	outcomes := make(chan result.Outcome, 1)
 	go func() { outcomes <- k.doIn(ctx, "collection", "find", all) }()
-	for {
-		started := k.seen(before, result.CommandStarted)
-		if len(started) > 0 {
-			break
-		}
-		last := k.now()
-		_, err := k.test.Events(k.ctx, "client", last, 20*time.Millisecond)
+	for len(k.seen(before, result.CommandStarted)) == 0 {
+		_, err := k.test.Events(k.ctx, "client", k.now(), 20*time.Millisecond)
 		k.check(err)
 	}
 	cancel()
@@ -247,32 +230,31 @@ func cancels(k *bench) {
 	case out := <-outcomes:
 		k.failIf(out.Err == nil || !out.Err.Client || out.Err.Timeout, "got %+v", out.Err)
 	case <-k.ctx.Done():
-		k.fail("the operation goes on")
+		k.fail("the operation did not end")
 	}
-	taken := k.seen(0, result.ConnectionCheckedOut)
-	returned := k.seen(0, result.ConnectionCheckedIn)
-	k.failIf(len(taken) != len(returned), "%d connections were taken, and %d given back when the operation had ended", len(taken), len(returned))
+	out := k.seen(0, result.ConnectionCheckedOut)
+	in := k.seen(0, result.ConnectionCheckedIn)
+	k.failIf(len(out) != len(in), "%d connections were checked out, but %d checked in when the operation had ended", len(out), len(in))
 }
 
-func worksAtOnce(k *bench) {
+func worksConcurrently(k *bench) {
 	const many = 16
 	k.insert()
-	failures := make([]*result.Error, many)
-	var wait sync.WaitGroup
+	failures := make(chan *result.Error, many)
 	for i := range many {
-		wait.Go(func() {
-			failures[i] = k.do("collection", "insertOne", fmt.Sprintf(`{"document": {"_id": %d}}`, 100+i)).Err
-		})
+		go func() {
+			failures <- k.do("collection", "insertOne", fmt.Sprintf(`{"document": {"_id": %d}}`, 100+i)).Err
+		}()
 	}
-	wait.Wait()
-	for _, err := range failures {
+	for range many {
+		err := <-failures
 		k.failIf(err != nil, "%v", err)
 	}
 	n := k.count()
 	k.failIf(n != many+1, "%d documents, want %d", n, many+1)
 }
 
-func keepsApart(k *bench) {
+func isolatesTests(k *bench) {
 	t, err := k.engine.Begin(k.ctx)
 	k.check(err)
 	other := k.with(t)
@@ -280,10 +262,10 @@ func keepsApart(k *bench) {
 	k.failIf(err != nil, "the same names in another test: %v", err)
 	other.insert()
 	sent := k.seen(0, result.CommandStarted)
-	k.failIf(len(sent) > 0, "%d commands of another test in the log", len(sent))
+	k.failIf(len(sent) > 0, "the log has %d commands of another test", len(sent))
 	k.check(t.End(k.ctx))
 	out := other.do("collection", "find", all)
-	k.failIf(out.Err == nil && out.Broken == nil, "a test that has ended goes on")
+	k.failIf(out.Err == nil && out.Broken == nil, "a find succeeded after the end of its test")
 	k.must("collection", "find", all)
 }
 
@@ -294,62 +276,24 @@ func endsSessions(k *bench) {
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
-	sent := k.seen(0, result.CommandStarted)
-	for _, e := range sent {
-		if e.Command.CommandName != "endSessions" {
-			continue
-		}
+	n := 0
+	for _, e := range k.seen(0, result.CommandStarted) {
 		ended, _ := e.Command.Command.Lookup("endSessions").ArrayOK()
 		values, _ := ended.Values()
-		n := 0
 		for _, v := range values {
 			if v.Equal(reported) {
 				n++
 			}
 		}
-		k.failIf(n != 1, "the session is ended %d times: %v", n, ended)
-		return
 	}
-	k.fail("the server does not learn that the session has ended")
+	k.failIf(n != 1, "the session is ended %d times by endSessions", n)
 }
 
-func endsWrites(k *bench) {
+func completesWrites(k *bench) {
 	k.check(k.entity("collection", "silent", `{"database": "database", "collectionName": "`+k.collection+`",
 		"collectionOptions": {"writeConcern": {"w": 0}}}`))
 	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 100}`)
 	k.must("silent", "insertOne", `{"document": {"_id": 1}}`)
-	k.written()
-}
-
-func logsGivenUp(k *bench) {
-	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
-	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
-	last := k.now()
-	ctx, cancel := context.WithCancel(k.ctx)
-	defer cancel()
-	gaveUp := make(chan result.Outcome, 1)
-	go func() {
-		gaveUp <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
-	}()
-	// The server has begun when the fail point has struck for the only time.
-	for struck := false; !struck; {
-		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
-		doc, _ := v.DocumentOK()
-		mode, ok := doc.Lookup("failpoint.failCommand", "mode").AsInt64OK()
-		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", v)
-		struck = mode == 0
-	}
-	cancel()
-	k.failIf((<-gaveUp).Err == nil, "the operation was given up, and returns no error")
-	sent := k.sent(last, "insert")
-	k.failIf(sent != 1, "%d inserts were sent, want the one that was given up", sent)
-	for k.count() != 1 { // the server goes on: the next behaviour must not meet it
-		k.check(k.ctx.Err())
-	}
-}
-
-// written closes the client, and holds that its one insert is there then.
-func (k *bench) written() {
 	k.check(k.test.Close(k.ctx, "client"))
 	next, err := k.engine.Begin(k.ctx)
 	k.check(err)
@@ -357,23 +301,54 @@ func (k *bench) written() {
 	after := k.with(next)
 	k.check(after.open())
 	n := after.count()
-	k.failIf(n != 1, "%d documents exist after the client was closed, want the one that was written", n)
+	k.failIf(n != 1, "%d documents exist after the client was closed, want the inserted one", n)
 }
 
-// logsMessages: an engine without log messages refuses a client that asks for them.
+func logsCancelled(k *bench) {
+	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
+	last := k.now()
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	cancelled := make(chan result.Outcome, 1)
+	go func() {
+		cancelled <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
+	}()
+	for triggered := false; !triggered; { // by the insert
+		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
+		doc, _ := v.DocumentOK()
+		mode, ok := doc.Lookup("failpoint.failCommand", "mode").AsInt64OK()
+		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", v)
+		triggered = mode == 0
+	}
+	cancel()
+	k.failIf((<-cancelled).Err == nil, "a cancelled operation returned no error")
+	sent := 0
+	for _, e := range k.seen(last, result.CommandStarted) {
+		if e.Command.CommandName == "insert" {
+			sent++
+		}
+	}
+	k.failIf(sent != 1, "the log has %d inserts, want the cancelled one", sent)
+	for k.count() != 1 { // wait for the server, before the next behaviour
+		k.check(k.ctx.Err())
+	}
+}
+
+// logsMessages also checks that engines without log messages reject observeLogMessages.
 func logsMessages(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
-	asked := k.entity("client", "logged", `{"observeLogMessages": {"command": "debug"}}`)
+	opened := k.entity("client", "logged", `{"observeLogMessages": {"command": "debug"}}`)
 	if !slices.Contains(d.Features, engine.FeatureLogging) {
-		k.failIf(!unsupported(asked), "a client with observeLogMessages: got %v, want an error that names what is missing", asked)
+		k.failIf(!unsupported(opened), "a client with observeLogMessages: got %v, want an error that names what is unsupported", opened)
 		return
 	}
-	k.check(asked)
+	k.check(opened)
 	k.check(k.entity("database", "loggedDatabase", `{"client": "logged", "databaseName": "utr-enginetest"}`))
 	k.must("loggedDatabase", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`)
-	reader, is := k.test.(engine.LogReader)
-	k.failIf(!is, "it has the feature %q, and its tests are not LogReaders", engine.FeatureLogging)
+	reader, ok := k.test.(engine.LogReader)
+	k.failIf(!ok, "it has the feature %q, but its tests are not LogReaders", engine.FeatureLogging)
 	messages, err := reader.Logs(k.ctx, "logged")
 	k.check(err)
 	var got []string
@@ -391,9 +366,9 @@ func closesClients(k *bench) {
 		k.check(k.test.Close(k.ctx, "client"))
 	}
 	log := k.events()
-	k.failIf(len(log) == 0 || log[len(log)-1].Type != result.TopologyClosed, "the last event is not that the topology is closed")
+	k.failIf(len(log) == 0 || log[len(log)-1].Type != result.TopologyClosed, "the last event is not topologyClosedEvent")
 	closed := slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed })
 	k.failIf(!closed, "no pool was closed")
 	out := k.do("collection", "find", all)
-	k.failIf(out.Err == nil || !out.Err.Client, "an operation of a closed client: got %+v", out.Err)
+	k.failIf(out.Err == nil || !out.Err.Client, "an operation on a closed client: got %+v", out.Err)
 }

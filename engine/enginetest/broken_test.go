@@ -18,14 +18,14 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// fault is one thing that an engine can do wrong. Nil functions do it right.
+// fault is a fault of an engine. Nil functions are correct.
 type fault struct {
 	describe func(*engine.Description)
 	begin    func(inner func() (engine.Test, error)) (engine.Test, error)
 	open     func(error) error
 	do       func(context.Context, engine.Test, engine.Operation) result.Outcome
 	events   func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error)
-	keeps    string // the entity that it does not close
+	keeps    string // an entity that it does not close
 }
 
 // brokenEngine is an engine with a fault.
@@ -103,7 +103,7 @@ type faultRow struct {
 	fault
 }
 
-// faults has at least one row for each behaviour, which finds it.
+// faults returns at least one fault for each behaviour, which must detect it.
 func faults() []faultRow {
 	lenient := func(unsupported bool) func(error) error {
 		return func(err error) error {
@@ -117,31 +117,31 @@ func faults() []faultRow {
 	var running atomic.Int64
 	var shared atomic.Pointer[engine.Test]
 	return []faultRow{
-		{"operations in any order", "describes itself", fault{describe: func(d *engine.Description) {
+		{"operations are not sorted", "describes itself", fault{describe: func(d *engine.Description) {
 			d.Operations = slices.Clone(d.Operations)
 			slices.Reverse(d.Operations)
 		}}},
-		{"options are dropped", "refuses unknown kinds and options of entities", fault{open: lenient(true)}},
-		{"any name will do", "refuses names that are taken or not there", fault{open: lenient(false)}},
-		{"arguments are dropped", "refuses unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
+		{"options are ignored", "rejects unknown kinds and options of entities", fault{open: lenient(true)}},
+		{"names are not checked", "rejects names that are in use or unknown", fault{open: lenient(false)}},
+		{"arguments are ignored", "rejects unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
 			if out.Err != nil && out.Err.Unsupported != "" {
 				out.Err = nil
 			}
 		})},
-		{"events backwards", "numbers one log of all events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+		{"events are reversed", "logs all events in order", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
 			found, err := t.Events(ctx, id, after, wait)
 			slices.Reverse(found)
 			return found, err
 		}}},
-		{"no waiting", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
+		{"Events does not wait", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
 			return t.Events(ctx, id, after, 0)
 		}}},
-		{"where the fail point is, nobody knows", "keeps the runner's own commands out of the log", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
-		{"what got no answer was never sent", "logs what it gave up", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+		{"the server of the fail point is unknown", "does not log the runner's own commands", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
+		{"command started events are missing", "logs cancelled commands", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
 			found, err := t.Events(ctx, id, after, wait)
 			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.Command.CommandName == "insert" }), err
 		}}},
-		{"another session's id", "reports a session's id", changing(func(op engine.Operation, out *result.Outcome) {
+		{"the id of another session", "reports the id of a session", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
 				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
 			}
@@ -151,7 +151,7 @@ func faults() []faultRow {
 				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
 			}
 		})},
-		{"the caller's deadline is sent", "does not take a caller's deadline for timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+		{"the caller's deadline is sent", "does not treat a caller's deadline as timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
 			if op.Name == "find" {
 				var d bson.D
 				_ = bson.Unmarshal(op.Arguments, &d)
@@ -159,19 +159,19 @@ func faults() []faultRow {
 			}
 			return t.Do(ctx, op)
 		}}},
-		{"what is cancelled timed out", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
+		{"a cancelled operation is a timeout", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
 			if out.Err != nil {
 				out.Err.Timeout = true
 			}
 		})},
-		{"one operation at a time", "does operations at once", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+		{"one operation at a time", "performs operations concurrently", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
 			defer running.Add(-1)
 			if running.Add(1) > 1 {
 				return result.Outcome{Err: &result.Error{Message: "busy", Client: true}}
 			}
 			return t.Do(ctx, op)
 		}}},
-		{"one test for all", "keeps tests apart", fault{begin: func(inner func() (engine.Test, error)) (engine.Test, error) {
+		{"tests share entities", "isolates tests", fault{begin: func(inner func() (engine.Test, error)) (engine.Test, error) {
 			if t := shared.Load(); t != nil {
 				return *t, nil
 			}
@@ -179,19 +179,19 @@ func faults() []faultRow {
 			shared.Store(&t)
 			return t, err
 		}}},
-		{"sessions live on", "ends sessions", fault{keeps: "session"}},
-		{"clients live on, and their writes", "ends unacknowledged writes", fault{keeps: "client"}},
-		{"it says that it logs, and gives nothing", "gives the log messages that a client asks for", fault{}},
-		{"clients live on", "closes a client for good", fault{keeps: "client"}},
+		{"sessions are not ended", "ends sessions", fault{keeps: "session"}},
+		{"clients with pending writes are not closed", "completes unacknowledged writes", fault{keeps: "client"}},
+		{"no log messages despite the feature", "returns the log messages that a client observes", fault{}},
+		{"clients are not closed", "closes clients permanently", fault{keeps: "client"}},
 	}
 }
 
-// Every behaviour can be missed.
+// Every behaviour detects a fault.
 func TestFaultsAreFound(t *testing.T) {
 	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
-	missed := map[string]bool{}
+	untested := map[string]bool{}
 	for _, b := range enginetest.Behaviours() {
-		missed[b.Name] = true
+		untested[b.Name] = true
 	}
 	for _, row := range faults() {
 		t.Run(row.reason, func(t *testing.T) {
@@ -200,10 +200,10 @@ func TestFaultsAreFound(t *testing.T) {
 			defer func() { _ = e.Close() }()
 			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
 			if enginetest.Behaviours()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
-				t.Error("the behaviour is not missed")
+				t.Error("the behaviour does not detect the fault")
 			}
-			delete(missed, row.behaviour)
+			delete(untested, row.behaviour)
 		})
 	}
-	testkit.Equal(t, "behaviours without a fault", missed, map[string]bool{})
+	testkit.Equal(t, "behaviours without a fault", untested, map[string]bool{})
 }

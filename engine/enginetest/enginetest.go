@@ -1,6 +1,6 @@
-// Package enginetest holds every engine to what engine.Engine promises: a table
-// of behaviours, each with the reason why the runner relies on it. What a
-// driver does is judged by suites; this is about the adapter around it.
+// Package enginetest checks whether an engine fulfils the contract of
+// engine.Engine: a table of behaviours, each with the reason why the runner relies on
+// it. Suites test the driver; enginetest tests the adapter around it.
 package enginetest
 
 import (
@@ -16,23 +16,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Behaviour is one thing that every engine must show.
+// Behaviour is a required behaviour of engines.
 type Behaviour struct {
 	Name   string
 	Reason string
 	check  func(*bench)
 }
 
-// limit is how long one behaviour may take. It is long, for nothing but a hang
-// comes near it.
+// limit is the time limit of a behaviour. Only a hang should reach it.
 const limit = time.Minute
 
-// Check tries the behaviour on an engine and a deployment that has fail points, at the
-// connection string uri. The error says what the engine did instead, or is a *result.Error
-// that names what the behaviour needs and the engine does not support. Behaviours need find
-// and insertOne of a collection; some need more. Check leaves a collection in the database
-// "utr-enginetest", and closes what it opens. Behaviours set the same fail point: they
-// cannot be tried on one deployment at once.
+// Check checks the behaviour of an engine on the deployment with the connection string
+// uri, which must have fail points enabled. The error describes what the engine did
+// instead, or is a *result.Error that names something that the behaviour needs and the
+// engine does not support. All behaviours need find and insertOne of a collection. Check
+// leaves a collection in the database "utr-enginetest". Behaviours set the same fail
+// point, so they cannot run concurrently on one deployment.
 func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
@@ -45,33 +44,33 @@ func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error
 	if err == nil {
 		err = k.try(b.check)
 	}
-	if ending := k.end(); ending != nil {
-		err = errors.Join(err, fmt.Errorf("ending the test: %w", ending))
+	if failed := k.end(); failed != nil {
+		err = errors.Join(err, fmt.Errorf("ending the test: %w", failed))
 	}
 	return err
 }
 
-// bench is one test on the engine, with a client, a database and a collection
-// of the same names open.
+// bench is a test on the engine with three open entities: a client, a database and a
+// collection, each named after its kind.
 type bench struct {
 	ctx    context.Context
 	engine engine.Engine
 	test   engine.Test
 	uri    string
-	// collection is its name, which no other behaviour uses.
+	// collection is the unique name of the collection on the server.
 	collection string
 	armed      bool // the fail point was set
 }
 
-// failure is what the engine did wrong. A behaviour panics with it, which ends at try.
+// failure is a failed check. A behaviour panics with it, and try recovers.
 type failure struct{ error }
 
 func (k *bench) try(check func(*bench)) (err error) {
 	defer func() {
-		if why := recover(); why != nil {
-			failed, is := why.(failure)
-			if !is {
-				panic(why)
+		if p := recover(); p != nil {
+			failed, ok := p.(failure)
+			if !ok {
+				panic(p)
 			}
 			err = failed.error
 		}
@@ -80,17 +79,17 @@ func (k *bench) try(check func(*bench)) (err error) {
 	return nil
 }
 
-// with is a bench for another test on the same engine.
+// with returns a bench for another test on the same engine.
 func (k *bench) with(test engine.Test) *bench {
 	other := *k
 	other.test = test
 	return &other
 }
 
-// check ends the behaviour with an error, if there is one.
+// check fails the behaviour if err is not nil.
 func (k *bench) check(err error) { k.failIf(err != nil, "%w", err) }
 
-// failIf ends it with an error if something holds.
+// failIf fails the behaviour if a condition holds.
 func (k *bench) failIf(holds bool, format string, args ...any) {
 	if holds {
 		panic(failure{fmt.Errorf(format, args...)})
@@ -99,7 +98,7 @@ func (k *bench) failIf(holds bool, format string, args ...any) {
 
 func (k *bench) fail(format string, args ...any) { k.failIf(true, format, args...) }
 
-// all are the arguments of what looks at all documents.
+// all is the arguments of a find of all documents.
 const all = `{"filter": {}}`
 
 func (k *bench) open() error {
@@ -115,7 +114,7 @@ func (k *bench) open() error {
 	return nil
 }
 
-// end turns the fail point off, and ends the test.
+// end turns the fail point off and ends the test.
 func (k *bench) end() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), limit)
 	defer cancel()
@@ -126,51 +125,45 @@ func (k *bench) end() error {
 	return errors.Join(err, k.test.End(ctx))
 }
 
-// disarm turns the fail point off through another test, whatever became of this one.
+// disarm turns the fail point off in another test, because this one can be broken.
 func (k *bench) disarm(ctx context.Context) error {
 	t, err := k.engine.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	sweep := k.with(t)
-	sweep.ctx = ctx
-	err = sweep.entity("client", "client", `{}`)
-	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
+	other := k.with(t)
+	other.ctx = ctx
+	err = other.entity("client", "client", `{}`)
+	if out := other.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
 		err = out.Err
 	}
 	return errors.Join(err, t.End(ctx))
 }
 
-// document reads Extended JSON.
-func document(text string) (doc bson.Raw, err error) {
-	err = bson.UnmarshalExtJSON([]byte(text), false, &doc)
-	return doc, err
+// document parses Extended JSON in this package, which must be valid.
+func document(text string) (doc bson.Raw) {
+	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
+		panic(err)
+	}
+	return doc
 }
 
 func (k *bench) entity(kind, id, options string) error {
-	doc, err := document(options)
-	if err != nil {
-		return err
-	}
-	if err := k.test.Open(k.ctx, engine.Entity{Kind: kind, ID: id, Options: doc, URI: k.uri}); err != nil {
+	if err := k.test.Open(k.ctx, engine.Entity{Kind: kind, ID: id, Options: document(options), URI: k.uri}); err != nil {
 		return fmt.Errorf("opening %s %s: %w", kind, id, err)
 	}
 	return nil
 }
 
 func (k *bench) doIn(ctx context.Context, object, name, arguments string) result.Outcome {
-	doc, err := document(arguments)
-	if err != nil {
-		return result.Outcome{Err: &result.Error{Message: err.Error()}}
-	}
-	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
+	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: document(arguments)})
 }
 
 func (k *bench) do(object, name, arguments string) result.Outcome {
 	return k.doIn(k.ctx, object, name, arguments)
 }
 
-// must does an operation that has to succeed.
+// must performs an operation that must succeed.
 func (k *bench) must(object, name, arguments string) bson.RawValue {
 	out := k.do(object, name, arguments)
 	if out.Err != nil {
@@ -180,10 +173,9 @@ func (k *bench) must(object, name, arguments string) bson.RawValue {
 	return out.Value
 }
 
-// insert puts a document into the collection.
 func (k *bench) insert() { k.must("collection", "insertOne", `{"document": {}}`) }
 
-// count counts the documents of the collection.
+// count counts the documents in the collection.
 func (k *bench) count() int {
 	found, _ := k.must("collection", "find", all).ArrayOK()
 	documents, err := found.Values()
@@ -197,36 +189,26 @@ func (k *bench) failPoint(mode, data string) {
 	k.must("client", engine.OpConfigureFailPoint, failCommand(mode, data))
 }
 
-// failCommand are the arguments that set that fail point.
+// failCommand returns the arguments of $configureFailPoint.
 func failCommand(mode, data string) string {
 	return fmt.Sprintf(`{"command": {"configureFailPoint": "failCommand", "mode": %s, "data": %s}}`, mode, data)
 }
 
-// events gives the whole log of the client.
+// events returns the log of the client.
 func (k *bench) events() []result.Event {
 	events, err := k.test.Events(k.ctx, "client", 0, 0)
 	k.check(err)
 	return events
 }
 
-// seen gives the events after a number, of some types.
+// seen returns the events of some types after a sequence number.
 func (k *bench) seen(after int64, types ...result.EventType) []result.Event {
 	return slices.DeleteFunc(slices.Clone(k.events()), func(e result.Event) bool {
 		return e.Sequence <= after || !slices.Contains(types, e.Type)
 	})
 }
 
-// sent counts the commands of a name that were started after a number.
-func (k *bench) sent(after int64, name string) (n int) {
-	for _, e := range k.seen(after, result.CommandStarted) {
-		if e.Command.CommandName == name {
-			n++
-		}
-	}
-	return n
-}
-
-// now is the number of the last event.
+// now returns the sequence number of the last event.
 func (k *bench) now() int64 {
 	log := k.events()
 	if len(log) == 0 {
@@ -235,7 +217,7 @@ func (k *bench) now() int64 {
 	return log[len(log)-1].Sequence
 }
 
-// unsupported reports whether an error names something that the engine does not support.
+// unsupported reports whether an error names something unsupported.
 func unsupported(err error) bool {
 	var e *result.Error
 	return errors.As(err, &e) && e != nil && e.Unsupported != ""

@@ -23,7 +23,7 @@ func deployment(t *testing.T, o embedded.Options) string {
 	return d.URI()
 }
 
-// TestEngines holds the engines of this project to the table.
+// The engines of this project have all behaviours.
 func TestEngines(t *testing.T) {
 	reference, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
@@ -31,7 +31,7 @@ func TestEngines(t *testing.T) {
 		defer func() { _ = e.Close() }()
 		for on, o := range map[string]embedded.Options{
 			"replica set":   {Topology: embedded.ReplicaSet},
-			"load balanced": {Topology: embedded.LoadBalanced, Mongoses: 1}, // fail points are set on any
+			"load balanced": {Topology: embedded.LoadBalanced, Mongoses: 1}, // fail points are set on an arbitrary mongos
 		} {
 			t.Run(name+" on a "+on, func(t *testing.T) { bench.Behaviours(t, e, deployment(t, o)) })
 		}

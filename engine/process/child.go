@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// endGrace is how long an adapter may take to end after its input was closed.
+	// endGrace is how long an adapter may run after its input is closed.
 	endGrace = 5 * time.Second
-	// exitGrace is how long it may take to end after it closed its output.
+	// exitGrace is how long it may run after it closes its output.
 	exitGrace = time.Second
-	// lastWords is how much of standard error is kept.
+	// lastWords is how many bytes of standard error are kept.
 	lastWords = 4 << 10
 )
 
-// child is an adapter that was started here. It leads a process group, all of which
-// ends with it.
+// child is an adapter process. It leads a process group that ends with it.
 type child struct {
 	command *exec.Cmd
-	in      io.WriteCloser // its standard input
-	out     io.ReadCloser  // its standard output
-	errors  io.ReadCloser  // its standard error
-	words   []byte         // the end of that, once said is closed
-	said    chan struct{}  // closed when standard error is at its end
-	gone    chan struct{}  // closed when it has ended and was reaped
+	stdin   io.WriteCloser
+	stdout  io.ReadCloser
+	stderr  io.ReadCloser
+	words   []byte        // the last output on stderr; set before drained is closed
+	drained chan struct{} // closed at the end of stderr
+	reaped  chan struct{} // closed when the process has ended
 	state   *os.ProcessState
 }
 
-// start starts an adapter. Connection strings reach it in messages, not by its
-// arguments: lists of processes show no password.
+// start starts an adapter. Connection strings are sent in messages and are not
+// arguments, so lists of processes show no passwords.
 func start(command, environment []string, dir string) (*child, error) {
-	c := &child{command: exec.Command(command[0], command[1:]...), gone: make(chan struct{}), said: make(chan struct{})}
+	c := &child{command: exec.Command(command[0], command[1:]...), reaped: make(chan struct{}), drained: make(chan struct{})}
 	c.command.Env, c.command.Dir = environment, dir
-	var problems [3]error
-	c.in, problems[0] = c.command.StdinPipe()
-	c.out, problems[1] = c.command.StdoutPipe()
-	c.errors, problems[2] = c.command.StderrPipe()
-	if err := errors.Join(problems[:]...); err != nil {
+	var errs [3]error
+	c.stdin, errs[0] = c.command.StdinPipe()
+	c.stdout, errs[1] = c.command.StdoutPipe()
+	c.stderr, errs[2] = c.command.StderrPipe()
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	started := make(chan error, 1)
@@ -51,25 +50,26 @@ func start(command, environment []string, dir string) (*child, error) {
 		started <- err
 		if err == nil {
 			c.state, _ = c.command.Process.Wait()
-			_ = processgroup.Kill(c.command.Process) // what it started can hold its output open
-			close(c.gone)
-			time.AfterFunc(exitGrace, func() { _ = c.out.Close() }) // so can what left the group
+			_ = processgroup.Kill(c.command.Process) // its children can hold its output open
+			close(c.reaped)
+			time.AfterFunc(exitGrace, func() { _ = c.stdout.Close() }) // and so can children that left the group
 		}
 	})
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start the adapter: %w", err)
 	}
 	go func() {
-		defer close(c.said)
-		c.words = ending(c.errors)
+		defer close(c.drained)
+		c.words = tail(c.stderr)
 	}()
 	return c, nil
 }
 
-// finish ends the adapter and everything that it started, and adds to a problem how it
-// ended and what it wrote last. Without a problem, the adapter may end by itself first.
+// finish ends the adapter and its process group, and adds the exit status and the
+// last output on stderr to a problem. Without a problem, it first gives the adapter
+// time to end on its own.
 func (c *child) finish(problem error) error {
-	_ = c.in.Close()
+	_ = c.stdin.Close()
 	limit := time.Duration(0)
 	switch {
 	case problem == nil:
@@ -77,21 +77,23 @@ func (c *child) finish(problem error) error {
 	case errors.Is(problem, errClosed):
 		limit = exitGrace
 	}
-	ended := c.ends(limit)
+	var how string
+	select {
+	case <-c.reaped:
+		how = fmt.Sprintf("the adapter ended with %s", c.state)
+	case <-time.After(limit):
+		how = "the adapter was killed"
+	}
 	_ = processgroup.Kill(c.command.Process)
-	<-c.gone
-	select { // all that it wrote is read, unless something that left its group can go on writing
-	case <-c.said:
+	<-c.reaped
+	select { // read all output, unless a child outside the group keeps stderr open
+	case <-c.drained:
 	case <-time.After(exitGrace):
 	}
-	_, _ = c.out.Close(), c.errors.Close()
-	<-c.said
+	_, _ = c.stdout.Close(), c.stderr.Close()
+	<-c.drained
 	if problem == nil {
 		return nil
-	}
-	how := "the adapter was killed"
-	if ended {
-		how = fmt.Sprintf("the adapter ended with %s", c.state)
 	}
 	if words := strings.TrimSpace(string(c.words)); words != "" {
 		how += "; its last words:\n" + words
@@ -99,18 +101,8 @@ func (c *child) finish(problem error) error {
 	return fmt.Errorf("%w; %s", problem, how)
 }
 
-// ends waits until the adapter has ended, up to a limit.
-func (c *child) ends(limit time.Duration) bool {
-	select {
-	case <-c.gone:
-		return true
-	case <-time.After(limit):
-		return false
-	}
-}
-
-// ending reads everything, and returns the end of it.
-func ending(r io.Reader) (kept []byte) {
+// tail reads everything and returns the last bytes.
+func tail(r io.Reader) (kept []byte) {
 	part := make([]byte, lastWords)
 	for {
 		n, err := r.Read(part)

@@ -13,35 +13,34 @@ import (
 )
 
 const (
-	// maxLine bounds a message. The largest document of a server is 16 MiB, and a
-	// find can return several.
+	// maxLine limits the length of a message. Documents have up to 16 MiB, and a find
+	// can return several.
 	maxLine = 64 << 20
-	// grace is how long a call may go on after its context has ended. It is shorter
-	// than what the runner allows an engine, so that the runner learns why.
+	// grace is how long a call may continue after its context has ended. It is shorter
+	// than the grace period of the runner, so that the runner reports the reason.
 	grace = 3 * time.Second
 )
 
-// conversation is the exchange of messages between utr and one adapter, as one of them
-// sees it. Calls may be made concurrently. After a failure every call returns that
-// failure.
+// conversation is one side of the exchange of messages between utr and an adapter.
+// Calls may be made concurrently. After a failure, every call returns that failure.
 type conversation struct {
 	lines   chan []byte // to be written
 	note    noteLine
-	finish  func(problem error) error // in utr: ends the adapter; returns the problem with what else is known of it
-	serve   func(m message) error     // in an adapter: begins to serve a call of utr
+	finish  func(problem error) error // in utr: ends the adapter and adds details to the problem
+	serve   func(m message) error     // in an adapter: starts a call of utr
 	ended   chan struct{}             // closed after why is set
-	written chan struct{}             // closed when nothing more is written
+	written chan struct{}             // closed when write has returned
 
 	why error
 
-	mu   sync.Mutex // guards what follows
-	last int64
-	open map[int64]chan message // by request without a reply: its reply, and calls of callback before that
-	over bool
+	mu     sync.Mutex // guards the fields below
+	last   int64
+	open   map[int64]chan message // by open request: callbacks and the reply
+	failed bool
 }
 
-// converse begins a conversation with an adapter. It reads until in ends; finish must
-// make it end.
+// converse starts a conversation with an adapter. It reads until in ends, which
+// finish must cause.
 func converse(in io.Reader, out io.Writer, finish func(error) error, note noteLine) *conversation {
 	c := newConversation(out, note)
 	c.finish = finish
@@ -76,7 +75,7 @@ func (c *conversation) write(out io.Writer) {
 	}
 }
 
-// read reads messages until one of them is wrong, or none comes any more.
+// read reads messages until one is invalid or in ends.
 func (c *conversation) read(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -85,7 +84,7 @@ func (c *conversation) read(in io.Reader) error {
 			err = c.note(FromAdapter, line)
 		}
 		if err == nil {
-			err = c.take(line)
+			err = c.dispatch(line)
 		}
 		if err != nil {
 			return err
@@ -96,7 +95,7 @@ func (c *conversation) read(in io.Reader) error {
 // errClosed reports that an adapter closed its output.
 var errClosed = errors.New("the adapter closed its output")
 
-// readLine reads a line without its end. A line that is cut off is an error.
+// readLine reads a line. An incomplete line is an error.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
@@ -125,8 +124,8 @@ func excerpt(text []byte) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// take hands a message to the call that it belongs to.
-func (c *conversation) take(line []byte) error {
+// dispatch delivers a message to its call.
+func (c *conversation) dispatch(line []byte) error {
 	var m message
 	if err := decode(line, &m); err != nil {
 		return fmt.Errorf("a line that is not a message (%w): %s", err, excerpt(line))
@@ -167,11 +166,11 @@ func (c *conversation) take(line []byte) error {
 	case inbox <- m:
 		return nil
 	default:
-		return fmt.Errorf("a callback of request %d before the one before has ended", id)
+		return fmt.Errorf("a callback of request %d before its previous callback has ended", id)
 	}
 }
 
-// decode reads JSON strictly: a field that the protocol does not have is an error.
+// decode reads JSON strictly: unknown fields are errors.
 func decode(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -179,15 +178,15 @@ func decode(data []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the value")
+		return errors.New("data after the value")
 	}
 	return nil
 }
 
 // call makes a call and decodes its result. callback, which may be nil, serves the
-// adapter's calls of callback for it. The end of ctx cancels it: the adapter may then
-// reply at once, and has failed if it does not reply within the grace. An adapter cannot
-// cancel its own calls, and only stops waiting.
+// adapter's callbacks during the call. The end of ctx cancels the call: an adapter that
+// does not reply within grace has failed. The adapter side cannot cancel a call, and
+// only stops waiting.
 func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
 	id, inbox, err := c.register()
 	if err != nil {
@@ -198,7 +197,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 		c.fail(err)
 		return id, err
 	}
-	out, over := c.lines, ctx.Done()
+	out, cancelled := c.lines, ctx.Done()
 	var late <-chan time.Time
 	for {
 		select {
@@ -222,11 +221,11 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 				}
 				return id, nil
 			}
-		case <-over:
+		case <-cancelled:
 			if c.serve != nil {
 				return id, ctx.Err()
 			}
-			over, late = nil, time.After(grace)
+			cancelled, late = nil, time.After(grace)
 			if out == nil {
 				if line, err = (message{Method: noteCancel}).line(cancelParams{ID: id}); err == nil {
 					out = c.lines
@@ -243,8 +242,8 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 // fail ends the conversation. Calls return the first problem.
 func (c *conversation) fail(problem error) {
 	c.mu.Lock()
-	first := !c.over
-	c.over = true
+	first := !c.failed
+	c.failed = true
 	c.mu.Unlock()
 	if first {
 		if c.finish != nil {
@@ -255,22 +254,22 @@ func (c *conversation) fail(problem error) {
 	}
 }
 
-// failure waits until the conversation has ended, and says why.
+// failure waits until the conversation has ended and returns the problem.
 func (c *conversation) failure() error {
 	<-c.ended
 	return c.why
 }
 
-// failed reports whether the conversation is over.
-func (c *conversation) failed() bool {
+// hasFailed reports whether the conversation has ended or is ending.
+func (c *conversation) hasFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.over
+	return c.failed
 }
 
 func (c *conversation) register() (int64, chan message, error) {
 	c.mu.Lock()
-	if c.over {
+	if c.failed {
 		c.mu.Unlock()
 		return 0, nil, c.failure()
 	}
@@ -279,4 +278,31 @@ func (c *conversation) register() (int64, chan message, error) {
 	inbox := make(chan message, 2)
 	c.open[c.last] = inbox
 	return c.last, inbox, nil
+}
+
+// The marks of messages from utr and from an adapter in transcripts.
+const (
+	FromRunner  = "->"
+	FromAdapter = "<-"
+)
+
+// noteLine records a message that utr sends or receives.
+type noteLine func(from string, line []byte) error
+
+func unnoted(string, []byte) error { return nil }
+
+// transcript writes the messages of all conversations to a writer, which may be nil.
+func transcript(to io.Writer) noteLine {
+	if to == nil {
+		return unnoted
+	}
+	var mu sync.Mutex
+	return func(from string, line []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := fmt.Fprintf(to, "%s %s\n", from, bytes.TrimRight(line, "\n")); err != nil {
+			return fmt.Errorf("cannot write the transcript: %w", err)
+		}
+		return nil
+	}
 }

@@ -18,19 +18,19 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// The conversations of testdata were recorded between utr and an adapter of the Go driver,
-// on an embedded replica set. In a file, "->" marks what utr sends and "<-" what the adapter
-// sends. TestAdapterSide plays the first and expects the second; UTR_UPDATE=1 writes the
-// second anew. TestRunnerSide plays the second and expects the first.
+// The conversations in testdata were recorded between utr and an adapter of the Go driver,
+// on an embedded replica set: "->" marks messages of utr and "<-" those of the adapter.
+// TestAdapterSide sends the former and expects the latter, which UTR_UPDATE=1 updates.
+// TestRunnerSide sends the latter and expects the former.
 const conversations = "testdata/*.txt"
 
-// varying are what differs from one run to the next, and what a conversation has instead.
+// varying lists values that differ between runs, and their replacements.
 var varying = []struct {
 	what *regexp.Regexp
 	text string
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:27017"},
-	{regexp.MustCompile(`\[-\d+\]`), "[-1]"}, // in the driver's names of connections
+	{regexp.MustCompile(`\[-\d+\]`), "[-1]"}, // in the driver's ids of connections
 	{regexp.MustCompile(`connection\([^)]*\) [^"]*: context canceled`), "context canceled"},
 	{regexp.MustCompile(`"time":[\d.]+`), `"time":1764000000000`},
 	{regexp.MustCompile(`"durationMS":[\d.]+`), `"durationMS":0.25`},
@@ -47,7 +47,7 @@ func normalised(line string) string {
 	return line
 }
 
-// brief is an engine whose greeting fits on a line.
+// brief is an engine with a short description.
 type brief struct{ engine.Engine }
 
 func (brief) Describe(context.Context) (engine.Description, error) {
@@ -55,14 +55,14 @@ func (brief) Describe(context.Context) (engine.Description, error) {
 		Operations: []string{"collection.find", "collection.insertOne", "session.withTransaction"}, Features: []string{engine.FeatureLogging}}, nil
 }
 
-// peer is the other side of an adapter.
+// peer is the runner side of an adapter.
 type peer struct {
 	in  io.WriteCloser
 	out *bufio.Scanner
 	end chan error
 }
 
-// serveTo begins to serve an engine.
+// serveTo serves an engine.
 func serveTo(t *testing.T, e engine.Engine) *peer {
 	requests, in := io.Pipe()
 	out, replies := io.Pipe()
@@ -74,7 +74,7 @@ func serveTo(t *testing.T, e engine.Engine) *peer {
 	}()
 	t.Cleanup(func() {
 		_ = in.Close()
-		for p.out.Scan() { // replies that nobody expects
+		for p.out.Scan() { // unexpected replies
 			t.Errorf("after the conversation: %s", p.out.Text())
 		}
 		testkit.Check(t, testkit.Receive(t, "the adapter ends", p.end))
@@ -96,7 +96,7 @@ func (p *peer) receive(t *testing.T) string {
 	return testkit.Receive(t, "a message of the adapter", line)
 }
 
-// TestAdapterSide plays utr's part to an adapter of the Go driver.
+// TestAdapterSide plays the part of utr.
 func TestAdapterSide(t *testing.T) {
 	uri := regexp.MustCompile(`"uri":"[^"]*"`)
 	testkit.Retell(t, conversations, func(t *testing.T, s testkit.Story) string {
@@ -106,20 +106,20 @@ func TestAdapterSide(t *testing.T) {
 		e := driver.New()
 		t.Cleanup(func() { testkit.Check(t, e.Close()) })
 		p := serveTo(t, brief{e})
-		var told strings.Builder
+		var story strings.Builder
 		for line := range strings.Lines(s.Text) {
 			if request, sent := strings.CutPrefix(strings.TrimSpace(line), process.FromRunner+" "); sent {
 				p.send(t, uri.ReplaceAllLiteralString(request, `"uri":"`+d.URI()+`"`))
-				told.WriteString(line)
+				story.WriteString(line)
 			} else {
-				told.WriteString(process.FromAdapter + " " + normalised(p.receive(t)) + "\n")
+				story.WriteString(process.FromAdapter + " " + normalised(p.receive(t)) + "\n")
 			}
 		}
-		return told.String()
+		return story.String()
 	})
 }
 
-// hurried is an engine whose withTransaction has no time left when it runs its callback.
+// hurried is an engine whose withTransaction runs its callback after its deadline.
 type (
 	hurried     struct{ engine.Engine }
 	hurriedTest struct{ engine.Test }
@@ -134,7 +134,7 @@ func (hurriedTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	return result.Outcome{Err: op.Callback(late)}
 }
 
-// A callback ends with its own error, even if withTransaction has no time left.
+// A callback ends with its own error even after the deadline of withTransaction.
 func TestCallbackIsLate(t *testing.T) {
 	p := serveTo(t, hurried{})
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"begin","params":{}}`)
@@ -145,15 +145,14 @@ func TestCallbackIsLate(t *testing.T) {
 	testkit.Equal(t, "the result of withTransaction", strings.Contains(p.receive(t), `"error":{"message":"mine","client":true,"timeout":true}`), true)
 }
 
-// TestRunnerSide plays an adapter's part to utr, whose calls another adapter makes: it
-// serves the engine in the other process, as if it were one in Go. So every message
-// passes through both sides, and each must come out as it went in.
+// TestRunnerSide plays the part of an adapter. The engine of the runner side is itself
+// served by Serve, so every message passes through both sides, which must not change it.
 func TestRunnerSide(t *testing.T) {
 	for _, s := range testkit.Stories(t, conversations) {
 		t.Run(s.File, func(t *testing.T) {
 			t.Parallel()
 			lines := strings.Split(strings.TrimSpace(s.Text), "\n")
-			address, heard := playAdapter(t, lines)
+			address, received := playAdapter(t, lines)
 			e, err := process.New(process.Options{Address: address, Runner: "utr 1.0"})
 			testkit.Check(t, err)
 			t.Cleanup(func() { testkit.Check(t, e.Close()) })
@@ -161,7 +160,7 @@ func TestRunnerSide(t *testing.T) {
 			for _, line := range lines {
 				if request, sent := strings.CutPrefix(line, process.FromRunner+" "); sent {
 					p.send(t, request)
-					testkit.Equal(t, "utr sends", process.FromRunner+" "+testkit.Receive(t, line, heard), line)
+					testkit.Equal(t, "utr sends", process.FromRunner+" "+testkit.Receive(t, line, received), line)
 				} else {
 					testkit.Equal(t, "utr understands", process.FromAdapter+" "+p.receive(t), line)
 				}
@@ -170,8 +169,8 @@ func TestRunnerSide(t *testing.T) {
 	}
 }
 
-// playAdapter listens, sends the lines of an adapter and delivers those that it gets.
-func playAdapter(t *testing.T, lines []string) (address string, heard <-chan string) {
+// playAdapter listens, sends the lines of an adapter and returns those that it receives.
+func playAdapter(t *testing.T, lines []string) (address string, received <-chan string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	got := make(chan string, len(lines))
@@ -195,7 +194,7 @@ func playAdapter(t *testing.T, lines []string) (address string, heard <-chan str
 				return
 			}
 		}
-		requests.Scan() // until utr hangs up
+		requests.Scan() // until utr closes the connection
 	}()
 	t.Cleanup(func() {
 		_ = l.Close()

@@ -1,3 +1,11 @@
+// Package process implements an engine in another process: a driver in any language
+// behind a small program, its adapter. Both sides exchange JSON-RPC 2.0 messages, one
+// per line, with the calls of package engine and BSON as canonical Extended JSON.
+// docs/engine-protocol.md describes the protocol for authors of adapters.
+//
+// Each open test has its own conversation: a process that utr starts and reuses for
+// later tests, or a connection to a running adapter. A protocol error ends the
+// conversation and breaks its test; the next test gets a new conversation.
 package process
 
 import (
@@ -11,32 +19,33 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
 )
 
-// Options say how to reach an adapter: Command, Address or Engine is set.
+// Options configure an engine. Exactly one of Command, Address and Engine must be set.
 type Options struct {
-	// Command is a program and its arguments.
+	// Command is the program of the adapter and its arguments.
 	Command []string
-	// Environment is that of the adapter, NAME=VALUE.
+	// Environment is the environment of the program, as NAME=VALUE.
 	Environment []string
-	// Dir is the folder that the adapter starts in, "" for the current one.
+	// Dir is the working directory of the program, "" for the current one.
 	Dir string
-	// Address is the host:port of an adapter that runs already.
+	// Address is the host:port of a running adapter.
 	Address string
-	// Engine is one in Go, for which Serve is the adapter, in this process. It is
+	// Engine is an engine in Go, behind Serve as its adapter, in this process. It is
 	// closed with the engine.
 	Engine engine.Engine
-	// Transcript, which may be nil, gets all messages as lines. "->" marks what utr
-	// sends, and "<-" what adapters send. An error of writing ends the conversation.
+	// Transcript, which may be nil, receives all messages as lines: "->" before those
+	// of utr, "<-" before those of adapters. A write error ends the conversation.
 	Transcript io.Writer
-	// StartLimit is how long an adapter may take until it answers the greeting;
-	// DefaultStartLimit if it is 0.
+	// StartLimit limits the time from the start of an adapter to its reply to hello.
+	// 0 means DefaultStartLimit.
 	StartLimit time.Duration
 	// Runner is the name and version of the caller, for the adapter's logs.
 	Runner string
 }
 
-// DefaultStartLimit leaves time to load a virtual machine on a busy system.
+// DefaultStartLimit is enough to start a virtual machine on a busy system.
 const DefaultStartLimit = 30 * time.Second
 
 // Engine is the driver behind an adapter. Methods may be called concurrently.
@@ -45,19 +54,14 @@ type Engine struct {
 	note    noteLine
 
 	mu    sync.Mutex
-	about *engine.Description    // of the first conversation
-	all   map[*conversation]bool // whether a test uses it
+	about *engine.Description    // from the first hello
+	all   map[*conversation]bool // true: in use by a test
 }
 
-// New makes an engine. No adapter is started yet.
+// New creates an engine. It does not start an adapter.
 func New(o Options) (*Engine, error) {
-	ways := 0
-	for _, given := range []bool{len(o.Command) > 0, o.Address != "", o.Engine != nil} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
+	ways := []bool{len(o.Command) > 0, o.Address != "", o.Engine != nil}
+	if set := slices.DeleteFunc(ways, func(set bool) bool { return !set }); len(set) != 1 {
 		return nil, errors.New("an engine behind the protocol needs either a command, an address or an engine")
 	}
 	if o.StartLimit <= 0 {
@@ -66,33 +70,33 @@ func New(o Options) (*Engine, error) {
 	return &Engine{options: o, note: transcript(o.Transcript), all: map[*conversation]bool{}}, nil
 }
 
-// Describe returns what the adapter says of itself.
+// Describe implements engine.Engine.
 func (e *Engine) Describe(ctx context.Context) (engine.Description, error) {
-	c, err := e.take(ctx)
+	c, err := e.acquire(ctx)
 	if err != nil {
 		return engine.Description{}, err
 	}
-	e.put(c)
+	e.release(c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return *e.about, nil
 }
 
-// Begin opens a test, in a conversation of its own.
+// Begin implements engine.Engine.
 func (e *Engine) Begin(ctx context.Context) (engine.Test, error) {
-	c, err := e.take(ctx)
+	c, err := e.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := c.call(ctx, callBegin, nothing{}, &nothing{}, "begin", nil); err != nil {
 		c.fail(err)
-		e.put(c)
+		e.release(c)
 		return nil, err
 	}
-	return newTest(e, c), nil
+	return &test{engine: e, c: c, raised: map[*result.Error]int64{}}, nil
 }
 
-// Close ends all adapters. An adapter that does not end by itself is killed.
+// Close ends all adapters. It kills those that do not end on their own.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	all := e.all
@@ -109,11 +113,11 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// take returns an idle conversation, or a new one.
-func (e *Engine) take(ctx context.Context) (*conversation, error) {
+// acquire returns an idle conversation or a new one.
+func (e *Engine) acquire(ctx context.Context) (*conversation, error) {
 	e.mu.Lock()
 	for c, used := range e.all {
-		if !used && c.failed() { // an adapter can end while it is idle
+		if !used && c.hasFailed() { // an adapter can end while it is idle
 			delete(e.all, c)
 		} else if !used {
 			e.all[c] = true
@@ -139,13 +143,13 @@ func (e *Engine) take(ctx context.Context) (*conversation, error) {
 	return c, nil
 }
 
-// put gives a conversation back after a test.
-func (e *Engine) put(c *conversation) {
+// release makes a conversation available to the next test.
+func (e *Engine) release(c *conversation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c.failed() {
+	if c.hasFailed() {
 		delete(e.all, c)
-	} else if e.all[c] { // the engine has not been closed meanwhile
+	} else if e.all[c] { // not after Close
 		e.all[c] = false
 	}
 }
@@ -159,7 +163,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return converse(c.out, c.in, c.finish, e.note), nil
+		return converse(c.stdout, c.stdin, c.finish, e.note), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
@@ -169,7 +173,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.note), nil
 }
 
-// serve begins a conversation with an adapter in this process.
+// serve starts a conversation with an adapter in this process.
 func (e *Engine) serve() *conversation {
 	requests, in := io.Pipe()
 	out, replies := io.Pipe()
@@ -184,9 +188,9 @@ func (e *Engine) serve() *conversation {
 	}, e.note)
 }
 
-// greet exchanges versions, and keeps the adapter's description.
+// greet sends hello and stores the adapter's description.
 func (e *Engine) greet(ctx context.Context, c *conversation) error {
-	limit := fmt.Errorf("the adapter did not answer the greeting within %s", e.options.StartLimit)
+	limit := fmt.Errorf("the adapter did not reply to hello within %s", e.options.StartLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.options.StartLimit, limit)
 	defer cancel()
 	var hello helloResult
@@ -200,7 +204,7 @@ func (e *Engine) greet(ctx context.Context, c *conversation) error {
 	case hello.Protocol != Protocol:
 		return fmt.Errorf("the adapter speaks version %d of the protocol, utr speaks %d", hello.Protocol, Protocol)
 	case hello.Name == "" || hello.SchemaVersion == "" || len(hello.Operations) == 0:
-		return errors.New("the greeting of the adapter has no name, no schemaVersion or no operations")
+		return errors.New("the reply to hello has no name, no schemaVersion or no operations")
 	}
 	slices.Sort(hello.Operations)
 	e.mu.Lock()

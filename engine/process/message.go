@@ -8,10 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Protocol is the version of the protocol that this package speaks.
+// Protocol is the version of the protocol that this package implements.
 const Protocol = 1
 
-// The calls. An adapter makes callback, utr makes all others.
+// The calls. An adapter makes callback; utr makes all others.
 const (
 	callHello    = "hello"
 	callBegin    = "begin"
@@ -22,14 +22,14 @@ const (
 	callClose    = "close"
 	callEnd      = "end"
 	callCallback = "callback"
-	// noteCancel asks an adapter to end a call early. It has no reply.
+	// noteCancel is a notification: it cancels a call and has no reply.
 	noteCancel = "cancel"
 )
 
 // version is the member "jsonrpc" of every message.
 const version = "2.0"
 
-// message is any line: a request if it has a method, otherwise a response.
+// message is a line: a request if it has a method, otherwise a response.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      *int64          `json:"id,omitempty"` // absent in a notification
@@ -39,15 +39,15 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// line is a message as it is sent. about is its parameters or its result; an error of the
-// message has none.
-func (m message) line(about any) (line []byte, err error) {
+// line encodes a message. content is the parameters or the result; an error response
+// has no content.
+func (m message) line(content any) (line []byte, err error) {
 	m.JSONRPC = version
 	switch {
 	case m.Method != "":
-		m.Params, err = json.Marshal(about)
+		m.Params, err = json.Marshal(content)
 	case m.Error == nil:
-		m.Result, err = json.Marshal(about)
+		m.Result, err = json.Marshal(content)
 	}
 	if err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (m message) line(about any) (line []byte, err error) {
 	return append(line, '\n'), err
 }
 
-// rpcError says that a call could not be carried out. Errors of the driver under
-// test are results.
+// rpcError means that a call could not be performed. Errors of the driver under test
+// are results.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -94,7 +94,7 @@ type openParams struct {
 	ClusterTime document `json:"clusterTime,omitempty"`
 }
 
-// raised is the result of a call that can end with an error of the driver.
+// raised is the result of open and close: the error of the driver, if any.
 type raised struct {
 	Error *failure `json:"error,omitempty"`
 }
@@ -104,9 +104,7 @@ type doParams struct {
 	Name      string   `json:"name"`
 	Arguments document `json:"arguments,omitempty"`
 	SaveAs    string   `json:"saveAs,omitempty"`
-	// Callback says that the adapter makes the call callback for the operations
-	// of a withTransaction.
-	Callback bool `json:"callback,omitempty"`
+	Callback  bool     `json:"callback,omitempty"` // withTransaction: the adapter calls callback
 }
 
 type doResult struct {
@@ -114,18 +112,18 @@ type doResult struct {
 	Error     *failure       `json:"error,omitempty"`
 	Server    string         `json:"server,omitempty"`
 	ServiceID *bson.ObjectID `json:"serviceId,omitempty"`
-	// Decisions are those of an engine with a retry core that reports them.
+	// Decisions are the decisions of the retry loop, if the engine reports them.
 	Decisions []result.Decision `json:"decisions,omitempty"`
 }
 
 type callbackParams struct {
-	Do int64 `json:"do"` // the id of the request whose callback is to run
+	Do int64 `json:"do"` // the id of the request whose callback utr runs
 }
 
 type callbackResult struct {
 	Error *failure `json:"error,omitempty"`
-	// RaisedBy is the id of the request whose error it is, 0 if it is not one of
-	// the driver. The adapter raises that error again.
+	// RaisedBy is the id of the request that returned the error, 0 if it is not an
+	// error of the driver. The adapter raises the original error again.
 	RaisedBy int64 `json:"raisedBy,omitempty"`
 }
 
@@ -156,3 +154,46 @@ type cancelParams struct {
 }
 
 type nothing struct{}
+
+// document is a BSON document, in canonical Extended JSON.
+type document bson.Raw
+
+// MarshalJSON writes canonical Extended JSON.
+func (d document) MarshalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.Raw(d), true, false) }
+
+// UnmarshalJSON reads canonical or relaxed Extended JSON.
+func (d *document) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return fmt.Errorf("null is not a document")
+	}
+	return bson.UnmarshalExtJSON(data, false, (*bson.Raw)(d))
+}
+
+// value is any BSON value. Its type is 0 if it is absent.
+type value bson.RawValue
+
+// IsZero makes omitzero omit an absent value.
+func (v value) IsZero() bool { return v.Type == 0 }
+
+// MarshalJSON writes canonical Extended JSON.
+func (v value) MarshalJSON() ([]byte, error) {
+	data, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: bson.RawValue(v)}}, true, false)
+	if err != nil {
+		return nil, err
+	}
+	return data[len(`{"v":`) : len(data)-1], nil
+}
+
+// UnmarshalJSON reads canonical or relaxed Extended JSON.
+func (v *value) UnmarshalJSON(data []byte) error {
+	wrapped, err := json.Marshal(map[string]json.RawMessage{"v": data})
+	if err != nil {
+		return err
+	}
+	var raw bson.Raw
+	if err := bson.UnmarshalExtJSON(wrapped, false, &raw); err != nil {
+		return err
+	}
+	*v = value(raw.Lookup("v"))
+	return nil
+}

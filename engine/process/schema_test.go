@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
@@ -19,7 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// definition is what the schema says of a message or a part of one.
+// definition is a definition of the schema.
 type definition struct {
 	Ref         string `json:"$ref"`
 	Description string
@@ -28,7 +27,6 @@ type definition struct {
 	Properties  map[string]definition
 }
 
-// readSchema reads the schema, which is beside the test.
 func readSchema() (text []byte, definitions map[string]definition, err error) {
 	text, err = os.ReadFile("protocol.schema.json")
 	if err != nil {
@@ -69,7 +67,7 @@ func NewConformity() (*Conformity, error) {
 	return c, err
 }
 
-// Check checks a line that a side sends.
+// Check checks a line from one side.
 func (c *Conformity) Check(from, line string) error {
 	if err := conforms(c.line, line); err != nil {
 		return err
@@ -82,7 +80,7 @@ func (c *Conformity) Check(from, line string) error {
 	defer c.mu.Unlock()
 	switch {
 	case m.Method != "" && (m.Method == callCallback) != (from == FromAdapter):
-		return fmt.Errorf("%s of the wrong side: %s", m.Method, line)
+		return fmt.Errorf("%s from the wrong side: %s", m.Method, line)
 	case m.ID == nil:
 		return nil
 	case m.Method != "":
@@ -97,7 +95,7 @@ func (c *Conformity) Check(from, line string) error {
 	delete(c.calls, request)
 	switch {
 	case call == "":
-		return fmt.Errorf("a reply to no request: %s", line)
+		return fmt.Errorf("a reply without a request: %s", line)
 	case m.Error != nil:
 		return nil
 	}
@@ -115,7 +113,7 @@ func conforms(schema *gojsonschema.Schema, text string) error {
 	return nil
 }
 
-// Lines is a writer that checks the lines of a side.
+// Lines returns a writer that checks the lines from one side.
 func (c *Conformity) Lines(from string, failed func(error)) *Lines {
 	return &Lines{each: func(line string) {
 		if err := c.Check(from, line); err != nil {
@@ -124,7 +122,7 @@ func (c *Conformity) Lines(from string, failed func(error)) *Lines {
 	}}
 }
 
-// Lines hands on each line that is written to it.
+// Lines is a writer that calls a function for each line.
 type Lines struct {
 	each func(line string)
 	rest []byte
@@ -143,8 +141,8 @@ func (l *Lines) Write(p []byte) (int, error) {
 	}
 }
 
-// The schema has a definition for every struct of a message, with the same members, and
-// describes each.
+// The schema defines every struct in a message, with the same members, and describes
+// each member.
 func TestSchemaMembers(t *testing.T) {
 	_, definitions, err := readSchema()
 	testkit.Check(t, err)
@@ -165,17 +163,15 @@ func TestSchemaMembers(t *testing.T) {
 	testkit.Equal(t, "types of events", definitions["event"].Properties["type"].Enum, types)
 }
 
-// compareMembers compares a struct, and those in it, with definitions of their names.
+// compareMembers compares a struct and the structs in it with their definitions.
 func compareMembers(t *testing.T, definitions map[string]definition, seen map[string]bool, s reflect.Type) {
 	for s.Kind() == reflect.Pointer || s.Kind() == reflect.Slice || s.Kind() == reflect.Map {
 		s = s.Elem()
 	}
-	first := []rune(s.Name())
 	if s.Kind() != reflect.Struct || s == reflect.TypeFor[value]() || s == reflect.TypeFor[bson.RawValue]() {
 		return
 	}
-	first[0] = unicode.ToLower(first[0])
-	name := string(first)
+	name := strings.ToLower(s.Name()[:1]) + s.Name()[1:]
 	if seen[name] {
 		return
 	}
@@ -199,7 +195,7 @@ func compareMembers(t *testing.T, definitions map[string]definition, seen map[st
 	}
 }
 
-// The schema rejects what must not be sent.
+// The schema rejects invalid messages.
 func TestConformity(t *testing.T) {
 	const greeting = `{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1,"runner":"utr"}}`
 	for _, r := range []struct {
@@ -209,17 +205,17 @@ func TestConformity(t *testing.T) {
 		{"a request", FromRunner, greeting, ""},
 		{"a reply", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":[]}}`, ""},
 		{"an error of JSON-RPC", FromAdapter, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no driver"}}`, ""},
-		{"a line that was not understood has no id", FromAdapter, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
+		{"an error of an invalid line has no id", FromAdapter, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
 		{"a notification", FromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
 		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`, "Must validate one"},
 		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"colour":"red","runner"`, 1), "colour"},
-		{"a member is missing", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
+		{"a missing member", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
 		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
-		{"a call of the other side", FromAdapter, greeting, "wrong side"},
+		{"a call from the wrong side", FromAdapter, greeting, "wrong side"},
 		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"events":[]}}`, "events is not allowed"},
 		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`, "Must validate one"},
-		{"a reply to no request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "no request"},
-		{"an ObjectId as JSON of Go", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`, ""},
+		{"a reply without a request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "without a request"},
+		{"an ObjectId as a string", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`, ""},
 		{"an ObjectId as Extended JSON", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":{"$oid":"0123456789abcdef01234567"}}}`, ""},
 		{"a service that is not an ObjectId", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`, "pattern"},
 	} {

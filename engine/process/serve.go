@@ -13,13 +13,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Serve makes an adapter of an engine that is written in Go: it serves one
-// conversation, until in is at its end.
+// Serve is an adapter for an engine in Go. It serves one conversation until in ends.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := newConversation(out, unnoted)
 	s := &server{engine: e, c: c, cancels: map[int64]func(){}, raised: map[int64]*result.Error{}}
-	c.serve = func(m message) error { return s.take(ctx, m) }
+	c.serve = func(m message) error { return s.start(ctx, m) }
 	err := c.read(in)
 	cancel()
 	s.calls.Wait()
@@ -34,20 +33,20 @@ func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) er
 	return err
 }
 
-// server carries out the calls of a conversation.
+// server performs the calls of a conversation.
 type server struct {
 	engine engine.Engine
-	test   engine.Test // nil if none is open
+	test   engine.Test // nil between tests
 	c      *conversation
 	calls  sync.WaitGroup
 
-	mu      sync.Mutex              // guards what follows
-	cancels map[int64]func()        // of calls under way
+	mu      sync.Mutex              // guards the fields below
+	cancels map[int64]func()        // by open request
 	raised  map[int64]*result.Error // by request
 }
 
-// take begins to serve a call, or cancels one.
-func (s *server) take(ctx context.Context, m message) error {
+// start starts a call or cancels one.
+func (s *server) start(ctx context.Context, m message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -72,16 +71,16 @@ func (s *server) take(ctx context.Context, m message) error {
 	return nil
 }
 
-// serve answers a request. A reply that cannot be written is nobody's concern.
+// serve replies to a request.
 func (s *server) serve(ctx context.Context, id int64, method string, params json.RawMessage) {
-	got, err := s.answer(ctx, id, method, params)
-	line, failed := message{ID: &id}.line(got)
+	content, err := s.perform(ctx, id, method, params)
+	line, failed := message{ID: &id}.line(content)
 	if err = errors.Join(err, failed); err != nil {
 		reply := message{ID: &id}
 		if !errors.As(err, &reply.Error) {
 			reply.Error = &rpcError{codeInternal, err.Error()}
 		}
-		line, _ = reply.line(nil) // a text is always JSON
+		line, _ = reply.line(nil) // marshalling an rpcError cannot fail
 	}
 	s.mu.Lock()
 	delete(s.cancels, id)
@@ -92,8 +91,8 @@ func (s *server) serve(ctx context.Context, id int64, method string, params json
 	}
 }
 
-// answer carries out a call and returns its result.
-func (s *server) answer(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
+// perform performs a call and returns its result.
+func (s *server) perform(ctx context.Context, id int64, method string, params json.RawMessage) (any, error) {
 	serve, known := map[string]func() (any, error){
 		callHello: func() (any, error) {
 			d, err := s.engine.Describe(ctx)
@@ -103,7 +102,7 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 			var err error
 			s.test, err = s.engine.Begin(ctx)
 			s.mu.Lock()
-			clear(s.raised) // no call can refer to an error of an earlier test
+			clear(s.raised) // calls cannot refer to errors of an earlier test
 			s.mu.Unlock()
 			return nothing{}, err
 		},
@@ -139,7 +138,7 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 	return serve()
 }
 
-// with makes a function that decodes parameters first.
+// with returns a function that decodes the parameters first.
 func with[P any](params json.RawMessage, serve func(P) (any, error)) func() (any, error) {
 	return func() (any, error) {
 		var p P
@@ -150,7 +149,7 @@ func with[P any](params json.RawMessage, serve func(P) (any, error)) func() (any
 	}
 }
 
-// raise is the result of a call that may end with an error of the driver.
+// raise turns an error of the driver into a result.
 func raise(err error) (any, error) {
 	var failed *result.Error
 	if errors.As(err, &failed) {
@@ -159,7 +158,7 @@ func raise(err error) (any, error) {
 	return raised{}, err
 }
 
-// mapped converts a list. It is not nil, because JSON would show that as null.
+// mapped converts a list. The result is never nil, which JSON would encode as null.
 func mapped[A, B any](list []A, convert func(A) B) []B {
 	out := make([]B, len(list))
 	for i, a := range list {
@@ -171,8 +170,8 @@ func mapped[A, B any](list []A, convert func(A) B) []B {
 func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
 	op := engine.Operation{Object: p.Object, Name: p.Name, Arguments: bson.Raw(p.Arguments), SaveAs: p.SaveAs}
 	if p.Callback {
-		// The engine's context may end with a deadline of the operation, which the
-		// operations of the callback meet on their own: only cancelling stops the wait.
+		// The engine's context can have the deadline of withTransaction. It also applies
+		// to the operations in the callback, so only cancelling the request stops the wait.
 		op.Callback = func(context.Context) *result.Error { return s.callback(ctx, id) }
 	}
 	out := s.test.Do(ctx, op)
@@ -184,17 +183,17 @@ func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
 	return doResult{value(out.Value), failureOf(out.Err), out.Server, out.ServiceID, out.Decisions}, out.Broken
 }
 
-// callback has utr run the operations of a callback.
+// callback makes utr run the operations of a callback.
 func (s *server) callback(ctx context.Context, do int64) *result.Error {
-	var ended callbackResult
-	_, err := s.c.call(ctx, callCallback, callbackParams{do}, &ended, callCallback, nil)
+	var r callbackResult
+	_, err := s.c.call(ctx, callCallback, callbackParams{do}, &r, callCallback, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.raised[ended.RaisedBy]; known != nil {
-		return known
+	if original := s.raised[r.RaisedBy]; original != nil {
+		return original
 	}
-	failed, bad := ended.Error.error()
-	if err = errors.Join(err, bad); err != nil {
+	failed, invalid := r.Error.error()
+	if err = errors.Join(err, invalid); err != nil {
 		return &result.Error{Message: err.Error(), Client: true}
 	}
 	return failed

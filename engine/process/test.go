@@ -11,32 +11,26 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// test is engine.Test and engine.LogReader in a conversation. Methods may be called
+// test implements engine.Test and engine.LogReader. Methods may be called
 // concurrently.
 type test struct {
 	engine *Engine
 	c      *conversation
 
 	mu     sync.Mutex
-	raised map[*result.Error]int64 // the request that an error came from
+	raised map[*result.Error]int64 // the request that returned an error
 }
 
-func newTest(e *Engine, c *conversation) *test {
-	return &test{engine: e, c: c, raised: map[*result.Error]int64{}}
-}
-
-// Open creates an entity.
 func (t *test) Open(ctx context.Context, e engine.Entity) error {
 	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI, ClusterTime: document(e.ClusterTime)}
 	return t.simple(ctx, callOpen, params, fmt.Sprintf("open %s %s", e.Kind, e.ID))
 }
 
-// Close closes an entity.
 func (t *test) Close(ctx context.Context, id string) error {
 	return t.simple(ctx, callClose, closeParams{id}, "close "+id)
 }
 
-// simple makes a call that has no result but the driver's error.
+// simple makes a call whose result can only be an error of the driver.
 func (t *test) simple(ctx context.Context, method string, params any, during string) error {
 	var r raised
 	if _, err := t.c.call(ctx, method, params, &r, during, nil); err != nil {
@@ -52,19 +46,18 @@ func (t *test) simple(ctx context.Context, method string, params any, during str
 	return nil
 }
 
-// malformed ends the conversation for a result that cannot be understood.
+// malformed ends the conversation because of an invalid result.
 func (t *test) malformed(during string, problem error) error {
 	t.c.fail(fmt.Errorf("the result of %s: %w", during, problem))
 	return t.c.failure()
 }
 
-// Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	during := fmt.Sprintf("%s on %s", op.Name, op.Object)
 	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs, Callback: op.Callback != nil}
 	var callback func() callbackResult
 	if op.Callback != nil {
-		callback = func() callbackResult { return t.called(op.Callback(ctx)) }
+		callback = func() callbackResult { return t.callbackResult(op.Callback(ctx)) }
 	}
 	var r doResult
 	id, err := t.c.call(ctx, callDo, params, &r, during, callback)
@@ -83,18 +76,16 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	return result.Outcome{Value: bson.RawValue(r.Value), Err: failed, Server: r.Server, ServiceID: r.ServiceID, Decisions: r.Decisions}
 }
 
-// called is how a callback ended.
-func (t *test) called(err *result.Error) callbackResult {
+func (t *test) callbackResult(err *result.Error) callbackResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return callbackResult{Error: failureOf(err), RaisedBy: t.raised[err]}
 }
 
-// waitSlice is how long one request waits for events. Adapters need not be able to
-// cancel a wait.
+// waitSlice limits how long one request waits for events, because an adapter need not
+// be able to cancel a wait.
 const waitSlice = 500 * time.Millisecond
 
-// Events reads the log of a client.
 func (t *test) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
 	for {
 		slice := min(wait, waitSlice)
@@ -128,7 +119,6 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 	return events, nil
 }
 
-// Logs reads the log messages of a client.
 func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
 	var r logsResult
 	if _, err := t.c.call(ctx, callLogs, logsParams{client}, &r, "logs of "+client, nil); err != nil {
@@ -137,9 +127,9 @@ func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, er
 	return mapped(r.Messages, logMessage.message), nil
 }
 
-// End closes everything that is still open. An adapter that cannot is replaced.
+// End implements engine.Test. If it fails, the adapter is not used again.
 func (t *test) End(ctx context.Context) error {
-	defer t.engine.put(t.c)
+	defer t.engine.release(t.c)
 	if _, err := t.c.call(ctx, callEnd, nothing{}, &nothing{}, "end", nil); err != nil {
 		t.c.fail(err)
 		return err

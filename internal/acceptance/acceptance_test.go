@@ -1,7 +1,6 @@
-// Package acceptance holds the tests of all parts together: suites that run
-// through an engine on embedded deployments, as a whole and in processes of
-// their own. Package sweep runs more of them without the race detector, soak/suites
-// all of them.
+// Package acceptance tests all parts together: it runs suites through an engine on
+// embedded deployments, in this process and in others. Package sweep runs more suites
+// without the race detector; soak/suites runs all of them.
 package acceptance
 
 import (
@@ -16,17 +15,17 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 )
 
-// A quarter of the official suites passes, with the race detector. Package sweep runs all of them without it.
+// A quarter of the official suites pass.
 func TestOfficialSuites(t *testing.T) { bench.OfficialPass(t, 4) }
 
-// A small share of our own suites passes, with the race detector. Package sweep runs more of them without it.
+// A small sample of our own suites passes.
 func TestOwnSuites(t *testing.T) { bench.OwnPass(t, 64) }
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestReadmeShowsAFailure$ .
 
-// chance is what differs from run to run in the text of a failure: addresses,
-// connections, and all events but those of find.
-var chance = []struct {
+// varying matches parts of a failure that differ between runs: addresses, connections,
+// and all events except those of find.
+var varying = []struct {
 	in  *regexp.Regexp
 	out string
 }{
@@ -38,7 +37,7 @@ var chance = []struct {
 	{regexp.MustCompile("\u00a0"), " "},
 }
 
-// README shows what utr says about its failing suite. UTR_UPDATE=1 writes it anew.
+// README.md shows the output of utr for its failing suite. UTR_UPDATE=1 updates it.
 func TestReadmeShowsAFailure(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	var out bytes.Buffer
@@ -46,8 +45,8 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	p.Stdin, p.Stdout, p.Stderr, p.Getenv = strings.NewReader(""), &out, &out, func(string) string { return "" }
 	testkit.Equal(t, "exit code", p.Main(t.Context(), []string{"run", "docs/find.yml"}), 1)
 	text := out.String()
-	for _, c := range chance {
-		text = c.in.ReplaceAllString(text, c.out)
+	for _, v := range varying {
+		text = v.in.ReplaceAllString(text, v.out)
 	}
 	before, rest, found := strings.Cut(testkit.Read(t, "README.md"), "$ utr run docs/find.yml\n")
 	shown, after, closed := strings.Cut(rest, "```")
@@ -57,6 +56,6 @@ func TestReadmeShowsAFailure(t *testing.T) {
 	if os.Getenv("UTR_UPDATE") == "1" {
 		testkit.Check(t, os.WriteFile("README.md", []byte(before+"$ utr run docs/find.yml\n"+text+"```"+after), 0o644))
 	} else {
-		testkit.Same(t, "README.md is stale: `go generate ./internal/acceptance` writes it anew", shown, text)
+		testkit.Same(t, "README.md is out of date: run `go generate ./internal/acceptance`", shown, text)
 	}
 }

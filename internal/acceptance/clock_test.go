@@ -20,35 +20,34 @@ import (
 
 const day = 24 * time.Hour
 
-// set gives what time.Now gives where somebody has set the clock of the machine
-// by d: another time of day, with the same monotonic reading. Package time has no
-// way to make that; the seconds of such a Time stand above 30 bits of
-// nanoseconds in its first word.
+// set returns the result of time.Now after the system clock was changed by d: another
+// wall clock time with the same monotonic reading. Package time cannot create such a
+// Time; its first word contains the seconds above 30 bits of nanoseconds.
 func set(t time.Time, d time.Duration) time.Time {
 	word := (*uint64)(unsafe.Pointer(&t))
 	*word += uint64(int64(d/time.Second)) << 30
 	return t
 }
 
-// restless is a clock that is set, at every look, a day forwards or back.
-func restless() func() time.Time {
-	var looks atomic.Int64
+// jumping returns a clock that jumps by a day at every call.
+func jumping() func() time.Time {
+	var calls atomic.Int64
 	return func() time.Time {
-		return set(time.Now(), []time.Duration{0, day, -day}[looks.Add(1)%3])
+		return set(time.Now(), []time.Duration{0, day, -day}[calls.Add(1)%3])
 	}
 }
 
-// A machine whose clock is set in the middle of a run, again and again, changes
-// no verdict and no duration, and nothing hangs.
+// Changes of the system clock during a run affect neither verdicts nor durations, and
+// nothing hangs.
 func TestClockIsSet(t *testing.T) {
 	if now := time.Now(); set(now, -day).Round(0).Sub(now.Round(0)) != -day || set(now, -day).Sub(now) != 0 {
-		t.Fatal("the clock cannot be set")
+		t.Fatal("set does not change the wall clock alone")
 	}
-	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: restless()})
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: jumping()})
 	testkit.Check(t, err)
 	b := bench.With(t, e, deployment.EmbeddedOptions{})
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
-	b.Config.Now, b.Config.KeepEvents = restless(), true
+	b.Config.Now, b.Config.KeepEvents = jumping(), true
 	var suites []*specs.Suite
 	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
 		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
@@ -72,8 +71,8 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
-// Whether a known failure has expired is judged by the day on which the run
-// began, whatever the clock says later: all of its tests by the same one.
+// Known failures expire by the clock at the start of the run, so that all tests use
+// the same time.
 func TestExpiryAtTheStart(t *testing.T) {
 	until := time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)
 	for _, r := range []struct {
@@ -82,8 +81,8 @@ func TestExpiryAtTheStart(t *testing.T) {
 		want         result.Status
 		problems     int
 	}{
-		{"it expires in the middle of the run", until.Add(day - time.Minute), until.Add(day + time.Minute), result.KnownFailing, 0},
-		{"the clock is set back in the middle of the run", until.Add(day + time.Minute), until.Add(-day), result.Failed, 1},
+		{"it expires during the run", until.Add(day - time.Minute), until.Add(day + time.Minute), result.KnownFailing, 0},
+		{"the clock is set back during the run", until.Add(day + time.Minute), until.Add(-day), result.Failed, 1},
 		{"it has not expired", until, until, result.KnownFailing, 0},
 	} {
 		config := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config

@@ -24,9 +24,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// The faults of docs/faults.md that a deployment can have in the middle of a
-// test. The deployment is taken for somebody else's: nothing of it is started
-// anew.
+// The faults in docs/faults.md that a deployment can have during a test. The runner
+// treats the deployment as an existing cluster, so it restarts nothing.
 
 // Operations of testdata/middle.yml.
 const (
@@ -34,7 +33,7 @@ const (
 	insertOne = `{name: insertOne, object: collection, arguments: {document: {_id: 2}}}`
 )
 
-// fragile is a deployment of somebody else, with what a test does to it.
+// fragile is an existing deployment with methods to break it.
 type fragile struct {
 	*embedded.Deployment
 	t *testing.T
@@ -48,13 +47,13 @@ func start(t *testing.T, o embedded.Options) *fragile {
 	return &fragile{d, t}
 }
 
-// client connects to the deployment, or to one member of it alone.
+// client connects to the deployment, or to one of its members.
 func (f *fragile) client(uri string) *mongo.Client {
 	f.t.Helper()
 	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	testkit.Check(f.t, err)
 	f.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the member may be gone
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the member may be down
 		defer cancel()
 		_ = c.Disconnect(ctx)
 	})
@@ -75,7 +74,7 @@ func (f *fragile) check(err error) {
 	}
 }
 
-// failCommand sets the fail point on all members: often, always with -1.
+// failCommand sets the fail point on all members, alwaysOn if times is negative.
 func (f *fragile) failCommand(command, appName string, times int, data ...bson.E) map[string]*mongo.Client {
 	members := make(map[string]*mongo.Client)
 	var mode any = bson.D{{Key: "times", Value: times}}
@@ -90,30 +89,30 @@ func (f *fragile) failCommand(command, appName string, times int, data ...bson.E
 	return members
 }
 
-// block makes a command of clients wait at every member, and gives a function
-// that waits until it does at one, whose address it returns.
-func (f *fragile) block(command, appName string, wait time.Duration) (struck func() string) {
+// block makes every member block a command once. The returned function waits until a
+// member does, and returns its address.
+func (f *fragile) block(command, appName string, wait time.Duration) (blocked func() string) {
 	members := f.failCommand(command, appName, 1, bson.E{Key: "blockConnection", Value: true}, bson.E{Key: "blockTimeMS", Value: wait.Milliseconds()})
 	return func() string {
 		f.t.Helper()
-		met := ""
-		testkit.Until(f.t, command+" meets the fail point", func() bool {
+		address := ""
+		testkit.Until(f.t, command+" triggers the fail point", func() bool {
 			for host, c := range members {
 				reply := f.admin(c, bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
 				if n, _ := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); n > 0 {
-					met = host
+					address = host
 				}
 			}
-			return met != ""
+			return address != ""
 		})
-		for _, c := range members { // a retry elsewhere meets none
+		for _, c := range members { // do not block a retry
 			f.admin(c, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}})
 		}
-		return met
+		return address
 	}
 }
 
-// load gives a suite of testdata, in which words stand for others.
+// load loads a suite in testdata and replaces words in it.
 func load(t *testing.T, name string, words ...string) []*specs.Suite {
 	t.Helper()
 	text := testkit.Read(t, "testdata/"+name+".yml")
@@ -122,8 +121,7 @@ func load(t *testing.T, name string, words ...string) []*specs.Suite {
 	return []*specs.Suite{suite}
 }
 
-// run runs a suite on the deployment, which is not ours, with the reference
-// engine.
+// run runs a suite on the deployment with the reference engine.
 func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Options, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
 	f.t.Helper()
 	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: held,
@@ -142,22 +140,21 @@ func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Opti
 	return verdicts, summary
 }
 
-// Whatever becomes of a server in the middle of a test, the verdict is clear:
-// passed if the engine went on elsewhere, broken if a server was at fault,
-// failed only where the servers were there all the time.
+// When a server fails during a test, the test passes if the engine used another
+// server, and is otherwise broken. It fails only if all servers stayed available.
 func TestServersInTheMiddle(t *testing.T) {
 	const appName = "in the middle"
 	alone, set, sharded := embedded.Options{}, embedded.Options{Topology: embedded.ReplicaSet}, embedded.Options{Topology: embedded.Sharded}
 	kill := func(f *fragile, host string) { f.check(f.Kill(host)) }
 	stepDown := func(f *fragile, _ string) { f.check(f.StepDown()) }
 	restart := func(f *fragile, host string) { f.check(errors.Join(f.Kill(host), f.Restart(host))) }
-	killAll := func(f *fragile, met string) { // that one last of all, since the test goes on when it is killed
+	killAll := func(f *fragile, blocked string) { // that one last, because killing it unblocks the test
 		for _, host := range f.Hosts() {
-			if host != met {
+			if host != blocked {
 				kill(f, host)
 			}
 		}
-		kill(f, met)
+		kill(f, blocked)
 	}
 	const stopped = "during the test, HOST stopped answering"
 	for _, r := range []struct {
@@ -166,16 +163,16 @@ func TestServersInTheMiddle(t *testing.T) {
 		uriOptions, operation string
 		happen                func(f *fragile, host string)
 		want                  result.Status
-		says                  string // in the reason; HOST is the server that was met
+		says                  string // in the reason; HOST is the server that blocks
 		next                  result.Status
 	}{
 		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken, "Servers: [{ Addr: HOST", result.Skipped},
 		{"the standalone is restarted", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was restarted", result.Passed},
-		{"the primary is killed, and the engine retries at the next", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
+		{"the primary is killed, and the engine retries on the next", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
 		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
-		{"all are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},
+		{"all members are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},
 		{"a secondary is killed", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
-		{"a secondary is killed, and the engine retries at the other", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
+		{"a secondary is killed, and the engine retries on the other", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
 		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken, "HOST", result.Skipped},
 		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "", result.Passed},
 		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", insertOne, stepDown,
@@ -185,9 +182,9 @@ func TestServersInTheMiddle(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			f := start(t, r.o)
-			wait := testkit.Patience // ended by the death of the server
-			if r.next == result.Passed && !strings.Contains(r.reason, "kill") && !strings.Contains(r.reason, "anew") {
-				wait = 2 * time.Second // nothing else ends it
+			wait := testkit.Patience // until the server is killed
+			if !strings.Contains(r.reason, "kill") {
+				wait = 2 * time.Second
 			}
 			command, preference := "find", "primary"
 			if r.operation == insertOne {
@@ -196,10 +193,10 @@ func TestServersInTheMiddle(t *testing.T) {
 			if strings.HasPrefix(r.reason, "a secondary") {
 				preference = "secondary"
 			}
-			struck := f.block(command, appName, wait)
+			blocked := f.block(command, appName, wait)
 			happened := make(chan string, 1)
 			go func() {
-				host := struck()
+				host := blocked()
 				if host != "" {
 					r.happen(f, host)
 				}
@@ -227,9 +224,9 @@ func TestServersInTheMiddle(t *testing.T) {
 	}
 }
 
-// The runner's own client goes on where the primary steps down before each test,
-// and where the servers turn its own commands away once or twice; if they
-// always do, that breaks the test and is told.
+// The runner's own client retries when the primary steps down before each test, and
+// when servers reject its commands once or twice. If they always do, the test is
+// broken, with the reason.
 func TestRunnersOwnClient(t *testing.T) {
 	const own = "utr internal client"
 	suite := load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", insertOne)
@@ -237,7 +234,7 @@ func TestRunnersOwnClient(t *testing.T) {
 	failing := func(command string, times int, data bson.E) func(*fragile) {
 		return func(f *fragile) { f.failCommand(command, own, times, data) }
 	}
-	notPrimary, hangUp := bson.E{Key: "errorCode", Value: 10107}, bson.E{Key: "closeConnection", Value: true}
+	notPrimary, closed := bson.E{Key: "errorCode", Value: 10107}, bson.E{Key: "closeConnection", Value: true}
 	for _, r := range []struct {
 		reason string
 		before func(*fragile) // each test
@@ -245,13 +242,13 @@ func TestRunnersOwnClient(t *testing.T) {
 		says   string
 	}{
 		{"the primary steps down", func(f *fragile) { f.check(f.StepDown()) }, result.Passed, ""},
-		{"initial data: no primary, once", failing("drop", 1, notPrimary), result.Passed, ""},
-		{"initial data: no primary, twice", failing("insert", 2, notPrimary), result.Passed, ""},
-		{"initial data: the server hangs up", failing("insert", 1, hangUp), result.Passed, ""},
-		{"outcome: no primary", failing("find", 1, notPrimary), result.Passed, ""},
-		{"outcome: the server hangs up", failing("find", 1, hangUp), result.Passed, ""},
-		{"initial data: never", failing("insert", -1, notPrimary), result.Broken, "initial data of db.coll: insert: "},
-		{"initial data: an error that does not pass", failing("insert", 1, bson.E{Key: "errorCode", Value: 8}), result.Broken, "initial data of db.coll: insert: "},
+		{"initial data: not primary, once", failing("drop", 1, notPrimary), result.Passed, ""},
+		{"initial data: not primary, twice", failing("insert", 2, notPrimary), result.Passed, ""},
+		{"initial data: the server closes the connection", failing("insert", 1, closed), result.Passed, ""},
+		{"outcome: not primary", failing("find", 1, notPrimary), result.Passed, ""},
+		{"outcome: the server closes the connection", failing("find", 1, closed), result.Passed, ""},
+		{"initial data: not primary, always", failing("insert", -1, notPrimary), result.Broken, "initial data of db.coll: insert: "},
+		{"initial data: a permanent error", failing("insert", 1, bson.E{Key: "errorCode", Value: 8}), result.Broken, "initial data of db.coll: insert: "},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
@@ -271,8 +268,8 @@ func TestRunnersOwnClient(t *testing.T) {
 	}
 }
 
-// A lock that another run takes in the middle of a test ends the run in bounded
-// time, as broken, and stays the other's.
+// If another run takes the lock during a test, the run ends in bounded time, as
+// broken, and the other run keeps the lock.
 func TestLockTakenInTheMiddle(t *testing.T) {
 	f := start(t, embedded.Options{Topology: embedded.ReplicaSet})
 	document := f.client(f.URI()).Database(lock.Database).Collection(lock.Collection)
@@ -289,7 +286,7 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	})
 	var lost *lock.LostError
 	if cause := context.Cause(running); !errors.As(cause, &lost) || lost.Holder == nil || lost.Holder.Host != "far" {
-		t.Errorf("it ended with %v", cause)
+		t.Errorf("the run ended with %v", cause)
 	}
 	if !summary.Interrupted || summary.ExitCode() != 3 || summary.Passed > 0 {
 		t.Errorf("%+v", summary)
@@ -299,18 +296,18 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	testkit.Equal(t, "holder", found.Lookup("run").StringValue(), "other")
 }
 
-// A failure says what the servers did meanwhile, on every topology, with
-// access control, and without what nobody may read.
+// A failure includes what the servers logged during the test, on every topology, with
+// access control, and without secrets.
 func TestServerLogOfFailure(t *testing.T) {
 	auth := true
 	b := bench.New(t, deployment.EmbeddedOptions{Auth: &auth})
-	var told []string
+	var verdicts []string
 	for _, v := range b.Everywhere(t, load(t, "two-finds")) {
 		var text strings.Builder
 		for _, l := range v.ServerLog {
 			text.WriteString(l.Server + " " + l.Text + "\n")
 		}
-		told = append(told, fmt.Sprintf("%s: %s %t", v.Test.Description, v.Status, text.Len() > 0))
+		verdicts = append(verdicts, fmt.Sprintf("%s: %s %t", v.Test.Description, v.Status, text.Len() > 0))
 		if text.Len() == 0 {
 			continue
 		}
@@ -322,7 +319,7 @@ func TestServerLogOfFailure(t *testing.T) {
 				t.Fatalf("%s: %q is missing, or in another order:\n%s", v.Test.Deployment, want, text.String())
 			}
 		}
-		// It has nothing of the authentication but names.
+		// Of authentication, it contains only names.
 		for _, not := range []string{"payload", "r=", "biws", "conversationId"} {
 			if strings.Contains(text.String(), not) {
 				t.Errorf("%s: the log has %q:\n%s", v.Test.Deployment, not, text.String())
@@ -331,12 +328,12 @@ func TestServerLogOfFailure(t *testing.T) {
 		testkit.Says(t, string(report.JSON()(result.TestFinished{Verdict: v})), `"serverLog"`)
 		testkit.Says(t, string(report.HTML()(result.TestFinished{Verdict: v})), `"serverLog"`)
 	}
-	slices.Sort(told) // on four topologies
-	testkit.Equal(t, "verdicts", told, append(slices.Repeat([]string{"a test that fails: failed true"}, 4), slices.Repeat([]string{"a test that passes: passed false"}, 4)...))
+	slices.Sort(verdicts) // on four topologies
+	testkit.Equal(t, "verdicts", verdicts, append(slices.Repeat([]string{"a test that fails: failed true"}, 4), slices.Repeat([]string{"a test that passes: passed false"}, 4)...))
 }
 
-// What a test sent is over on the servers before its fail points go off and
-// before its outcome is read.
+// The servers finish the commands of a test before its fail points are turned off and
+// its outcome is read.
 func TestServersThatGoOn(t *testing.T) {
 	b := bench.New(t, deployment.EmbeddedOptions{})
 	b.Config.AllTopologies, b.Config.Jobs = true, 1

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Reads go to the members that tags, distance and visibility leave, by the rules of today and by those of 2014.
+// Reads go to the members that tags, latency and visibility allow, by the current rules and by those of 2014.
 func TestMembersThatRead(t *testing.T) {
 	parse := func(text string) embedded.Member {
 		m, err := embedded.ParseMember(text)
@@ -40,11 +40,11 @@ func TestMembersThatRead(t *testing.T) {
 			reason, threshold, preference string
 			want                          []int
 		}{
-			{"near members, whatever their tags", "250", `{"mode": "nearest"}`, []int{0, 2}},
-			{"the near one of two with the tag; a hidden one is not known", "250", `{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
-			{"both, if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
-			{"the primary, if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`, []int{0}},
-			{"the second set, if no member has the tag of the first", "250", `{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
+			{"near members with any tags", "250", `{"mode": "nearest"}`, []int{0, 2}},
+			{"the near one of two members with the tag; a hidden one is unknown", "250", `{"mode": "nearest", "tagSets": [{"dc": "west"}]}`, []int{2}},
+			{"both if neither is too far", "60000", `{"mode": "secondary", "tagSets": [{"dc": "west"}]}`, []int{1, 2}},
+			{"the primary if no member has the tag", "250", `{"mode": "secondaryPreferred", "tagSets": [{"dc": "north"}]}`, []int{0}},
+			{"the second tag set if no member has the tag of the first", "250", `{"mode": "nearest", "tagSets": [{"dc": "north"}, {"dc": "east"}]}`, []int{0}},
 		} {
 			t.Run(policy+": "+r.reason, func(t *testing.T) {
 				t.Parallel()
@@ -59,8 +59,8 @@ func TestMembersThatRead(t *testing.T) {
 	}
 }
 
-// readBy gives the members that reads go to, sorted: eight reads, and up to forty as long as not all that are wanted were
-// seen.
+// readBy returns the members that received reads, sorted. It reads eight times, and up to forty times until all wanted
+// members were seen.
 func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, want []string) []string {
 	t.Helper()
 	ctx := testkit.Context(t)
@@ -72,18 +72,11 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 		{"database", `{"client": "client", "databaseName": "members"}`},
 		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
 	} {
-		var options bson.Raw
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(x.options), false, &options))
+		options := testkit.Extended[bson.Raw](t, x.options)
 		testkit.Check(t, test.Open(ctx, engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
 	}
-	find, err := bson.Marshal(bson.D{{Key: "filter", Value: bson.D{}}})
-	testkit.Check(t, err)
-	read := func() {
-		if out := test.Do(ctx, engine.Operation{Object: "collection", Name: "find", Arguments: find}); out.Err != nil {
-			t.Fatal(out.Err)
-		}
-	}
-	// The hidden one is in the connection string, and is left out once it is known.
+	find := testkit.Extended[bson.Raw](t, `{"filter": {}}`)
+	// Wait for all members except the hidden one, which is in the connection string but is then removed.
 	after := int64(0)
 	for known := map[string]bool{}; len(known) < 3; {
 		events, err := test.Events(ctx, "client", after, testkit.Patience)
@@ -97,7 +90,9 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 	}
 	seen := map[string]bool{}
 	for n := 0; n < 8 || len(seen) < len(want) && n < 40; n++ {
-		read()
+		if out := test.Do(ctx, engine.Operation{Object: "collection", Name: "find", Arguments: find}); out.Err != nil {
+			t.Fatal(out.Err)
+		}
 		events, err := test.Events(ctx, "client", after, 0)
 		testkit.Check(t, err)
 		for _, x := range events {

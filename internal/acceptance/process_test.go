@@ -21,8 +21,8 @@ var (
 	skipped   = regexp.MustCompile(`(?m)^skipped \d+: (.*)$`)
 )
 
-// runWell has the command run suites: nothing may fail, nothing be skipped but
-// for requirements, and nothing be left.
+// runWell runs suites. No test may fail, tests may be skipped only for requirements, and
+// nothing may be left over.
 func runWell(t *testing.T, p *utrtest.Place, args ...string) {
 	t.Helper()
 	r := p.Run(append([]string{"run"}, args...)...).Want(0)
@@ -37,13 +37,13 @@ func runWell(t *testing.T, p *utrtest.Place, args ...string) {
 	p.Empty()
 }
 
-// finds are suites of ours that run quickly.
+// finds returns a suite of our own that runs quickly.
 func finds(t *testing.T) string {
 	return filepath.Join(bench.Own(t, "retryable-reads"), "collection-find.yml")
 }
 
-// One process serves each topology, and another one runs suites on it as on any
-// cluster that is there already. The ports are free afterwards.
+// One process serves each topology, and another runs suites on it as on an existing
+// cluster. Afterwards the ports are free.
 func TestServeAndRun(t *testing.T) {
 	for _, topology := range bench.Topologies() {
 		t.Run(string(topology), func(t *testing.T) {
@@ -53,23 +53,23 @@ func TestServeAndRun(t *testing.T) {
 			s.End().Want(0)
 			for _, address := range append(utrtest.Hosts(s.URI), utrtest.Hosts(s.Single)...) {
 				l, err := net.Listen("tcp", address)
-				testkit.Check(t, err) // it is free
+				testkit.Check(t, err)
 				_ = l.Close()
 			}
 		})
 	}
 }
 
-// utr starts clusters of the binaries of a release, which are itself, and runs
+// utr starts clusters from the binaries of a release, which are utr itself, and runs
 // suites on all topologies.
 func TestLocalRelease(t *testing.T) {
 	for _, row := range []struct {
 		reason, version string
 		args            []string
 	}{
-		{"the oldest, which has no load balancing", "4.2", nil},
-		{"load balancing is to be switched on", "5.0", nil},
-		{"the newest, with everything on", "8.2", []string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
+		{"the oldest, without load balancing", "4.2", nil},
+		{"load balancing must be enabled", "5.0", nil},
+		{"the newest, with everything enabled", "8.2", []string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			p, release := utrtest.NewPlace(t), t.TempDir()
@@ -79,10 +79,10 @@ func TestLocalRelease(t *testing.T) {
 	}
 }
 
-// envReleases names folders with real binaries, separated as $PATH is.
+// envReleases names folders with real binaries, separated like $PATH.
 const envReleases = "UTR_LOCAL_RELEASES"
 
-// The same, in short, on real binaries, where there are any.
+// A shorter version of TestLocalRelease with real binaries.
 func TestRealReleases(t *testing.T) {
 	releases := filepath.SplitList(os.Getenv(envReleases))
 	if len(releases) == 0 {

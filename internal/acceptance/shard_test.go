@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-// utr runs a command line, which must succeed.
+// utr runs a command line that must succeed.
 func utr(t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(utrtest.Command(t), args...).CombinedOutput(); err != nil {
@@ -21,8 +21,7 @@ func utr(t *testing.T, args ...string) {
 	}
 }
 
-// tally gives for each test in a report what was said of it: one thing, if all is
-// well.
+// tally returns the verdicts of each test in a report: exactly one if all is well.
 func tally(t *testing.T, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(name)
@@ -37,9 +36,9 @@ func tally(t *testing.T, name string) map[string]string {
 	return out
 }
 
-// The parts of a run, put together by utr merge, say of each test what the whole
-// run says, once; by name, by the durations of the whole run, and by those of
-// another one, which lacks tests and has others.
+// The merged shards of a run have the same verdict of each test as the whole run, once.
+// Tests are distributed by name, by the durations of the whole run, and by those of a
+// run with other tests.
 func TestShardsAreOneRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(to string, more ...string) {
@@ -58,7 +57,7 @@ func TestShardsAreOneRun(t *testing.T) {
 	}{
 		{"by name", 3, nil},
 		{"by durations", 2, []string{"--durations", "whole.json"}},
-		{"by durations that lack tests and have others", 2, []string{"--durations", "other.json"}},
+		{"by durations of other tests", 2, []string{"--durations", "other.json"}},
 	} {
 		merge := []string{"merge", "--json", "merged.json"}
 		for i := 1; i <= r.parts; i++ {
@@ -67,6 +66,6 @@ func TestShardsAreOneRun(t *testing.T) {
 			merge = append(merge, part)
 		}
 		utr(t, merge...)
-		testkit.Same(t, r.reason+": the parts", tally(t, "merged.json"), want)
+		testkit.Same(t, r.reason+": the merged report", tally(t, "merged.json"), want)
 	}
 }

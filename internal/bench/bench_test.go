@@ -1,6 +1,6 @@
-// Package bench measures what utr does, beside peers that do the same work in
-// the same run, and how each figure grows with the work. It asserts nothing
-// about time. `make bench` runs it; benchstat -col /who compares the peers.
+// Package bench measures utr, comparable programs, and how each figure grows with the
+// size of the work. It asserts nothing about time. `make bench` runs it; benchstat
+// -col /who compares the programs.
 package bench
 
 import (
@@ -13,9 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// measure does some work at several sizes, in sub-benchmarks with the names that
-// benchstat expects. The last one reports the exponent of the size by which the
-// time grows: 1 is linear. do loops.
+// measure runs a benchmark at several sizes, in sub-benchmarks with names for
+// benchstat. The last one reports the exponent of the growth: 1 is linear.
 func measure(b *testing.B, who, unit string, sizes []int, do func(b *testing.B, size int)) {
 	var first time.Duration
 	for i, n := range sizes {
@@ -33,22 +32,22 @@ func measure(b *testing.B, who, unit string, sizes []int, do func(b *testing.B, 
 	}
 }
 
-// perUnit reports the time of one of n that each turn of a loop does.
+// perUnit reports the time per unit when each iteration processes n units.
 func perUnit(b *testing.B, n int, unit string) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/"+unit)
 }
 
-// corpus is the folder of the official suites, or that of our own instead.
+// corpus returns the folder of the official suites, or else of our own.
 func corpus(b *testing.B) string {
 	b.Helper()
 	if dir, found := testkit.FindOfficial(b); found {
 		return dir
 	}
-	b.Log("not proved: the official suites are not there; these are our own")
+	b.Log("not proved: the official suites are missing; using our own")
 	return filepath.Join(testkit.Root(b), "specs")
 }
 
-// every chooses n of a list, evenly.
+// every returns n evenly spaced elements of a list.
 func every[T any](list []T, n int) []T {
 	out := make([]T, n)
 	for i := range out {

@@ -14,10 +14,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// BenchmarkDecide has an operation fail again and again under timeoutMS, and
-// succeed at last: two decisions for each attempt, to select and to send, and
-// after an overload error a third, to back off. Where servers are
-// deprioritized, attempts alternate between two.
+// BenchmarkDecide decides the retries of an operation with timeoutMS whose last
+// attempt succeeds. Each attempt has two decisions, to select and to send, and after
+// an overload error a third, to back off. Attempts alternate between two servers.
 func BenchmarkDecide(b *testing.B) {
 	policy, err := retry.Named("")
 	testkit.Check(b, err)
@@ -54,7 +53,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// decideUntil has all attempts fail but the nth, and gives the last decision.
+// decideUntil lets all attempts before the nth fail, and returns the last decision.
 func decideUntil(n int, state retry.State, servers [2]retry.Chosen, failure retry.Failure) (d retry.Decision) {
 	in := retry.Input{Kind: retry.Begin}
 	for attempt := 0; ; {
@@ -76,10 +75,9 @@ func decideUntil(n int, state retry.State, servers [2]retry.Chosen, failure retr
 	}
 }
 
-// BenchmarkExperiment simulates 12 seconds of the overload experiment for a
-// number of clients, four times, and sixteen times as many. The capacity grows
-// with them, and so do operations and attempts; in the last series it does not,
-// so that there are more clients to keep and no more to do.
+// BenchmarkExperiment simulates 12 seconds of the overload experiment for a growing
+// number of clients. The capacity, and with it the number of operations, grows with
+// the clients, except in the last series.
 func BenchmarkExperiment(b *testing.B) {
 	const few = 500
 	for _, row := range []struct {
@@ -107,7 +105,7 @@ func BenchmarkExperiment(b *testing.B) {
 	}
 }
 
-// counter counts the bytes that are written.
+// counter counts bytes.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -115,8 +113,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// verdictsOf gives verdicts of n tests, one in a hundred of which failed with all
-// that explains it, and one in seven was skipped.
+// verdictsOf returns n verdicts. One in a hundred failed, with full details, and one
+// in seven was skipped.
 func verdictsOf(n int) []*result.Verdict {
 	log := result.ClientLog{Events: slices.Repeat([]result.Event{{Sequence: 1, Time: time.Unix(1_700_000_000, 0).UTC(),
 		Type: result.ConnectionCheckedOut, Address: "127.0.0.1:27017", Pool: &result.PoolEvent{ConnectionID: 4}}}, 40)}
@@ -141,8 +139,7 @@ func verdictsOf(n int) []*result.Verdict {
 	return list
 }
 
-// BenchmarkReports writes reports of a thousand, ten thousand and fifty
-// thousand verdicts in each form. One in a hundred failed.
+// BenchmarkReports writes reports of up to 50,000 verdicts in each format.
 func BenchmarkReports(b *testing.B) {
 	verdicts := verdictsOf(50_000)
 	for _, form := range []struct {

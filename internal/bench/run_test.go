@@ -17,14 +17,14 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// BenchmarkRun runs suites: the start of deployments is counted, loading is not,
-// and backoffs are slept. No test may fail but those that are known to.
+// BenchmarkRun runs suites, including the start of deployments and backoffs, but
+// without loading. Only known failures may fail.
 func BenchmarkRun(b *testing.B) {
 	set, both := testbench.Topologies()[:1], []int{1, 2}
 	for _, row := range []struct {
-		whose, suites, who string
-		topologies         []deployment.Topology
-		jobs               []int
+		origin, suites, who string
+		topologies          []deployment.Topology
+		jobs                []int
 	}{
 		{"official", "retryable-reads", "reference", testbench.Topologies(), both},
 		{"official", "retryable-writes", "reference", set, both},
@@ -36,9 +36,9 @@ func BenchmarkRun(b *testing.B) {
 	} {
 		for _, topology := range row.topologies {
 			for _, jobs := range row.jobs {
-				b.Run(fmt.Sprintf("%s-%s/%s/jobs=%d/who=%s", row.whose, row.suites, topology, jobs, row.who), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%s-%s/%s/jobs=%d/who=%s", row.origin, row.suites, topology, jobs, row.who), func(b *testing.B) {
 					path := filepath.Join(testkit.Root(b), "specs", row.suites)
-					if row.whose == "official" {
+					if row.origin == "official" {
 						path = testkit.Official(b, row.suites)
 					}
 					runAll(b, testbench.Load(b, path), jobs, row.who, topology)
@@ -48,7 +48,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkRunGrowth runs a sixteenth of the files, a quarter, all.
+// BenchmarkRunGrowth runs a sixteenth, a quarter and all of the files.
 func BenchmarkRunGrowth(b *testing.B) {
 	suites := testbench.Load(b, filepath.Join(corpus(b), "retryable-reads"))
 	measure(b, "reference", "files", []int{len(suites) / 16, len(suites) / 4, len(suites)}, func(b *testing.B, n int) {
@@ -56,8 +56,8 @@ func BenchmarkRunGrowth(b *testing.B) {
 	})
 }
 
-// runAll runs suites with an engine on fresh deployments, and reports where the time of a
-// test went: in the server, in waits that suites ask for, and in all the rest.
+// runAll runs suites with an engine on new deployments, and reports the time per test, in
+// total, in the server, and in the runner and engine.
 func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology deployment.Topology) {
 	b.Helper()
 	var e engine.Engine = driver.New()

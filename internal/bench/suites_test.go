@@ -21,11 +21,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// BenchmarkLoad loads and validates every valid official YAML file, a quarter of
-// them, and a sixteenth: parsing with positions, schema, semantic checks. The
-// peers know neither positions nor semantics, and use as many goroutines:
-// yaml.v3 decoding into Go values, and with that gojsonschema validating
-// by the official schema file of the declared version.
+// BenchmarkLoad loads and validates the valid official YAML files: parsing with
+// positions, schema validation and semantic checks. It is compared with yaml.v3, which
+// decodes into Go values, alone and with gojsonschema, which validates against the
+// official schema of the declared version. Both use as many goroutines, but have
+// neither positions nor semantic checks.
 func BenchmarkLoad(b *testing.B) {
 	dir := corpus(b)
 	var files []string
@@ -52,18 +52,18 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// loaded loads what is valid.
+// loaded returns the valid suites.
 func loaded(b *testing.B, paths ...string) []*specs.Suite {
 	b.Helper()
 	all, err := specs.Load(paths, specs.Options{})
-	var refused *specs.LoadError // the corpus of invalid suites is among them
-	if err != nil && !errors.As(err, &refused) {
+	var invalid *specs.LoadError // the official suites include invalid ones
+	if err != nil && !errors.As(err, &invalid) {
 		b.Fatal(err)
 	}
 	return all.Suites
 }
 
-// officialSchemas compiles those that are there.
+// officialSchemas compiles the official schemas, if they exist.
 func officialSchemas(b *testing.B) map[string]*gojsonschema.Schema {
 	b.Helper()
 	all := map[string]*gojsonschema.Schema{}
@@ -81,7 +81,7 @@ func officialSchemas(b *testing.B) map[string]*gojsonschema.Schema {
 	return all
 }
 
-// decode is what one would write in an afternoon. It counts the valid files.
+// decode is a simple loader without positions. It returns the number of valid files.
 func decode(files []string, schemas map[string]*gojsonschema.Schema) int {
 	var valid, next atomic.Int64
 	var workers sync.WaitGroup
@@ -107,9 +107,9 @@ func decode(files []string, schemas map[string]*gojsonschema.Schema) int {
 	return int(valid.Load())
 }
 
-// BenchmarkMatch matches one document of n fields, a quarter of which are
-// documents of four, and compares it with cmp.Equal on decoded documents, to
-// which numbers of different types are never equal and order matters.
+// BenchmarkMatch matches a document of n fields, a quarter of which are documents with
+// four fields. It is compared with cmp.Equal on decoded documents, which is stricter
+// about the types of numbers and the order of fields.
 func BenchmarkMatch(b *testing.B) {
 	for _, row := range []struct {
 		who     string

@@ -14,10 +14,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// BenchmarkRoundTrip has the Go driver find n documents of 100 bytes on an
-// embedded standalone. The peer answers with as many bytes over a socket of the
-// loopback interface and does nothing else: no client and no server can be
-// faster than that.
+// BenchmarkRoundTrip finds n documents of 100 bytes with the Go driver on an embedded
+// standalone. It is compared with a server that only sends as many bytes over a
+// loopback socket, which is the upper limit for any client and server.
 func BenchmarkRoundTrip(b *testing.B) {
 	const size = 100
 	sizes := []int{1, 16, 64, 256}
@@ -25,11 +24,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	coll := client.Database("bench").Collection("documents")
 	ctx := context.Background()
 	for i := range sizes[len(sizes)-1] {
-		d := bson.D{{Key: "_id", Value: int32(i)}, {Key: "text", Value: ""}}
-		raw, err := bson.Marshal(d)
-		testkit.Check(b, err)
-		d[1].Value = strings.Repeat("x", size-len(raw))
-		_, err = coll.InsertOne(ctx, d)
+		d := testkit.D("_id", int32(i), "text", "")
+		d[1].Value = strings.Repeat("x", size-len(testkit.Raw(b, d)))
+		_, err := coll.InsertOne(ctx, d)
 		testkit.Check(b, err)
 	}
 	measure(b, "embedded", "documents", sizes, func(b *testing.B, n int) {
@@ -63,7 +60,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 func roundTrips(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "round-trips/s") }
 
-// standalone starts one, with a client that is connected.
+// standalone returns a connected client of an embedded standalone.
 func standalone(b *testing.B) *mongo.Client {
 	b.Helper()
 	ctx := context.Background()
@@ -76,8 +73,8 @@ func standalone(b *testing.B) *mongo.Client {
 	return client
 }
 
-// echo gives a connection whose other end answers every 100 bytes with a
-// reply of the given size.
+// echo returns a connection to a server that replies to every 100 bytes with a reply
+// of the given size.
 func echo(b *testing.B, size int) net.Conn {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,8 +94,7 @@ func echo(b *testing.B, size int) net.Conn {
 	return c
 }
 
-// BenchmarkStart starts embedded deployments, which then are ready for
-// clients, and does not measure closing them.
+// BenchmarkStart starts embedded deployments. It does not measure closing them.
 func BenchmarkStart(b *testing.B) {
 	for i, who := range []string{"replicaset", "sharded", "load-balanced"} {
 		measure(b, who, "servers", []int{1, 3, 12, 48}, func(b *testing.B, n int) {

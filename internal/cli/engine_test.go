@@ -39,8 +39,8 @@ func TestEngineCheck(t *testing.T) {
 		{"an adapter has a behaviour", "--run itself exec:./adapter x.yml", 0,
 			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviours\n\n0 of 2 tests cannot run\n"},
 		{"one behaviour is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
-			"features: none\n\n✘ describes itself\n    its operations are not in order, or some are listed twice\n    It matters because capabilities are looked up, " +
-				"and a report names the engine.\n✔ keeps the runner's own commands out of the log\n1 of 2 behaviours\n"},
+			"features: none\n\n✘ describes itself\n    the operations are not sorted, or contain duplicates\n    It matters because the runner checks capabilities, " +
+				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviours\n"},
 		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
 			"\ntests  need\n    1  a newer schema version\n    1  collection.insertOne\n2 of 3 tests cannot run\n"},
 		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behaviour"},

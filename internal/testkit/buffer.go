@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Buffer keeps what is written to it, and can be read meanwhile.
+// Buffer is a bytes.Buffer that can be written and read concurrently.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

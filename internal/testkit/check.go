@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Secret is a password for tests: no error and no output may hold it.
+// Secret is a password for tests. Errors and output must not contain it.
 const Secret = "s3cret-pw"
 
-// Check ends a test in which an error is not expected.
+// Check fails the test immediately if err is not nil.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -20,7 +20,7 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Read gives the text of a file.
+// Read returns the text of a file.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -28,7 +28,7 @@ func Read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// Equal compares values by how they are printed.
+// Equal compares values as fmt.Sprint prints them.
 func Equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -36,7 +36,7 @@ func Equal(t testing.TB, what string, got, want any) {
 	}
 }
 
-// Same compares values field by field, and shows the differences.
+// Same compares values with cmp.Diff.
 func Same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -44,20 +44,20 @@ func Same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// Says reports the parts that a text lacks, and the Secret if it holds that.
+// Says fails the test if a text lacks one of the parts, or contains Secret.
 func Says(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in: %s", part, text)
+			t.Errorf("%q is missing from: %s", part, text)
 		}
 	}
 	if strings.Contains(text, Secret) {
-		t.Errorf("it reveals the password: %s", text)
+		t.Errorf("the password is in: %s", text)
 	}
 }
 
-// Fails reports that there is no error, or what Says reports about its text.
+// Fails fails the test if err is nil, or if Says fails for its message.
 func Fails(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -67,7 +67,7 @@ func Fails(t testing.TB, err error, parts ...string) {
 	Says(t, err.Error(), parts...)
 }
 
-// Ends expects an error that holds a text, or none if the text is empty.
+// Ends expects an error that contains a text, or no error if the text is empty.
 func Ends(t testing.TB, what string, err error, text string) {
 	t.Helper()
 	if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {

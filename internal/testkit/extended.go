@@ -6,7 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Extended reads a document in Extended JSON.
+// Extended parses a document in Extended JSON.
 func Extended[T bson.D | bson.Raw, S ~string | ~[]byte](t testing.TB, text S) (doc T) {
 	t.Helper()
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
@@ -15,7 +15,7 @@ func Extended[T bson.D | bson.Raw, S ~string | ~[]byte](t testing.TB, text S) (d
 	return doc
 }
 
-// Raw is a document in BSON.
+// Raw marshals a document to BSON.
 func Raw(t testing.TB, document any) bson.Raw {
 	t.Helper()
 	raw, err := bson.Marshal(document)
@@ -23,7 +23,7 @@ func Raw(t testing.TB, document any) bson.Raw {
 	return raw
 }
 
-// D is a document of keys and values in turn.
+// D returns a document of alternating keys and values.
 func D(pairs ...any) bson.D {
 	out := bson.D{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -32,7 +32,7 @@ func D(pairs ...any) bson.D {
 	return out
 }
 
-// EveryType has a value of each BSON type.
+// EveryType is a document with a value of each BSON type, in Extended JSON.
 const EveryType = `{"_id": {"$oid": "010000000000000000000000"}, "double": 1.5, "string": "s", "array": [1, {}], "bool": true, "null": null,
 	"binary": {"$binary": {"base64": "AQ==", "subType": "02"}}, "undefined": {"$undefined": true}, "date": {"$date": {"$numberLong": "1"}},
 	"regex": {"$regularExpression": {"pattern": "a", "options": "i"}}, "pointer": {"$dbPointer": {"$ref": "d", "$id": {"$oid":

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// Official gives the path of a file or folder of the official suites, such as
-// Official(t, "crud", "tests"), and skips the test if they are not there. They
-// are found through UTR_SPECIFICATIONS, which names the folder "source" of a
-// checkout of mongodb/specifications, or in ../shared beside this checkout.
+// Official returns the path of a file or folder of the official suites, such as
+// Official(t, "crud", "tests"), or skips the test if it does not exist. The suites
+// are in UTR_SPECIFICATIONS, which names the folder "source" of a checkout of
+// mongodb/specifications, or in ../shared beside this checkout.
 func Official(t testing.TB, elements ...string) string {
 	t.Helper()
 	path, found := FindOfficial(t, elements...)
 	if !found {
-		t.Skip("not proved: the official suites are not there")
+		t.Skip("not proved: the official suites are missing")
 	}
 	return path
 }
 
-// FindOfficial is Official for tests that can do without.
+// FindOfficial is Official for tests that do not require the suites.
 func FindOfficial(t testing.TB, elements ...string) (path string, found bool) {
 	t.Helper()
 	root := os.Getenv("UTR_SPECIFICATIONS")
@@ -33,7 +33,7 @@ func FindOfficial(t testing.TB, elements ...string) (path string, found bool) {
 	return path, err == nil
 }
 
-// OfficialSchema gives the path of the official schema of a version such as
+// OfficialSchema returns the path of the official schema of a version such as
 // "1.28", or skips the test.
 func OfficialSchema(t testing.TB, version string) string {
 	t.Helper()
@@ -44,18 +44,18 @@ func OfficialSchema(t testing.TB, version string) string {
 	return Official(t, "unified-test-format", "schema", name)
 }
 
-// Recordings gives the folder of what a real server answered, ../shared/recordings
-// beside this checkout, or skips the test.
+// Recordings returns the folder with recorded replies of real servers,
+// ../shared/recordings beside this checkout, or skips the test.
 func Recordings(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(t), "..", "shared", "recordings")
 	if _, err := os.Stat(path); err != nil {
-		t.Skip("not proved: the recordings of a real server are not there")
+		t.Skip("not proved: the recordings of real servers are missing")
 	}
 	return path
 }
 
-// Root is the folder of this repository, in or below which a test runs.
+// Root returns the root of this checkout.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -69,8 +69,8 @@ func Root(t testing.TB) string {
 	return ""
 }
 
-// Lacking ends a test that needs a program which is not installed: it is
-// skipped on a developer's machine and fails in CI, which installs them all.
+// Lacking ends a test that needs a program which is not installed. The test is
+// skipped on a developer's machine and fails in CI, which installs all of them.
 func Lacking(t testing.TB, what string, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -79,15 +79,15 @@ func Lacking(t testing.TB, what string, why ...any) {
 	t.Skip(append([]any{"not proved: no", what}, why...)...)
 }
 
-// Python gives a Python interpreter that can import modules. UTR_PYTHON names
-// it, or it is python3.
+// Python returns a Python interpreter that can import modules: UTR_PYTHON, or
+// python3.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
 	return program(t, "Python with "+strings.Join(modules, " and "), "UTR_PYTHON", []string{"python3"}, nil, "-c", "import "+strings.Join(modules, ", "))
 }
 
-// Node gives a Node.js that can load the driver from UTR_NODE_PATH, and the
-// environment to start it with.
+// Node returns a Node.js and an environment in which it can load the driver, from
+// UTR_NODE_PATH.
 func Node(t testing.TB) (node string, env []string) {
 	t.Helper()
 	env = os.Environ()
@@ -97,8 +97,8 @@ func Node(t testing.TB) (node string, env []string) {
 	return program(t, "Node.js with its MongoDB driver", "", []string{"node"}, env, "-e", "require('mongodb')"), env
 }
 
-// Java gives the command that starts the adapter for the Java driver: its jar is
-// what UTR_JAVA_ADAPTER names, or what mvn package has built.
+// Java returns the command that starts the adapter for the Java driver. The jar is
+// UTR_JAVA_ADAPTER, or the one that mvn package builds.
 func Java(t testing.TB) []string {
 	t.Helper()
 	jar := os.Getenv("UTR_JAVA_ADAPTER")
@@ -112,27 +112,26 @@ func Java(t testing.TB) []string {
 	return []string{java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", jar}
 }
 
-// Ruby gives a Ruby interpreter with the MongoDB driver.
+// Ruby returns a Ruby interpreter with the MongoDB driver.
 func Ruby(t testing.TB) string {
 	t.Helper()
 	return program(t, "Ruby with its MongoDB driver", "UTR_RUBY", []string{"ruby"}, nil, "-e", "require 'mongo'")
 }
 
-// Browser gives a Chromium.
+// Browser returns a Chromium.
 func Browser(t testing.TB) string {
 	t.Helper()
 	return program(t, "Chromium", "UTR_BROWSER", []string{"chromium", "chromium-browser", "google-chrome"}, nil, "--version")
 }
 
-// MongoOrchestration gives the program mongo-orchestration, which
-// UTR_MONGO_ORCHESTRATION names.
+// MongoOrchestration returns the program mongo-orchestration.
 func MongoOrchestration(t testing.TB) string {
 	t.Helper()
 	return program(t, "mongo-orchestration", "UTR_MONGO_ORCHESTRATION", []string{"mongo-orchestration"}, nil, "--version")
 }
 
-// program gives the program that a variable names, or the first of several
-// that is installed, if it does what is asked for without an error.
+// program returns the program that a variable names, or the first of names that is
+// installed, provided that it runs with the arguments probe without an error.
 func program(t testing.TB, what, variable string, names, env []string, probe ...string) string {
 	t.Helper()
 	if named := os.Getenv(variable); variable != "" && named != "" {

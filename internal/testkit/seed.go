@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Seed gives the seed of what a test chooses by chance, and logs it. UTR_SEED
-// repeats a run.
+// Seed returns the random seed of a test and logs it. UTR_SEED sets it, to repeat a
+// run.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -18,13 +18,13 @@ func Seed(t testing.TB) uint64 {
 			t.Fatalf("UTR_SEED: %v", err)
 		}
 	}
-	t.Logf("UTR_SEED=%d repeats this", seed)
+	t.Logf("UTR_SEED=%d repeats this run", seed)
 	return seed
 }
 
-// Chance says of one thing after another whether a test looks at it: at one of
-// each n in a row, chosen by Seed, so that every run has about the same work; at
-// all of them with UTR_SOAK=1, which make soak sets.
+// Chance returns a function that samples items: it returns true for a random one of
+// every n consecutive calls, so that all runs have about the same work. With
+// UTR_SOAK=1, which make soak sets, it always returns true.
 func Chance(t testing.TB, n int) func() bool {
 	t.Helper()
 	if os.Getenv("UTR_SOAK") == "1" {

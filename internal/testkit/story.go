@@ -5,34 +5,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// Story is one of the stories in a file of testdata. An empty line ends it.
+// Story is a paragraph of a file in testdata.
 type Story struct {
 	File  string // without folder and extension
-	Title string // of the lines that begin with "#"
-	Head  string // these lines
-	Text  string // the lines below them
+	Title string // the text of Head
+	Head  string // the first lines, which begin with "#"
+	Text  string // the other lines
 }
 
-// Golden compares a text with that of a file. With UTR_UPDATE=1 it writes the
-// file anew.
+// Golden compares a text with a file. With UTR_UPDATE=1 it updates the file.
 func Golden(t testing.TB, file, got string) {
 	t.Helper()
 	if updates() {
 		Check(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	Check(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	Same(t, file, strings.Split(got, "\n"), strings.Split(Read(t, file), "\n"))
 }
 
-// Stories reads the stories of all files that a pattern matches. All formats of
-// test data are read through it.
+// Stories reads the stories in all files that match a pattern. All formats of test
+// data are based on it.
 func Stories(t testing.TB, pattern string) (out []Story) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -40,9 +33,7 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 		t.Fatalf("no stories in %s: %v", pattern, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		Check(t, err)
-		for part := range strings.SplitSeq(strings.Trim(string(text), "\n"), "\n\n") {
+		for part := range strings.SplitSeq(strings.Trim(Read(t, file), "\n"), "\n\n") {
 			s := Story{File: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))}
 			for line := range strings.Lines(part + "\n") {
 				if s.Text == "" && strings.HasPrefix(line, "#") {
@@ -58,17 +49,16 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// Goes reports that a story went otherwise than it is written.
-func (s Story) Goes(t testing.TB, told string) {
+// goes fails the test if the story has another text, or no title.
+func (s Story) goes(t testing.TB, got string) {
 	t.Helper()
-	if s.Title == "" || told != s.Text {
-		t.Errorf("%s: %q goes otherwise:\n%s\nit should go:\n%s", s.File, s.Title, told, s.Text)
+	if s.Title == "" || got != s.Text {
+		t.Errorf("%s: %q\ngot\n%s\nwant\n%s", s.File, s.Title, got, s.Text)
 	}
 }
 
-// Retell plays stories at the same time, and expects each play to give the text of its
-// story. With UTR_UPDATE=1 it writes the files anew. A story without a text is
-// a comment on those that follow.
+// Retell plays stories concurrently and expects play to return the text of each. With
+// UTR_UPDATE=1 it updates the files. A story without text is a comment.
 func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
 	all := Stories(t, pattern)
@@ -80,7 +70,7 @@ func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
 				t.Parallel()
 				if all[i].Text = play(t, s); !updates() {
-					s.Goes(t, all[i].Text)
+					s.goes(t, all[i].Text)
 				}
 			})
 		}
@@ -100,5 +90,88 @@ func write(t testing.TB, pattern string, all []Story) {
 	}
 	for file, text := range files {
 		Check(t, os.WriteFile(filepath.Join(filepath.Dir(pattern), file+filepath.Ext(pattern)), []byte(text[1:]), 0o644))
+	}
+}
+
+// PlaySteps plays the stories in testdata/*.txt, which empty lines separate:
+//
+//	== title
+//	a step, which can continue
+//		in lines that begin with a tab
+//	each A | B      plays the story once with step A here and once with step B
+func PlaySteps(t *testing.T, play func(t *testing.T, title, steps string)) {
+	t.Helper()
+	for _, s := range Stories(t, "testdata/*.txt") {
+		title, steps, _ := strings.Cut(strings.ReplaceAll(strings.TrimPrefix(s.Head+s.Text, "== "), "\n\t", " "), "\n")
+		before, rest, _ := strings.Cut("\n"+strings.TrimSuffix(steps, "\n"), "\neach ")
+		choices, after, _ := strings.Cut(rest, "\n")
+		for choice := range strings.SplitSeq(choices, " | ") {
+			t.Run(strings.TrimSpace(title+" "+choice), func(t *testing.T) { play(t, title, before+"\n"+choice+"\n"+after) })
+		}
+	}
+}
+
+// Case is a case of a file of cases.
+type Case struct {
+	Reason, In, Want string
+	before           string // the text of the file between the previous Want and this one
+}
+
+// Cases reads a file of cases, which have this form:
+//
+//	== title of this part
+//	# reason of the following cases
+//	input -> output
+//	input in a line
+//		and in more lines, which begin with a tab
+//	-> output
+func Cases(t testing.TB, file string) (all []Case) {
+	t.Helper()
+	var c Case
+	for i, s := range Stories(t, file) {
+		if i > 0 {
+			c.before += "\n"
+		}
+		for line := range strings.Lines(s.Head + s.Text) {
+			reason, isReason := strings.CutPrefix(line, "# ")
+			if isReason {
+				c.Reason = strings.TrimSpace(reason)
+			}
+			if isReason || strings.HasPrefix(line, "== ") {
+				c.before += line
+				continue
+			}
+			in, want, ended := strings.Cut(strings.TrimSuffix(line, "\n"), "-> ")
+			c.In = strings.TrimSpace(c.In + " " + strings.TrimSpace(in))
+			if !ended {
+				c.before += line
+				continue
+			}
+			c.Want, c.before = want, strings.TrimSuffix(c.before+line, want+"\n")
+			all = append(all, c)
+			c = Case{Reason: c.Reason}
+		}
+	}
+	if c.before != "" || len(all) == 0 {
+		t.Fatalf("%s: a case without output: %s", file, c.before)
+	}
+	return all
+}
+
+// PlayCases checks the cases of a file. With UTR_UPDATE=1 it updates their outputs.
+func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) string) {
+	t.Helper()
+	text := ""
+	for _, c := range Cases(t, file) {
+		got := c.Want
+		t.Run(c.Reason, func(t *testing.T) {
+			if got = play(t, c.In); got != c.Want && !updates() {
+				t.Errorf("%s\n got %s\nwant %s", c.In, got, c.Want)
+			}
+		})
+		text += c.before + got + "\n"
+	}
+	if updates() && !t.Failed() {
+		Check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }

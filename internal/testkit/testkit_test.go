@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fake is a test of which one wants to know how it ended.
+// fake is a test that records its result.
 type fake struct {
 	testing.TB
 	failed, skipped bool
@@ -32,7 +32,7 @@ func TestHowTestsEnd(t *testing.T) {
 		test            func(*fake)
 		failed, skipped bool
 	}{
-		{"a missing program is not proved on a developer's machine", noPython, func(f *fake) { Python(f, "os") }, false, true},
+		{"a missing program skips the test on a developer's machine", noPython, func(f *fake) { Python(f, "os") }, false, true},
 		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"}, func(f *fake) { Python(f, "os") }, true, false},
 		{"a program without its module is missing", map[string]string{"CI": "true"}, func(f *fake) { Python(f, "no_such_module") }, true, false},
 		{"the official suites may be absent in CI", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
@@ -47,18 +47,18 @@ func TestHowTestsEnd(t *testing.T) {
 		{"unequal lists", nil, func(f *fake) { Equal(f, "", []int{1}, []int{2}) }, true, false},
 		{"all parts", nil, func(f *fake) { Fails(f, wrong, "disk", "full") }, false, false},
 		{"a part is missing", nil, func(f *fake) { Fails(f, wrong, "disk", "empty") }, true, false},
-		{"no error where one is expected", nil, func(f *fake) { Fails(f, nil) }, true, false},
-		{"an error that says it", nil, func(f *fake) { Ends(f, "", wrong, "full"); Ends(f, "", nil, "") }, false, false},
-		{"an error that says something else", nil, func(f *fake) { Ends(f, "", wrong, "empty") }, true, false},
-		{"an error where none is expected", nil, func(f *fake) { Ends(f, "", wrong, "") }, true, false},
-		{"none where one is expected", nil, func(f *fake) { Ends(f, "", nil, "disk") }, true, false},
+		{"no error", nil, func(f *fake) { Fails(f, nil) }, true, false},
+		{"an error with the text, or no error without a text", nil, func(f *fake) { Ends(f, "", wrong, "full"); Ends(f, "", nil, "") }, false, false},
+		{"an error with another text", nil, func(f *fake) { Ends(f, "", wrong, "empty") }, true, false},
+		{"an unexpected error", nil, func(f *fake) { Ends(f, "", wrong, "") }, true, false},
+		{"a missing error", nil, func(f *fake) { Ends(f, "", nil, "disk") }, true, false},
 		{"the same fields", nil, func(f *fake) { Same(f, "", []int{1}, []int{1}) }, false, false},
-		{"other fields", nil, func(f *fake) { Same(f, "", []any{1}, []any{"1"}) }, true, false},
+		{"different fields", nil, func(f *fake) { Same(f, "", []any{1}, []any{"1"}) }, true, false},
 		{"a password", nil, func(f *fake) { Says(f, "it is "+Secret) }, true, false},
 		{"no stories", nil, func(f *fake) { Stories(f, "nowhere/*.txt") }, true, false},
-		{"a story as it is written", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].Goes(f, "> one\n    two\n") }, false, false},
-		{"a story that goes otherwise", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].Goes(f, "> one\n") }, true, false},
-		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.Goes(f, "> one\n") }, true, false},
+		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n    two\n") }, false, false},
+		{"another text", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n") }, true, false},
+		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.goes(f, "> one\n") }, true, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			for name, value := range r.env {
@@ -106,12 +106,10 @@ func TestCases(t *testing.T) {
 	Equal(t, "the cases", Cases(t, file), "[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
 	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
-	got, err := os.ReadFile(file)
-	Check(t, err)
-	Equal(t, "what was written down", string(got), "== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
+	Equal(t, "the updated file", Read(t, file), "== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
 	f := &fake{TB: t}
 	Check(t, os.WriteFile(file, []byte("x -> y\nz\n"), 0o600))
 	if f.run(func(f *fake) { Cases(f, file) }); !f.failed {
-		t.Error("a case without its outcome is taken")
+		t.Error("a case without output is accepted")
 	}
 }

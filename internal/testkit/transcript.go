@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// Transcript plays the scenes of a file of testdata, which empty lines separate.
-// A scene has comments that give its reason, lines of input, which begin with
-// ">", and the output, of which empty lines are left out. In an output … stands
-// for anything. UTR_UPDATE=1 writes the outputs anew, except those with ….
+// Transcript plays the scenes in a file, which empty lines separate. A scene has
+// comments with its reason, lines of input, which begin with ">", and the output
+// without empty lines. In outputs, … matches any text. UTR_UPDATE=1 updates the
+// outputs, except those with ….
 func Transcript(t *testing.T, path string, play func(t *testing.T, input string) (output string)) {
 	t.Helper()
 	scenes, played := Stories(t, path), 0
 	for i := range scenes {
 		scene := &scenes[i]
 		lines, want := scene.parts()
-		if lines == nil { // a headline
+		if lines == nil { // a comment
 			continue
 		}
 		played++
@@ -26,13 +26,13 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 				want = output
 			}
 			if !agrees(output, want) {
-				t.Errorf("%s\ngives\n%s\nwant\n%s", input, output, want)
+				t.Errorf("%s\ngot\n%s\nwant\n%s", input, output, want)
 			}
-			asked := ""
+			scene.Text = ""
 			for _, line := range lines {
-				asked += strings.TrimSpace("> "+line) + "\n"
+				scene.Text += strings.TrimSpace("> "+line) + "\n"
 			}
-			scene.Text = strings.TrimSpace(asked+want) + "\n"
+			scene.Text = strings.TrimSpace(scene.Text+want) + "\n"
 		})
 	}
 	if played == 0 {
@@ -46,8 +46,8 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 func (s Story) parts() (input []string, output string) {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(s.Text, "\n"), "\n") {
-		if given, is := strings.CutPrefix(line, ">"); is && out == nil {
-			input = append(input, strings.TrimPrefix(given, " "))
+		if command, ok := strings.CutPrefix(line, ">"); ok && out == nil {
+			input = append(input, strings.TrimPrefix(command, " "))
 		} else {
 			out = append(out, line)
 		}
@@ -55,7 +55,7 @@ func (s Story) parts() (input []string, output string) {
 	return input, strings.Join(out, "\n")
 }
 
-// dense leaves out empty lines, and blanks at the end of others.
+// dense removes empty lines and trailing spaces.
 func dense(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -66,7 +66,8 @@ func dense(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// agrees reports whether an output is as wanted, where … stands for anything.
+// agrees reports whether an output matches the expected one, in which … matches any
+// text.
 func agrees(output, wanted string) bool {
 	parts := strings.Split(wanted, "…")
 	if len(parts) == 1 {
@@ -80,4 +81,33 @@ func agrees(output, wanted string) bool {
 		output = rest
 	}
 	return true
+}
+
+// Commands are the commands of a transcript. Each line of input is a command with its arguments, which "|" separates,
+// and has one output.
+type Commands map[string]func(t *testing.T, args []string) (string, error)
+
+// Play checks a transcript. SECRET in the input stands for Secret, which no output may contain.
+func (c Commands) Play(t *testing.T, path string) {
+	t.Helper()
+	Transcript(t, path, func(t *testing.T, input string) string {
+		var out []string
+		for line := range strings.SplitSeq(strings.ReplaceAll(input, "SECRET", Secret), "\n") {
+			name, rest, _ := strings.Cut(line, " ")
+			if c[name] == nil {
+				t.Fatalf("%q is not a command", name)
+			}
+			args := strings.Split(rest, "|")
+			for i, arg := range args {
+				args[i] = strings.TrimSpace(arg)
+			}
+			output, err := c[name](t, args)
+			if err != nil {
+				output = strings.TrimSpace(output + " error: " + err.Error())
+			}
+			Says(t, output)
+			out = append(out, output)
+		}
+		return strings.Join(out, "\n")
+	})
 }

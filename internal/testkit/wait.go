@@ -1,6 +1,6 @@
-// Package testkit holds what tests of several packages share: how long they
-// wait, what they find outside the checkout, and seeds that can be repeated.
-// docs/testing.md says where a new test belongs.
+// Package testkit is shared by the tests of several packages: checks, test data,
+// waits, programs and files outside the checkout, and random seeds. docs/testing.md
+// describes where new tests belong.
 package testkit
 
 import (
@@ -10,13 +10,11 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of a test for something outside a synctest
-// bubble. It only has to be longer than anything takes on a busy machine: a
-// test that needs it has failed.
+// Patience limits every wait of a test outside a synctest bubble. It must be longer
+// than anything takes on a busy machine: a test that reaches it has failed.
 const Patience = time.Minute
 
-// Context gives a context that ends when the test does, and at the latest
-// after Patience.
+// Context returns a context that ends with the test, or after Patience.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, fmt.Errorf("%s took more than %s", t.Name(), Patience))
@@ -24,8 +22,8 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Until asks again and again until a condition holds, and fails the test if it
-// does not hold within Patience.
+// Until polls until a condition holds, and fails the test if it does not hold within
+// Patience.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)
@@ -37,8 +35,8 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Receive gives what a channel delivers, the zero value once it is closed, and
-// fails the test if nothing comes within Patience.
+// Receive receives a value from a channel, and fails the test if that takes longer
+// than Patience.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {

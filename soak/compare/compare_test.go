@@ -1,8 +1,8 @@
-// Package compare_test compares engines on many more schedules than a change
-// can wait for.
+// Package compare_test compares engines on many schedules.
 package compare_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/unified-test-runner/utr/compare"
@@ -16,24 +16,19 @@ import (
 // side runs the reference engine with a policy, "" for the current one.
 func side(t *testing.T, policy string) compare.Side {
 	t.Helper()
-	// Both sides back off alike: jitter can decide what timeoutMS leaves room for (D18).
+	// Both sides use the same jitter, which can determine how many attempts fit into timeoutMS (D18).
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
 	testkit.Check(t, err)
 	source, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{})
 	testkit.Check(t, err)
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := source.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, errors.Join(e.Close(), source.Close()))
 	})
 	return compare.Side{Name: "reference " + policy, Config: runner.Config{Engine: e, Source: source}}
 }
 
-// Two sides with the same engine show the same, whatever happens, but for what chance
-// explains in any engine, and every schedule is a valid suite.
+// The same engine on both sides behaves the same, except for differences that
+// randomness explains in any engine, and every schedule is a valid suite.
 func TestSameEngine(t *testing.T) {
 	const n = 3000
 	seed := int64(testkit.Seed(t) >> 1)
@@ -48,18 +43,18 @@ func TestSameEngine(t *testing.T) {
 	}
 }
 
-// Whatever the seed, engines that lack a rule are found out, and each suite
-// that is written is a valid one.
+// With any seed, engines that lack a rule are detected, and each generated suite is
+// valid.
 func TestFindsAndShrinks(t *testing.T) {
 	seed := int64(testkit.Seed(t) >> 1)
 	for _, policy := range []string{"retryable-reads@2026", "retryable-reads@2024"} {
 		found, err := compare.Storm(t.Context(), compare.NewGenerator(seed, "replicaset"), 200, 5, side(t, ""), side(t, policy), nil)
 		testkit.Check(t, err)
 		if len(found.Findings) == 0 {
-			t.Errorf("%s: nothing was found: %s", policy, found.Counts)
+			t.Errorf("%s: no findings: %s", policy, found.Counts)
 		}
 		for _, f := range found.Findings {
-			if !f.Shrunk { // more than the limit
+			if !f.Shrunk { // the limit was reached
 				continue
 			}
 			suite, err := f.Pair.Suite(f.Smallest)

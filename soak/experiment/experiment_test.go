@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// The experiments of docs/experiments.md, and the questions, give what the page shows.
+// docs/experiments.md shows the current results of its experiments and questions.
 func TestPage(t *testing.T) {
 	page := testkit.Read(t, filepath.Join(testkit.Root(t), "docs", "experiments.md"))
 	long, short := experiment.Defaults(), experiment.Defaults()
@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 		testkit.Check(t, r.Text(&text))
 		table, policies, _ := strings.Cut(text.String(), "\n\nnone ")
 		if !strings.Contains(page, table) || !strings.Contains(page, policies) {
-			t.Errorf("docs/experiments.md is stale: it lacks\n%s", &text)
+			t.Errorf("docs/experiments.md is out of date: it does not contain\n%s", &text)
 		}
 	}
 	for _, q := range experiment.Questions() {
@@ -34,15 +34,14 @@ func TestPage(t *testing.T) {
 		var text strings.Builder
 		testkit.Check(t, r.Text(&text))
 		if !strings.Contains(page, text.String()) {
-			t.Errorf("docs/experiments.md is stale: it lacks the answer to %s\n%s", q.Name, &text)
+			t.Errorf("docs/experiments.md is out of date: it does not contain the answer to %s\n%s", q.Name, &text)
 		}
 	}
 }
 
-// What the page says of unbounded retries holds for any seed: they collapse
-// the server, and all other policies let it recover. Each phase has few
-// operations, so goodput is compared with the load that was offered, by bounds
-// that chance does not reach: its standard deviation is under 4 percent.
+// With any seed, unbounded retries collapse the server, and all other policies let it
+// recover. Each phase has few operations, so the bounds of goodput relative to the
+// offered load are wide: its standard deviation is below 4 percent.
 func TestCollapse(t *testing.T) {
 	first := testkit.Seed(t)
 	for seed := range int64(20) {

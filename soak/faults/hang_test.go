@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package faults waits for what takes the program its longest limits to notice.
+// Package faults tests faults that utr detects only after its longest timeouts.
 package faults
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// endless has a test that takes minutes.
+// endless has a test that takes 90 seconds.
 const endless = `description: "endless"
 schemaVersion: "1.10"
 createEntities:
@@ -27,8 +27,7 @@ tests:
     operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
 `
 
-// A server that takes everything and answers nothing any more, in the middle of
-// a test, is as good as gone.
+// A server that stops responding during a test is treated as down.
 func TestServerHangs(t *testing.T) {
 	suite := filepath.Join(t.TempDir(), "suite.yml")
 	testkit.Check(t, os.WriteFile(suite, []byte(endless), 0o644))

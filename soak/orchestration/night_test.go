@@ -18,7 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// nightFile is a matrix of 24 cells, 6 of them on a cluster that is there already.
+// nightFile is a matrix of 24 cells, 6 of them on an existing cluster.
 const nightFile = `clusters: [{orchestration: {url: %q, cluster: [%s]}}]
 engines: [reference, driver]
 suites:
@@ -27,7 +27,7 @@ suites:
 - {name: writes, paths: [retryable-writes/collection-insertOne.yml]}
 `
 
-// arming leaves its fail point on in each run that is killed while it waits.
+// arming leaves its fail point on if the run is killed during the wait.
 const arming = `description: "arming"
 schemaVersion: "1.10"
 createEntities:
@@ -43,9 +43,9 @@ tests:
       - {name: wait, object: testRunner, arguments: {ms: 3000}}
 `
 
-// A night is killed at random, again and again, by itself or with its container,
-// and resumed each time. Another host, which sees neither its processes nor its
-// ledger, finds all that it left.
+// A run of a matrix is repeatedly killed at a random time, alone or with its container,
+// and resumed. Each time, another host, which sees neither its processes nor its ledger,
+// cleans up everything that it left.
 func TestNightIsKilled(t *testing.T) {
 	const kills = 20
 	if err := container("true").Run(); err != nil {
@@ -64,23 +64,23 @@ func TestNightIsKilled(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	clusters := []string{"single", "replicaset-one", "sharded", `"id:mine"`}
-	said, resume := "", []string(nil)
-	missing := func() bool { // in what was found by chance
+	cleaned, resume := "", []string(nil)
+	missing := func() bool { // a kind of leftover that was not cleaned yet
 		return slices.ContainsFunc([]string{"cluster utr-single-", "cluster utr-replicaset-one-", "cluster utr-sharded-", "the lock of ", "turned off: "},
-			func(what string) bool { return !strings.Contains(said, what) })
+			func(what string) bool { return !strings.Contains(cleaned, what) })
 	}
 	killed := 0
 	for killed < kills || missing() && killed < 5*kills {
-		// Each cluster comes first now and then: what runs late would never be killed.
+		// Clusters that always run late would never be killed.
 		random.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
 		testkit.Check(t, os.WriteFile(file, fmt.Appendf(nil, nightFile, o.URL, strings.Join(clusters, ", "), suite), 0o600))
 		command := exec.Command(night[0], append(night[1:], resume...)...)
-		if random.IntN(4) > 0 { // its cells get SIGKILL, too, and cannot clean up
+		if random.IntN(4) > 0 { // cells also get SIGKILL and cannot clean up
 			command = container(append(night, resume...)...)
 		}
 		u := utrtest.NewPlace(t).Launch(command)
 		time.Sleep(time.Duration(random.IntN(6000)) * time.Millisecond)
-		if u.Ended() { // before it could be killed: all cells are finished
+		if u.Ended() { // all cells finished before the kill
 			u.End().Want(0, "24 cells", " 0 failed, ")
 			resume = nil
 			continue
@@ -89,10 +89,10 @@ func TestNightIsKilled(t *testing.T) {
 		u.Exit()
 		killed++
 		resume = []string{"--resume"}
-		// What the service was making turns up, and the lease of the lock passes.
+		// Wait until the service has created pending clusters and the lease of the lock has expired.
 		for late := time.Now().Add(3 * testkit.Patience); ; time.Sleep(time.Second) {
 			swept, freed := clean("--orchestration", o.URL, "--older-than", "10s"), clean("--uri", mine)
-			said += swept.Out + freed.Out
+			cleaned += swept.Out + freed.Out
 			left := fmt.Sprint(o.IDs(), len(o.Processes()))
 			if swept.Code == 0 && freed.Code == 0 && left == kept && writes(t, mine) == nil {
 				break
@@ -102,19 +102,19 @@ func TestNightIsKilled(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("killed %d times; utr clean said:\n%s", killed, said)
-	testkit.Equal(t, "a kind of thing was never left", missing(), false)
+	t.Logf("killed %d times; utr clean printed:\n%s", killed, cleaned)
+	testkit.Equal(t, "a kind of leftover never occurred", missing(), false)
 	home := utrtest.NewPlace(t)
 	home.Launch(exec.Command(night[0], append(night[1:], resume...)...)).End().Want(0, "24 cells", " 0 failed, ")
 	clean("--uri", mine).Want(0)
-	testkit.Equal(t, "left by the last night", fmt.Sprint(o.IDs(), len(o.Processes())), kept)
+	testkit.Equal(t, "left over by the last run", fmt.Sprint(o.IDs(), len(o.Processes())), kept)
 	home.Empty()
 }
 
-// container is a command in what looks like another host with the same network:
-// its name and processes are its own, and end with it. They end at once because its
-// first process is a shell: if it were the command, what the command started would
-// notice first that its pipes are closed, and clean up.
+// container returns a command that runs in a container with its own host name and
+// processes and the same network. When it is killed, all processes end at once because
+// its first process is a shell. If the first process were the command, its children
+// would see closed pipes first, and clean up.
 func container(args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{"--user", "--map-root-user", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
 		"sh", "-c", `hostname elsewhere && "$0" "$@"; exit $?`}, args...)...)

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package orchestration runs utr on every kind of cluster that the real
-// mongo-orchestration makes of our own mongod and mongos, and ends such runs in
-// every way. cmd/utr has one of each.
+// Package orchestration runs utr on every kind of cluster that a real
+// mongo-orchestration creates with our own mongod and mongos, and ends runs in different
+// ways. cmd/utr has one test of each.
 package orchestration
 
 import (
@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// Suites pass on each kind of cluster, no password is printed or reported, and
-// nothing is left.
+// Suites pass on each kind of cluster, no password is printed or reported, and nothing
+// is left over.
 func TestClusters(t *testing.T) {
 	for _, r := range []struct {
 		reason string
@@ -38,7 +38,7 @@ func TestClusters(t *testing.T) {
 	}{
 		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, false},
 		{"with passwords", []string{"--cluster", "sharded-auth"}, true},
-		{"with TLS, two that share the work", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, true},
+		{"with TLS, two clusters", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, true},
 		{"behind a load balancer", []string{"--cluster", "load-balanced"}, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -46,18 +46,18 @@ func TestClusters(t *testing.T) {
 			report := filepath.Join(t.TempDir(), "r.json")
 			u := o.Begin(append(r.args, "--events", "--json", report, "--run", "distinct", "retryable-reads")...)
 			var secrets []string
-			for r.auth && len(secrets) == 0 && !u.Ended() { // afterwards nobody knows them
+			for r.auth && len(secrets) == 0 && !u.Ended() {
 				for _, id := range o.IDs() {
 					secrets = append(secrets, password(o, id)...)
 				}
 			}
-			testkit.Equal(t, "the service tells a password", len(secrets) > 0, r.auth)
+			testkit.Equal(t, "a password was found", len(secrets) > 0, r.auth)
 			end := u.End().Want(0, " passed, 0 failed, ")
 			testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
 			text := testkit.Read(t, report)
 			for _, secret := range secrets {
 				if strings.Contains(end.All()+text, secret) {
-					t.Errorf("the password %s is out", secret)
+					t.Errorf("the password %s is in the output or report", secret)
 				}
 			}
 			o.Vacant()
@@ -65,10 +65,10 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// password asks the service for that of a cluster, if it has one.
+// password returns the password of a cluster, if it has one.
 func password(o *utrtest.Orchestra, id string) []string {
-	answer, found := o.Ask("GET", id, nil)
-	uri, _ := answer["mongodb_auth_uri"].(string)
+	content, found := o.Ask("GET", id, nil)
+	uri, _ := content["mongodb_auth_uri"].(string)
 	userinfo, _, _ := strings.Cut(strings.TrimPrefix(uri, "mongodb://"), "@")
 	_, password, _ := strings.Cut(userinfo, ":")
 	if !found || len(password) < 8 {
@@ -77,12 +77,12 @@ func password(o *utrtest.Orchestra, id string) []string {
 	return []string{password}
 }
 
-// A configuration as drivers-evergreen-tools keeps them, with fixed ports, and
-// a cluster that is there already and stays.
+// Runs use a configuration with fixed ports, as in drivers-evergreen-tools, and an
+// existing cluster, which is not deleted.
 func TestConfiguration(t *testing.T) {
 	o := utrtest.Orchestrate(t)
 	var ports []any
-	for range 2 { // a port that somebody takes before the members do fails the test
+	for range 2 { // the test fails if another process takes a port first
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		testkit.Check(t, err)
 		defer func() { _ = l.Close() }()
@@ -96,13 +96,13 @@ func TestConfiguration(t *testing.T) {
 	testkit.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	end := o.Begin("--cluster", file, "--orchestration-version", "embedded", "--run", "distinct", "retryable-reads").End().Want(0)
 	if strings.Contains(end.All(), "p+d 123%") || strings.Contains(end.All(), "secretkey") {
-		t.Errorf("a secret is out: %s", end.All())
+		t.Errorf("a secret is in the output: %s", end.All())
 	}
 	o.Vacant()
 
 	o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}, map[string]any{}}})
 	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr drops these collections of the deployment at 127.0.0.1:")
-	testkit.Equal(t, "the cluster and its two servers stay", len(o.IDs()), 3)
+	testkit.Equal(t, "the cluster and its two servers", len(o.IDs()), 3)
 }
 
 const slow = `description: "slow"
@@ -116,26 +116,25 @@ tests:
     operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
 `
 
-// Whatever ends a run, and whenever, its clusters are gone when it is over, or
-// after utr clean.
+// The clusters of a run are deleted when it ends, or by utr clean.
 func TestEnds(t *testing.T) {
 	suite := filepath.Join(t.TempDir(), "suite.yml")
 	testkit.Check(t, os.WriteFile(suite, []byte(slow), 0o644))
 	for _, r := range []struct {
 		reason string
 		signal syscall.Signal
-		early  bool // while the cluster is made
+		early  bool // while the cluster is created
 	}{
 		{"interrupted in a test", syscall.SIGINT, false},
-		{"interrupted while the cluster is made", syscall.SIGTERM, true},
+		{"interrupted while the cluster is created", syscall.SIGTERM, true},
 		{"killed in a test", syscall.SIGKILL, false},
-		{"killed while the cluster is made", syscall.SIGKILL, true},
+		{"killed while the cluster is created", syscall.SIGKILL, true},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			o := utrtest.Orchestrate(t)
 			u := o.Begin("--cluster", "replicaset", suite)
 			if r.early {
-				testkit.Until(t, "the cluster is being made", func() bool { return len(o.Processes()) > 0 })
+				testkit.Until(t, "the cluster is being created", func() bool { return len(o.Processes()) > 0 })
 			} else {
 				u.Line("first")
 			}
@@ -151,8 +150,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A cluster of which any server has crashed, one behind a router included, is
-// deleted and made anew: nobody waits for a repair.
+// If any server of a cluster crashes, the cluster is replaced.
 func TestCrash(t *testing.T) {
 	for _, preset := range []string{"single", "replicaset", "sharded"} {
 		t.Run(preset, func(t *testing.T) {
@@ -169,14 +167,14 @@ func TestCrash(t *testing.T) {
 			pid, err := strconv.Atoi(strings.Fields(all[0])[0])
 			testkit.Check(t, err)
 			testkit.Check(t, syscall.Kill(pid, syscall.SIGKILL))
-			testkit.Until(t, "the server is gone", func() bool { return len(o.Processes()) < len(all) })
+			testkit.Until(t, "the server has ended", func() bool { return len(o.Processes()) < len(all) })
 			begun := time.Now()
 			source.Release(first, true)
 			second, err := source.Acquire(testkit.Context(t), 0)
 			testkit.Check(t, err)
-			t.Logf("made anew in %s", time.Since(begun))
+			t.Logf("replaced in %s", time.Since(begun))
 			if second == first {
-				t.Error("a cluster of which a server has crashed is lent again")
+				t.Error("a cluster with a crashed server is used again")
 			}
 			testkit.Check(t, writes(t, second.URI()))
 			source.Release(second, false)
@@ -186,7 +184,7 @@ func TestCrash(t *testing.T) {
 
 type body = map[string]any
 
-// writes reports whether a client can write, and read what it wrote.
+// writes inserts and finds a document.
 func writes(t *testing.T, uri any) error {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(fmt.Sprint(uri)))
@@ -200,8 +198,8 @@ func writes(t *testing.T, uri any) error {
 	return client.Database("db").Collection("c").FindOne(ctx, one).Err()
 }
 
-// The service creates, changes, uses and deletes all kinds of clusters with our
-// release, without and with users.
+// With our release, the service creates, changes, uses and deletes all kinds of
+// clusters, with and without users.
 func TestService(t *testing.T) {
 	for reason, user := range map[string]body{"open": nil, "with users": {"login": "ann", "password": "secret", "auth_key": "key"}} {
 		t.Run(reason, func(t *testing.T) {
@@ -211,7 +209,7 @@ func TestService(t *testing.T) {
 				t.Helper()
 				uri := created["mongodb_uri"]
 				if user != nil {
-					testkit.Fails(t, writes(t, uri)) // as a stranger
+					testkit.Fails(t, writes(t, uri)) // not authenticated
 					uri = created["mongodb_auth_uri"]
 				}
 				testkit.Check(t, writes(t, uri))

@@ -1,5 +1,5 @@
-// Package reference runs the reference engine against servers that fail over or
-// shed load, for longer than every change can wait. It is part of make soak.
+// Package reference runs the reference engine for a long time against servers that fail
+// over or shed load.
 package reference
 
 import (
@@ -41,8 +41,8 @@ func visit(t *testing.T, o embedded.Options) *site {
 	return &site{test, t, d}
 }
 
-// client opens a client with a collection and the database admin, whose names
-// begin with its own.
+// client opens a client and, with its name as a prefix, the databases admin and db and
+// a collection.
 func (s *site) client(name, options string) {
 	s.t.Helper()
 	for _, e := range [][3]string{
@@ -67,7 +67,7 @@ func (s *site) do(object, name, args string) result.Outcome {
 	return s.Do(s.t.Context(), engine.Operation{Object: object, Name: name, Arguments: s.parsed(args)})
 }
 
-// must gives what an operation that succeeds returns.
+// must returns the result of an operation, which must succeed.
 func (s *site) must(object, name, args string) bson.RawValue {
 	s.t.Helper()
 	out := s.do(object, name, args)
@@ -89,23 +89,23 @@ func (s *site) count(client string, kind result.EventType) (n int) {
 	return n
 }
 
-// TestReadsThroughFailovers reads without a pause while primaries step down and
-// members crash and come back. Every read succeeds: no more than one
-// disturbance falls into a read, and the retry answers that one.
+// TestReadsThroughFailovers reads continuously while primaries step down and members
+// crash and restart. Every read succeeds, because at most one failure falls into a read,
+// and the read is retried once.
 func TestReadsThroughFailovers(t *testing.T) {
 	for _, c := range []struct {
-		why      string
+		reason   string
 		topology embedded.Topology
 		victim   func(d *embedded.Deployment, n int) string // "": the primary steps down
 	}{
-		{"a stepdown loses no read: the second attempt waits for the new primary", embedded.ReplicaSet,
+		{"the primary steps down: the second attempt waits for the new primary", embedded.ReplicaSet,
 			func(*embedded.Deployment, int) string { return "" }},
-		{"a crash of the primary, an election, and its return as a secondary", embedded.ReplicaSet,
+		{"the primary crashes and restarts as a secondary", embedded.ReplicaSet,
 			func(d *embedded.Deployment, _ int) string { return d.Primary() }},
-		{"one mongos of two crashes: the other answers", embedded.Sharded,
+		{"one of two mongoses crashes", embedded.Sharded,
 			func(d *embedded.Deployment, n int) string { return d.Hosts()[n%2] }},
 	} {
-		t.Run(c.why, func(t *testing.T) {
+		t.Run(c.reason, func(t *testing.T) {
 			s := visit(t, embedded.Options{Topology: c.topology})
 			s.client("reader", `{}`)
 			s.must("reader.coll", "insertMany", `{"documents":[{"_id":1},{"_id":2}]}`)
@@ -126,8 +126,7 @@ func TestReadsThroughFailovers(t *testing.T) {
 					}
 				})
 			}
-			// Of the reads that a worker ends meanwhile, all but the first began
-			// after the call.
+			// progress waits until each worker has performed reads.
 			progress := func() {
 				for i := range ended {
 					until := ended[i].Load() + 25
@@ -149,10 +148,9 @@ func TestReadsThroughFailovers(t *testing.T) {
 	}
 }
 
-// TestStorm lets many clients storm a server that takes a few requests a
-// second. Every operation ends; what fails has been told off by the limiter,
-// after as many attempts as the policy allows, and no more; and when the storm
-// is over, every client gets through.
+// TestStorm overloads a server that accepts a few requests per second. Every operation
+// ends. Operations fail only because of the rate limiter, after exactly the number of
+// attempts that the policy allows. After the overload every client succeeds again.
 func TestStorm(t *testing.T) {
 	const clients, each = 16, 4
 	s := visit(t, embedded.Options{Version: "9.0", Users: []embedded.User{{Name: "u", Password: "p"}},
@@ -177,7 +175,7 @@ func TestStorm(t *testing.T) {
 	s.must("warden.admin", "runCommand", `{"commandName":"setParameter","command":{"setParameter":1,
 		"ingressRequestRateLimiterApplicationExemptions":{"appNames":["warden"]}, "ingressRequestAdmissionRatePerSec":20,
 		"ingressRequestAdmissionBurstCapacitySecs":0.25, "ingressRequestRateLimiterEnabled":true}}`)
-	asked, _ := limiter()
+	base, _ := limiter()
 	outcomes := make([]result.Outcome, clients*each)
 	var storm sync.WaitGroup
 	for i := range outcomes {
@@ -200,11 +198,11 @@ func TestStorm(t *testing.T) {
 	}
 	written := s.must("warden.coll", "countDocuments", `{"filter":{"i":{"$exists":true}}}`)
 	testkit.Equal(t, "documents", written.AsInt64(), succeeded)
-	if seen, rejected := limiter(); seen-asked != int64(attempts) || rejected == 0 {
-		t.Errorf("the limiter saw %d requests of %d, and rejected %d", seen-asked, attempts, rejected)
+	if seen, rejected := limiter(); seen-base != int64(attempts) || rejected == 0 {
+		t.Errorf("the limiter saw %d requests of %d, and rejected %d", seen-base, attempts, rejected)
 	}
 	for i := range clients {
-		testkit.Until(t, name(i)+" gets through again", func() bool {
+		testkit.Until(t, name(i)+" succeeds again", func() bool {
 			return s.do(name(i)+".coll", "insertOne", `{"document":{}}`).Err == nil
 		})
 		testkit.Equal(t, "pools cleared by "+name(i), s.count(name(i), result.PoolCleared), 0)

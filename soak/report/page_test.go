@@ -1,4 +1,4 @@
-// Package report_test opens the page of a run that is as large as runs become.
+// Package report_test opens the HTML report of a very large run.
 package report_test
 
 import (
@@ -18,9 +18,8 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// A page of 50,000 verdicts, of which one in a hundred failed, opens together
-// with ten earlier runs of the same tests. How long that takes is logged, not
-// judged: it depends on the machine.
+// A page of 50,000 verdicts, one percent of them failures, and ten earlier runs opens in
+// a browser. The time is logged and not checked, because it depends on the machine.
 func TestPageOfManyVerdicts(t *testing.T) {
 	const verdicts, earlierRuns = 50_000, 10
 	var page bytes.Buffer
@@ -42,7 +41,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 		}
 		notes = append(notes, result.TestFinished{Verdict: v})
 		for n := range older {
-			if i%10 > 0 && (i+n)%5 > 0 { // tests come and go; fewer records are read in less time
+			if i%10 > 0 && (i+n)%5 > 0 { // most tests are missing from some runs
 				continue
 			}
 			status := result.Passed
@@ -72,10 +71,10 @@ func TestPageOfManyVerdicts(t *testing.T) {
 	dom := regexp.MustCompile(`(?s)<script.*?</script>`).ReplaceAllString(string(out), "")
 	ready := regexp.MustCompile(`data-ready="(\d+)"`).FindStringSubmatch(dom)
 	if ready == nil || !strings.Contains(dom, `data-verdicts="50000"`) {
-		t.Fatalf("it did not open:\n%.2000s", dom)
+		t.Fatalf("the page did not open:\n%.2000s", dom)
 	}
 	if rows := strings.Count(dom, `class="row`); rows < 10 || rows > 200 {
-		t.Errorf("%d rows are in the document: those that can be seen should be", rows)
+		t.Errorf("the document has %d rows, want only the visible ones", rows)
 	}
 	t.Logf("%d bytes, ready after %s ms", page.Len(), ready[1])
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-// sample is what a run holds at one moment.
+// sample is the resource usage of a run at one moment.
 type sample struct {
 	tests      int
 	heap       uint64
 	goroutines int
 }
 
-// take takes one. What has ended may need a moment to be gone: goroutines are
-// counted until they are no more than before, or a deadline has passed.
-func take(tests, before int) sample {
+// measure returns a sample. Goroutines need a moment to end: it waits until there are
+// no more than before, or a deadline has passed.
+func measure(tests, before int) sample {
 	deadline := time.Now().Add(5 * time.Second)
 	for before > 0 && runtime.NumGoroutine() > before && time.Now().Before(deadline) {
 		runtime.Gosched()
@@ -33,13 +33,13 @@ func take(tests, before int) sample {
 	}
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalizers let go of
+	runtime.GC() // memory that finalizers released
 	runtime.ReadMemStats(&m)
 	return sample{tests, m.HeapAlloc, runtime.NumGoroutine()}
 }
 
-// A long run holds no more at its end than after its beginning, with every
-// report being written.
+// A long run that writes every report uses no more resources at its end than near its
+// beginning.
 func TestLongRun(t *testing.T) {
 	total := 2000
 	b := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
@@ -69,9 +69,9 @@ func TestLongRun(t *testing.T) {
 		ended++
 		switch ended {
 		case total / 10:
-			samples = append(samples, take(ended, 0))
+			samples = append(samples, measure(ended, 0))
 		case total / 2, total:
-			samples = append(samples, take(ended, samples[0].goroutines))
+			samples = append(samples, measure(ended, samples[0].goroutines))
 		}
 	}
 	summary, err := runner.Run(context.Background(), suites, config)
@@ -86,16 +86,16 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// What a run may hold more at its end than after a tenth of it: the deployment's
-// bounded log of writes (1.4 kB for each of these tests), some hundred bytes for
-// each verdict in reports that are written at the end, and what has not ended
-// yet. A verdict that is kept has some ten thousand bytes.
+// The limits of growth after the first tenth of a run. They allow for the deployment's
+// bounded log of writes (1.4 kB per test), some hundred bytes per verdict in reports that
+// are written at the end, and goroutines that are still ending. A leaked verdict has
+// some ten thousand bytes.
 const (
 	mostGrowth     = 6 << 20
 	mostGoroutines = 10
 )
 
-// grown says what has grown between samples, "" if nothing has.
+// grown describes the growth between samples that exceeds a limit, or returns "".
 func grown(samples []sample) string {
 	first := samples[0]
 	for _, s := range samples[1:] {
@@ -109,7 +109,7 @@ func grown(samples []sample) string {
 	return ""
 }
 
-// A run that holds more than it should is found.
+// grown detects leaks.
 func TestGrown(t *testing.T) {
 	for _, r := range []struct {
 		reason  string
@@ -117,8 +117,8 @@ func TestGrown(t *testing.T) {
 		want    string
 	}{
 		{"flat", []sample{{10, 5 << 20, 30}, {50, 6 << 20, 31}, {100, 5 << 20, 28}}, ""},
-		{"verdicts are kept", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
-		{"a goroutine for each test stays", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}}, "goroutines grew from 30 to 70"},
+		{"verdicts are leaked", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
+		{"goroutines leak", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}}, "goroutines grew from 30 to 70"},
 	} {
 		if got := grown(r.samples); !strings.HasPrefix(got, r.want) || (got == "") != (r.want == "") {
 			t.Errorf("%s: %q, want %q", r.reason, got, r.want)

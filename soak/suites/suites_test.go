@@ -1,5 +1,5 @@
-// Package suites runs every suite, our own and the official ones, on every
-// topology and server version, through both engines. It is part of make soak.
+// Package suites runs all suites, our own and the official ones, on every topology and
+// server version, through both engines.
 package suites
 
 import (
@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folders are those of the suites that run: our own always, the official ones
-// where they are there.
+// folders returns the folders of our own suites, and of the official ones if they exist.
 func folders(t *testing.T) (all []string) {
 	t.Helper()
 	for _, s := range bench.Specifications() {
@@ -27,7 +26,7 @@ func folders(t *testing.T) (all []string) {
 		if path, found := testkit.FindOfficial(t, s, "tests"); found {
 			all = append(all, path)
 		} else {
-			t.Logf("not proved: the official suites of %s are not there", s)
+			t.Logf("not proved: the official suites of %s are missing", s)
 		}
 	}
 	return all
@@ -55,21 +54,21 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// The suites of earlier dates pass under their policies, and exactly those of their tests that
-// known-failing/dated.txt lists fail under the current one.
+// The suites of earlier dates pass with their policies. With the current policy, exactly the tests
+// in known-failing/dated.txt fail.
 func TestDated(t *testing.T) {
 	for folder, policy := range bench.Dated() {
 		suites := bench.Load(t, filepath.Join(testkit.Root(t), "dated", folder))
 		for _, version := range embedded.Versions() {
 			if version == "4.2" && strings.HasPrefix(folder, "client-backpressure") {
-				continue // its fail points add error labels, which they do since 4.4
+				continue // its fail points add error labels, which 4.2 does not support
 			}
 			t.Run(folder+" "+version, func(t *testing.T) {
-				then := bench.Under(t, policy, deployment.EmbeddedOptions{Version: version})
-				bench.AllWell(t, then.Everywhere(t, suites), result.SkipRequirement)
-				today := bench.New(t, deployment.EmbeddedOptions{Version: version})
-				today.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
-				bench.AllWell(t, today.Everywhere(t, suites), result.SkipRequirement)
+				dated := bench.Under(t, policy, deployment.EmbeddedOptions{Version: version})
+				bench.AllWell(t, dated.Everywhere(t, suites), result.SkipRequirement)
+				current := bench.New(t, deployment.EmbeddedOptions{Version: version})
+				current.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
+				bench.AllWell(t, current.Everywhere(t, suites), result.SkipRequirement)
 			})
 		}
 	}

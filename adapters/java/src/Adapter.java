@@ -22,7 +22,7 @@ import org.bson.BsonValue;
 
 /**
  * An adapter of utr for the Java driver: JSON-RPC 2.0 messages, one per line, on standard input and output.
- * docs/engine-protocol.md describes the messages. Every request runs in a thread of its own.
+ * docs/engine-protocol.md describes the messages. Every request runs in its own thread.
  */
 public final class Adapter {
     private interface Work {
@@ -30,14 +30,14 @@ public final class Adapter {
     }
 
     private final OutputStream out = new FileOutputStream(FileDescriptor.out);
-    private final Map<Long, Thread> threads = new ConcurrentHashMap<>(); // of the requests under way, by id
+    private final Map<Long, Thread> threads = new ConcurrentHashMap<>(); // by open request
     private final Set<Long> cancelled = ConcurrentHashMap.newKeySet();
     private final Map<Integer, BlockingQueue<BsonDocument>> replies = new ConcurrentHashMap<>(); // to callback, by id
     private final AtomicInteger callbacks = new AtomicInteger();
-    private volatile Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // by the requests of this test, by id
+    private volatile Map<Long, Throwable> raised = new ConcurrentHashMap<>(); // errors of this test, by request
     private volatile Entities test;
 
-    @SuppressWarnings("deprecation") // for good reasons, which do not apply to a process of its own
+    @SuppressWarnings("deprecation") // only other code in the process would be affected
     public static void main(String[] args) throws IOException {
         Socket.setSocketImplFactory(InterruptibleSocket::new);
         new Adapter().serve();
@@ -72,7 +72,7 @@ public final class Adapter {
         Map<String, Object> reply = new LinkedHashMap<>(Map.of("jsonrpc", "2.0", "id", id));
         try {
             reply.put("result", call(id, method, params));
-        } catch (Exception e) { // the call cannot be carried out
+        } catch (Exception e) { // the call could not be performed
             reply.put("error", Map.of("code", e instanceof NoSuchMethodException ? -32601 : -32603,
                     "message", e.toString()));
         }
@@ -124,7 +124,7 @@ public final class Adapter {
         return params.getString(name).getValue();
     }
 
-    /** Carries out a call. An error of the driver is a part of its result. */
+    /** Performs a call. An error of the driver is part of its result. */
     private Map<String, Object> outcome(long id, Work work) {
         Map<String, Object> outcome = new LinkedHashMap<>();
         try {
@@ -134,8 +134,8 @@ public final class Adapter {
             }
         } catch (Exception e) {
             raised.put(id, e);
-            boolean gaveUp = e instanceof MongoInterruptedException || cancelled.contains(id);
-            outcome.put("error", gaveUp
+            boolean wasCancelled = e instanceof MongoInterruptedException || cancelled.contains(id);
+            outcome.put("error", wasCancelled
                     ? Map.of("message", "the operation was cancelled: " + e.getMessage(), "client", true,
                             "kind", "cancelled")
                     : Failures.describe(e));
@@ -143,24 +143,24 @@ public final class Adapter {
         return outcome;
     }
 
-    /** Lets utr perform the operations of a withTransaction, and raises the error that they end with. */
+    /** Makes utr perform the operations of withTransaction, and throws their error. */
     private Object callback(long request) {
         BlockingQueue<BsonDocument> replied = new LinkedBlockingQueue<>();
         int id = callbacks.incrementAndGet();
         replies.put(id, replied);
         send(Map.of("jsonrpc", "2.0", "id", id, "method", "callback", "params", Map.of("do", request)));
-        BsonDocument ended;
+        BsonDocument result;
         try {
-            ended = replied.take().getDocument("result", new BsonDocument());
+            result = replied.take().getDocument("result", new BsonDocument());
         } catch (InterruptedException e) {
             throw new MongoInterruptedException("in the callback", e);
         }
-        BsonValue by = ended.get("raisedBy", new BsonInt32(0));
-        if (raised.get(by.asNumber().longValue()) instanceof RuntimeException error) {
+        BsonValue source = result.get("raisedBy", new BsonInt32(0));
+        if (raised.get(source.asNumber().longValue()) instanceof RuntimeException error) {
             throw error;
         }
-        if (ended.containsKey("error")) {
-            throw new Failed(ended.getDocument("error"));
+        if (result.containsKey("error")) {
+            throw new Failed(result.getDocument("error"));
         }
         return null;
     }
@@ -172,7 +172,7 @@ public final class Adapter {
         synchronized (out) {
             try {
                 out.write(line);
-            } catch (IOException e) { // utr has gone
+            } catch (IOException e) { // utr has ended
                 System.exit(1);
             }
         }

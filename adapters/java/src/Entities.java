@@ -40,7 +40,7 @@ final class Entities {
             "session", Set.of("id", "client", "sessionOptions"),
             "bucket", Set.of("id", "database", "bucketOptions"));
 
-    /** Options of connection strings that the driver knows. It only warns of others. */
+    /** Options of connection strings that the driver supports. It only logs warnings for others. */
     private static final Set<String> URI_OPTIONS = Set.of(("appName authMechanism authMechanismProperties authSource "
             + "compressors connectTimeoutMS directConnection enableOverloadRetargeting gssapiServiceName "
             + "heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries maxConnecting "
@@ -56,7 +56,7 @@ final class Entities {
     Entity get(String id) {
         Entity entity = entities.get(id);
         if (entity == null) {
-            throw new IllegalArgumentException("there is no entity " + id);
+            throw new IllegalArgumentException("unknown entity " + id);
         }
         return entity;
     }
@@ -74,7 +74,7 @@ final class Entities {
         }
     }
 
-    /** Saves what an operation creates. */
+    /** Saves an entity that an operation created. */
     Object save(BsonDocument operation, String kind, Object object, Log log) {
         String id = operation.getString("saveAs", new BsonString(kind + " " + entities.size())).getValue();
         add(id, new Entity(kind, object, log));
@@ -88,7 +88,7 @@ final class Entities {
         if (!FIELDS.containsKey(kind)) {
             throw Failed.lacks("entity " + kind);
         }
-        Options.refuseOthers(kind, options, FIELDS.get(kind).toArray(String[]::new));
+        Options.rejectOthers(kind, options, FIELDS.get(kind).toArray(String[]::new));
         if (entities.containsKey(id)) {
             throw new IllegalArgumentException("entity " + id + " exists already");
         }
@@ -133,7 +133,7 @@ final class Entities {
                 .applyToClusterSettings(cluster -> cluster.addClusterListener(log))
                 .applyToServerSettings(server -> server.addServerListener(log).addServerMonitorListener(log)
                         .minHeartbeatFrequency(50, TimeUnit.MILLISECONDS));
-        // After an error that says that a server shuts down, the driver checks it again only at the next heartbeat.
+        // After an error that reports a shutdown, the driver checks the server only at the next heartbeat.
         long heartbeat = options.get("minHeartbeatFrequencyMS") instanceof BsonNumber min ? min.longValue() : 500;
         if (!text.toString().toLowerCase().contains("heartbeatfrequencyms=") || heartbeat < 500) {
             settings.applyToServerSettings(server -> server.heartbeatFrequency(heartbeat, TimeUnit.MILLISECONDS));
@@ -147,7 +147,7 @@ final class Entities {
         return MongoClients.create(settings.build());
     }
 
-    /** A value as a connection string has it. */
+    /** Converts a value for a connection string. */
     private static String plain(BsonValue value) {
         if (value instanceof BsonDocument pairs) {
             return String.join(",", pairs.entrySet().stream()
@@ -166,7 +166,7 @@ final class Entities {
 
     private static ClientSession session(MongoClient client, BsonDocument options, BsonValue clusterTime) {
         ClientSession session = client.startSession(Options.set(ClientSessionOptions.builder(), options).build());
-        session.getServerSession(); // chosen now: a later question must not choose it
+        session.getServerSession(); // assigns the id: $lsid must not
         if (clusterTime instanceof BsonDocument time) {
             session.advanceClusterTime(time.getDocument("$clusterTime", time));
         }
@@ -180,12 +180,12 @@ final class Entities {
         } else if (entity.object instanceof MongoCursor<?> cursor) {
             cursor.close();
         } else if (entity.object instanceof MongoClient client) {
-            if (entity.log.unacknowledged) { // the last connection answers when the server has carried out its writes
+            if (entity.log.unacknowledged) { // the reply shows that the server has executed the writes
                 entity.log.unacknowledged = false;
                 try {
                     hidden(client, new BsonDocument("ping", new BsonInt32(1)));
                 } catch (MongoException e) {
-                    // There is nothing to wait for.
+                    // The server cannot be waited for.
                 }
             }
             client.close();
@@ -212,7 +212,7 @@ final class Entities {
                         close(entity.getKey());
                     }
                 } catch (RuntimeException e) {
-                    // The next one must be closed all the same.
+                    // Close the other entities anyway.
                 }
             }
         }

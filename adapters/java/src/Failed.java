@@ -1,7 +1,7 @@
 import java.util.Map;
 import org.bson.BsonDocument;
 
-/** An error that is described already. */
+/** An error with the fields of the protocol. */
 final class Failed extends RuntimeException {
     private static final long serialVersionUID = 1;
     final transient Map<String, ?> failure;

@@ -23,9 +23,9 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.bson.BsonDocument;
 
-/** Errors of the driver as the protocol describes them. */
+/** Converts errors of the driver to those of the protocol. */
 final class Failures {
-    /** The first class that fits gives the kind. */
+    /** The first matching class determines the kind. */
     private static final Map<Class<?>, String> KINDS = new LinkedHashMap<>();
 
     static {
@@ -65,7 +65,9 @@ final class Failures {
                 .orElseThrow().getValue());
         if (error instanceof MongoException e) {
             Set<String> labels = new TreeSet<>(e.getErrorLabels());
-            out.computeIfPresent("labels", (name, more) -> labels.addAll((List<String>) strings(more)) ? more : more);
+            if (out.get("labels") instanceof List<?> more) {
+                more.forEach(label -> labels.add(label.toString()));
+            }
             out.put("labels", List.copyOf(labels));
         }
         if (server && !(error instanceof ClientBulkWriteException)) {
@@ -74,11 +76,7 @@ final class Failures {
         return out;
     }
 
-    private static List<String> strings(Object list) {
-        return ((List<?>) list).stream().map(Object::toString).toList();
-    }
-
-    /** Adds what the server said. Errors of writes have no reply. */
+    /** Adds the fields of a server error. Write errors have no reply. */
     private static void server(Map<String, Object> out, MongoException error) {
         int code = error.getCode();
         if (error instanceof MongoServerException e) {
@@ -104,7 +102,7 @@ final class Failures {
             out.put("writeErrors", writes);
             out.put("writeConcernErrors", concern == null ? List.of() : List.of(concern(concern)));
             out.put("partial", Results.value(e.getWriteResult()));
-            // The code of the exception itself is that of no error.
+            // The exception itself has no meaningful code.
             code = !e.getWriteErrors().isEmpty() ? e.getWriteErrors().get(0).getCode()
                     : concern != null ? concern.getCode() : code;
         }

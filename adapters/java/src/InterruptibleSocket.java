@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A socket whose reads and writes end when their thread is interrupted, as those of a channel do. With plain sockets
- * the driver notices an interrupt only after the server has answered.
+ * A socket whose reads and writes end when their thread is interrupted, like those of a channel. With plain sockets the
+ * driver handles an interrupt only after the server has replied.
  */
 final class InterruptibleSocket extends SocketImpl {
     private static final Map<Integer, SocketOption<?>> OPTIONS = Map.of(
@@ -60,7 +60,7 @@ final class InterruptibleSocket extends SocketImpl {
 
     @Override
     protected void listen(int backlog) throws IOException {
-        throw new SocketException("only clients have these sockets");
+        throw new SocketException("not a server socket");
     }
 
     @Override
@@ -100,7 +100,7 @@ final class InterruptibleSocket extends SocketImpl {
 
     @Override
     protected void sendUrgentData(int data) throws IOException {
-        throw new SocketException("there are no urgent data");
+        throw new SocketException("urgent data is not supported");
     }
 
     @Override
@@ -119,7 +119,7 @@ final class InterruptibleSocket extends SocketImpl {
     }
 
     @Override
-    @SuppressWarnings("unchecked") // the values of a socket's options have the types of the channel's
+    @SuppressWarnings("unchecked") // options of sockets and channels have values of the same types
     public void setOption(int option, Object value) throws SocketException {
         try {
             if (option == SocketOptions.SO_TIMEOUT) {

@@ -8,7 +8,7 @@ import org.bson.BsonValue;
 import org.bson.json.JsonMode;
 import org.bson.json.JsonWriterSettings;
 
-/** Writes messages: maps, lists and plain values as JSON, BSON as canonical Extended JSON. */
+/** Writes messages: maps, lists and scalars as JSON, BSON as canonical Extended JSON. */
 final class Json {
     private static final JsonWriterSettings CANONICAL =
             JsonWriterSettings.builder().outputMode(JsonMode.EXTENDED).build();

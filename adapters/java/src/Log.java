@@ -45,12 +45,12 @@ import org.bson.codecs.BsonDocumentCodec;
 /** The log of a client: command, CMAP and SDAM events in the order in which the driver publishes them. */
 final class Log implements CommandListener, ConnectionPoolListener, ServerListener, ServerMonitorListener,
         ClusterListener {
-    static final ThreadLocal<String> SERVER = new ThreadLocal<>(); // that the last command of this thread was sent to
-    static final ThreadLocal<Boolean> HIDDEN = ThreadLocal.withInitial(() -> false); // the commands of this thread
+    static final ThreadLocal<String> SERVER = new ThreadLocal<>(); // of the last command of this thread
+    static final ThreadLocal<Boolean> HIDDEN = ThreadLocal.withInitial(() -> false); // commands of this thread
 
     private final List<Map<String, Object>> events = new ArrayList<>();
     private final CountDownLatch closed = new CountDownLatch(1);
-    volatile boolean unacknowledged; // whether a command asked for no reply
+    volatile boolean unacknowledged; // whether an unacknowledged write was sent
 
     synchronized List<Map<String, Object>> after(long sequence, long waitMS) throws InterruptedException {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMS);
@@ -61,7 +61,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         return List.copyOf(events.subList((int) Math.min(sequence, events.size()), events.size()));
     }
 
-    /** Adds an event with the fields that have values. */
+    /** Adds an event with the fields that are not null. */
     private synchronized void add(String type, Object... fields) {
         if (closed.getCount() == 0) {
             return;
@@ -82,7 +82,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         notifyAll();
     }
 
-    /** Waits for the last event of a closed client, ten seconds at most: a thread of the driver's own publishes it. */
+    /** Waits up to ten seconds for the last event of a closed client, which a thread of the driver publishes. */
     void awaitClosed() {
         try {
             closed.await(10, TimeUnit.SECONDS);
@@ -115,7 +115,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         command("Failed", e, e.getElapsedTime(TimeUnit.MICROSECONDS), "failure", failure, redacted);
     }
 
-    /** A document that outlives the call in which the driver shows it. */
+    /** Copies a document, which is valid only during the call of the listener. */
     static BsonDocument copy(BsonDocument document) {
         return new RawBsonDocument(document, new BsonDocumentCodec());
     }
@@ -249,7 +249,7 @@ final class Log implements CommandListener, ConnectionPoolListener, ServerListen
         add("topologyClosed");
     }
 
-    /** A topology in the words of the SDAM specification. */
+    /** Converts a topology to the terms of the SDAM specification. */
     static Map<String, Object> state(ClusterDescription cluster) {
         List<Map<String, String>> servers = new ArrayList<>();
         boolean primary = false;

@@ -1,9 +1,9 @@
-/** Names of the format and of the driver. */
+/** Conversion and comparison of names. */
 final class Names {
     private Names() {
     }
 
-    /** A constant, such as POOL_CLOSED, in the words of the specifications: poolClosed. */
+    /** Converts a constant such as POOL_CLOSED to the form of the specifications: poolClosed. */
     static String camel(Enum<?> constant) {
         StringBuilder out = new StringBuilder();
         for (String word : constant.name().toLowerCase().split("_")) {
@@ -16,7 +16,7 @@ final class Names {
         return Character.toUpperCase(word.charAt(0)) + word.substring(1);
     }
 
-    /** Whether two names are the same but for case and underscores. */
+    /** Whether two names are equal, ignoring case and underscores. */
     static boolean same(String a, String b) {
         return a.replace("_", "").equalsIgnoreCase(b.replace("_", ""));
     }

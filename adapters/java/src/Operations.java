@@ -55,7 +55,7 @@ final class Operations {
     /** The value of an operation that returns nothing. */
     static final Object NOTHING = new Object();
 
-    /** An operation under way. What becomes of an argument is removed from the arguments. */
+    /** An operation. Arguments are removed as they are used. */
     record Call(Entities test, Entities.Entity on, Object object, ClientSession session, BsonDocument arguments,
             BsonDocument operation, Supplier<Object> callback) {
         BsonValue take(String name) {
@@ -70,7 +70,7 @@ final class Operations {
             return take(name).asString().getValue();
         }
 
-        /** Options of a class, from the arguments that are left. */
+        /** Sets the remaining arguments as options. */
         <T> T options(T object) {
             T set = Options.set(object, arguments);
             arguments.clear();
@@ -79,14 +79,14 @@ final class Operations {
 
         Object call(Object object, String method, Object... more) {
             if (!LAZY.contains(method)) {
-                nothingElse();
+                rejectRest();
             }
             List<Object> all = new ArrayList<>(session == null ? List.of() : List.of(session));
             all.addAll(List.of(more));
             return Options.call(object, method, all);
         }
 
-        void nothingElse() {
+        void rejectRest() {
             for (String name : arguments.keySet()) {
                 throw Failed.lacks("argument " + name + " of " + on.kind() + "." + Adapter.text(operation, "name"));
             }
@@ -96,8 +96,8 @@ final class Operations {
     static final Map<String, Function<Call, Object>> TABLE = new TreeMap<>();
 
     /**
-     * A row: the operation, and the method with its arguments, where * and ? stand for the class of the result. The
-     * other arguments are options, of a class or of what the method returns.
+     * Adds a row: the operation, and the method with its positional arguments, where * and ? stand for the class of the
+     * result. Other arguments are options, of a class or of the iterable that the method returns.
      */
     private static void row(String operation, String method, Class<?> options) {
         String[] words = method.split(" ");
@@ -115,12 +115,12 @@ final class Operations {
         });
     }
 
-    /** Methods that send nothing: what they return has the options. */
+    /** Methods that return an iterable with options and send nothing. */
     private static final List<String> LAZY = List.of("find", "aggregate", "watch", "distinct", "listCollections",
             "listCollectionNames", "listDatabases", "listDatabaseNames", "listIndexes",
             "listSearchIndexes", "mapReduce");
 
-    /** A row for an operation that needs more than that. */
+    /** Adds a row for any other operation. */
     private static void row(String operation, Function<Call, Object> perform) {
         TABLE.put(operation, perform);
     }
@@ -228,7 +228,7 @@ final class Operations {
         return (ClientSession) c.object;
     }
 
-    /** An aggregate, which is performed at once if it writes: iterating would read the collection as well. */
+    /** Performs an aggregate. One that writes must not be iterated, because that would also read the collection. */
     private static Object aggregate(Call c, Object... type) {
         BsonArray pipeline = c.take("pipeline").asArray();
         List<Object> arguments = new ArrayList<>(List.of(pipeline));
@@ -291,7 +291,7 @@ final class Operations {
     private static Object runCommand(Call c) {
         BsonDocument given = c.take("command").asDocument();
         BsonDocument command = new BsonDocument();
-        if (c.arguments.containsKey("commandName")) { // the name comes first
+        if (c.arguments.containsKey("commandName")) { // which must be the first field
             String name = c.text("commandName");
             command.append(name, given.get(name));
         }
@@ -336,7 +336,7 @@ final class Operations {
         List<SearchIndexModel> models = new ArrayList<>();
         for (BsonValue each : definitions) {
             BsonDocument index = each.asDocument();
-            Options.refuseOthers("model", index, "name", "definition", "type");
+            Options.rejectOthers("model", index, "name", "definition", "type");
             String name = index.get("name") instanceof BsonString text ? text.getValue() : null;
             SearchIndexType type = !(index.get("type") instanceof BsonString text) ? null
                     : text.getValue().equals("vectorSearch") ? SearchIndexType.vectorSearch()
@@ -346,7 +346,7 @@ final class Operations {
         return (List<?>) c.call(c.object, "createSearchIndexes", models);
     }
 
-    @SuppressWarnings("deprecation") // retryable reads say that it is not retried
+    @SuppressWarnings("deprecation") // the retryable reads suites require it
     private static Object mapReduce(Call c) {
         if (!c.take("out").asDocument().containsKey("inline")) {
             throw Failed.lacks("argument out of collection.mapReduce");
@@ -362,7 +362,7 @@ final class Operations {
         return new BsonBinary(bytes.toByteArray());
     }
 
-    /** Arguments of the writes of a bulk write. The others are options. */
+    /** Positional arguments of write models. Others are options. */
     private static final Map<String, List<String>> WRITES = Map.of("insertOne", List.of("document"),
             "deleteOne", List.of("filter"), "deleteMany", List.of("filter"),
             "updateOne", List.of("filter", "update"), "updateMany", List.of("filter", "update"),
@@ -385,7 +385,7 @@ final class Operations {
         return c.call(c.object, "bulkWrite", writes, c.options(ClientBulkWriteOptions.clientBulkWriteOptions()));
     }
 
-    /** A write of a bulk write, or with a namespace one of a client bulk write. */
+    /** Creates a write model, of a client bulk write if a namespace is given. */
     private static Object write(String name, BsonDocument fields, String namespace) {
         if (!WRITES.containsKey(name)) {
             throw Failed.lacks("write " + name);
@@ -401,7 +401,7 @@ final class Operations {
         String models = "com.mongodb.client.model.";
         try {
             if (name.equals("insertOne")) {
-                Options.refuseOthers(name, options);
+                Options.rejectOthers(name, options);
             } else {
                 Class<?> kind = Class.forName(models + (namespace != null ? "bulk.Client" + type
                         : type.replaceAll("One|Many", "")) + "Options");
@@ -414,7 +414,7 @@ final class Operations {
         }
     }
 
-    /** The state in the words of the specification: the driver does not publish it. */
+    /** Reads the state from private fields, because the driver does not publish it. */
     private static String transactionState(ClientSession session) {
         try {
             Field state = session.getClass().getDeclaredField("transactionState");

@@ -32,34 +32,34 @@ import org.bson.BsonValue;
 import org.bson.Document;
 import org.bson.types.ObjectId;
 
-/** Calls methods of the driver with values of BSON: the types of the parameters say what a value becomes. */
+/** Calls methods of the driver with BSON values, which it converts to the types of the parameters. */
 final class Options {
-    /** Names of the format, and what the driver calls them. */
-    private static final Map<String, List<String>> RENAMED = Map.ofEntries(
-            Map.entry("2dsphereIndexVersion", List.of("sphereVersion")),
-            Map.entry("textIndexVersion", List.of("textVersion")),
-            Map.entry("allowPartialResults", List.of("partial")),
-            Map.entry("alternate", List.of("collationAlternate")),
-            Map.entry("authorizedDatabases", List.of("authorizedDatabasesOnly")),
-            Map.entry("bucketMaxSpanSeconds", List.of("bucketMaxSpan")),
-            Map.entry("bucketRoundingSeconds", List.of("bucketRounding")),
-            Map.entry("caseFirst", List.of("collationCaseFirst")),
-            Map.entry("causalConsistency", List.of("causallyConsistent")),
-            Map.entry("changeStreamPreAndPostImages", List.of("changeStreamPreAndPostImagesOptions")),
-            Map.entry("clusteredIndex", List.of("clusteredIndexOptions")),
-            Map.entry("expireAfterSeconds", List.of("expireAfter")),
-            Map.entry("finalize", List.of("finalizeFunction")),
-            Map.entry("hint", List.of("hintString")),
-            Map.entry("max", List.of("maxDocuments")),
-            Map.entry("maxVariable", List.of("collationMaxVariable")),
-            Map.entry("name", List.of("driverName")),
-            Map.entry("platform", List.of("driverPlatform")),
-            Map.entry("query", List.of("filter")),
-            Map.entry("size", List.of("sizeInBytes")),
-            Map.entry("storageEngine", List.of("storageEngineOptions")),
-            Map.entry("strength", List.of("collationStrength")),
-            Map.entry("timeseries", List.of("timeSeriesOptions")),
-            Map.entry("version", List.of("driverVersion")));
+    /** Names in the format, and alternative names in the driver. */
+    private static final Map<String, String> RENAMED = Map.ofEntries(
+            Map.entry("2dsphereIndexVersion", "sphereVersion"),
+            Map.entry("textIndexVersion", "textVersion"),
+            Map.entry("allowPartialResults", "partial"),
+            Map.entry("alternate", "collationAlternate"),
+            Map.entry("authorizedDatabases", "authorizedDatabasesOnly"),
+            Map.entry("bucketMaxSpanSeconds", "bucketMaxSpan"),
+            Map.entry("bucketRoundingSeconds", "bucketRounding"),
+            Map.entry("caseFirst", "collationCaseFirst"),
+            Map.entry("causalConsistency", "causallyConsistent"),
+            Map.entry("changeStreamPreAndPostImages", "changeStreamPreAndPostImagesOptions"),
+            Map.entry("clusteredIndex", "clusteredIndexOptions"),
+            Map.entry("expireAfterSeconds", "expireAfter"),
+            Map.entry("finalize", "finalizeFunction"),
+            Map.entry("hint", "hintString"),
+            Map.entry("max", "maxDocuments"),
+            Map.entry("maxVariable", "collationMaxVariable"),
+            Map.entry("name", "driverName"),
+            Map.entry("platform", "driverPlatform"),
+            Map.entry("query", "filter"),
+            Map.entry("size", "sizeInBytes"),
+            Map.entry("storageEngine", "storageEngineOptions"),
+            Map.entry("strength", "collationStrength"),
+            Map.entry("timeseries", "timeSeriesOptions"),
+            Map.entry("version", "driverVersion"));
 
     private static final Map<Class<?>, Function<BsonDocument, Object>> DOCUMENTS = Map.ofEntries(
             Map.entry(Collation.class, d -> set(Collation.builder(), d).build()),
@@ -84,7 +84,7 @@ final class Options {
         return options.remove(name).asString().getValue();
     }
 
-    /** Gives an object all options. What it has no method for is missing. */
+    /** Sets options of an object. An option without a method is unsupported. */
     static <T> T set(T object, BsonDocument options) {
         for (Map.Entry<String, BsonValue> option : options.entrySet()) {
             object = set(object, option.getKey(), option.getValue());
@@ -92,10 +92,10 @@ final class Options {
         return object;
     }
 
-    @SuppressWarnings("unchecked") // methods of builders return what they were called on
+    @SuppressWarnings("unchecked") // methods of builders return the builder
     static <T> T set(T object, String name, BsonValue value) {
-        List<String> names = new ArrayList<>(RENAMED.getOrDefault(name, List.of()));
-        names.add(0, name.replaceFirst("MS$", ""));
+        String base = name.replaceFirst("MS$", "");
+        List<String> names = new ArrayList<>(List.of(base, RENAMED.getOrDefault(name, base)));
         for (String n : List.copyOf(names)) {
             names.add("with" + Names.capital(n));
         }
@@ -114,7 +114,7 @@ final class Options {
         throw Failed.lacks("option " + name + " of " + object.getClass().getSimpleName().replaceAll("Impl$", ""));
     }
 
-    /** Calls the method of a name that takes the arguments. */
+    /** Calls the method with a name that accepts the arguments. */
     static Object call(Object object, String name, List<?> arguments) {
         for (Method method : object instanceof Class<?> c ? c.getMethods() : object.getClass().getMethods()) {
             Object[] fitting = method.getName().equals(name) && !method.isBridge() ? fit(method, arguments) : null;
@@ -123,7 +123,7 @@ final class Options {
                 return method.getReturnType() == void.class ? Operations.NOTHING : result;
             }
         }
-        throw new IllegalArgumentException("no method " + name + " takes " + arguments);
+        throw new IllegalArgumentException("no method " + name + " accepts " + arguments);
     }
 
     static Object create(Class<?> type, List<?> arguments) {
@@ -137,10 +137,10 @@ final class Options {
                 }
             }
         }
-        throw new IllegalArgumentException("no " + type.getSimpleName() + " is made of " + arguments);
+        throw new IllegalArgumentException("no constructor of " + type.getSimpleName() + " accepts " + arguments);
     }
 
-    /** An instance of a class of options: from its constructor, or from the static method of its name. */
+    /** Creates an instance of an options class, with its constructor or the static method of the same name. */
     static Object options(Class<?> type) {
         String name = type.getSimpleName();
         return type.isInterface() ? call(type, Character.toLowerCase(name.charAt(0)) + name.substring(1), List.of())
@@ -156,7 +156,7 @@ final class Options {
         }
     }
 
-    /** The driver's own error. All errors that it raises are unchecked. */
+    /** Returns the error of the driver, which is always unchecked. */
     private static RuntimeException rethrown(ReflectiveOperationException e) {
         if (e instanceof InvocationTargetException && e.getCause() instanceof Error error) {
             throw error;
@@ -164,7 +164,7 @@ final class Options {
         return e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e);
     }
 
-    /** The arguments as the parameters of a method want them, or null. */
+    /** Converts arguments to the parameter types of a method. Returns null if that is impossible. */
     private static Object[] fit(Executable method, List<?> arguments) {
         Class<?>[] types = method.getParameterTypes();
         Object[] out = new Object[types.length];
@@ -211,13 +211,13 @@ final class Options {
     }
 
     private static ReadConcern readConcern(BsonDocument options) {
-        refuseOthers("readConcern", options, "level");
+        rejectOthers("readConcern", options, "level");
         return options.isEmpty() ? ReadConcern.DEFAULT : new ReadConcern(ReadConcernLevel.fromString(
                 options.getString("level").getValue()));
     }
 
     private static WriteConcern writeConcern(BsonDocument options) {
-        refuseOthers("writeConcern", options, "w", "journal", "wtimeoutMS");
+        rejectOthers("writeConcern", options, "w", "journal", "wtimeoutMS");
         BsonValue w = options.get("w");
         WriteConcern out = w == null ? WriteConcern.ACKNOWLEDGED : w.isString()
                 ? new WriteConcern(w.asString().getValue()) : new WriteConcern(w.asNumber().intValue());
@@ -227,7 +227,7 @@ final class Options {
     }
 
     private static ReadPreference readPreference(BsonDocument options) {
-        refuseOthers("readPreference", options, "mode", "tagSets", "maxStalenessSeconds");
+        rejectOthers("readPreference", options, "mode", "tagSets", "maxStalenessSeconds");
         ReadPreference out = ReadPreference.valueOf(options.getString("mode", new BsonString("primary")).getValue());
         if (options.get("tagSets") instanceof BsonArray sets) {
             out = out.withTagSetList(sets.stream().map(set -> new TagSet(set.asDocument().entrySet().stream()
@@ -237,7 +237,7 @@ final class Options {
                 options.getNumber("maxStalenessSeconds").longValue() * 1000, TimeUnit.MILLISECONDS) : out;
     }
 
-    static void refuseOthers(String what, BsonDocument options, String... known) {
+    static void rejectOthers(String what, BsonDocument options, String... known) {
         for (String name : options.keySet()) {
             if (!List.of(known).contains(name)) {
                 throw Failed.lacks("option " + name + " of " + what);

@@ -23,7 +23,7 @@ import org.bson.BsonString;
 import org.bson.BsonValue;
 import org.bson.types.ObjectId;
 
-/** Results of the driver under the format's names. */
+/** Converts results of the driver to those of the format. */
 final class Results {
     private Results() {
     }
@@ -60,7 +60,7 @@ final class Results {
         return file.getMetadata() == null ? out : out.append("metadata", file.getMetadata().toBsonDocument());
     }
 
-    /** The result of writes: its properties have the format's names. */
+    /** Converts the result of writes. Its properties have the names of the format. */
     private static Map<String, Object> written(Object result) {
         Map<String, Object> out = new LinkedHashMap<>();
         for (Method method : result.getClass().getMethods()) {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,9 +20,9 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// A suite in which any one expectation was changed fails, with a mismatch at
-// the changed line. Each test runs once; its mutants are judged by what was
-// recorded then, by which the unchanged test must pass.
+// A suite with one changed expectation fails, with a mismatch at the changed line. Each
+// test runs once; its mutants are judged by the recording of that run, with which the
+// unchanged test must pass.
 func TestMutantsFail(t *testing.T) {
 	own := func(folder ...string) func(*testing.T) string {
 		return func(t *testing.T) string { return filepath.Join(append([]string{testkit.Root(t)}, folder...)...) }
@@ -29,8 +30,8 @@ func TestMutantsFail(t *testing.T) {
 	for _, r := range []struct {
 		name   string
 		folder func(*testing.T) string
-		files  int // one of so many files
-		tests  int // and one of so many of their tests
+		files  int // the sample is one in files
+		tests  int // and one in tests of them
 		policy string
 	}{
 		{"own reads", own("specs", "retryable-reads"), 4, 16, ""},
@@ -47,29 +48,23 @@ func TestMutantsFail(t *testing.T) {
 			t.Parallel()
 			files, err := filepath.Glob(filepath.Join(r.folder(t), "*.yml"))
 			testkit.Check(t, err)
-			// A hundred threads at once cannot be played again.
+			// A test with a hundred threads cannot be judged by a recording.
 			files = slices.DeleteFunc(files, func(name string) bool { return filepath.Base(name) == "tokens.yml" })
 			if len(files) == 0 {
 				t.Fatal("no suites")
 			}
-			// What chance picked may be nothing, or tests that cannot be played again: it picks
-			// until something can be judged.
+			// A sample can be empty, or have only tests that cannot be judged.
 			file, test := testkit.Chance(t, r.files), testkit.Chance(t, r.tests)
-			var chosen []*specs.Suite
+			var sample []*specs.Suite
 			rec := &runner.Recording{}
 			for len(rec.Passed) == 0 {
-				some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !file() })
-				if len(some) > 0 {
-					loaded, err := specs.Load(some, specs.Options{})
-					testkit.Check(t, err)
-					chosen = bench.Some(loaded.Suites, test)
-					rec = record(t, r.policy, chosen)
+				if some := slices.DeleteFunc(slices.Clone(files), func(string) bool { return !file() }); len(some) > 0 {
+					sample = bench.Some(bench.Load(t, some...), test)
+					rec = record(t, r.policy, sample)
 				}
 			}
-			all := assess(t, rec, chosen)
-			if len(all) == 0 {
-				t.Error("no mutant was judged")
-			}
+			all := assess(t, rec, sample)
+			testkit.Equal(t, "no mutant was judged", len(all) == 0, false)
 			t.Logf("%d mutants judged", len(all))
 			for _, a := range all {
 				if a.fault != "" {
@@ -80,8 +75,8 @@ func TestMutantsFail(t *testing.T) {
 	}
 }
 
-// A test whose threads ask the same at once passes and cannot be judged: nobody knows
-// which answer belongs to which thread.
+// A test whose threads concurrently send the same request passes and cannot be judged,
+// because the recording does not show which reply belongs to which thread.
 func TestRacingThreads(t *testing.T) {
 	suite, err := specs.Parse("a.yml", []byte(`{description: d, schemaVersion: "1.10", runOnRequirements: [{topologies: [single]}],
 createEntities: [{client: {id: c}}, {database: {id: d, client: c, databaseName: utr-racing}}, {collection: {id: k, database: d, collectionName: x}},
@@ -96,9 +91,9 @@ tests: [{description: at once, operations: [
  {description: alone, operations: [{name: find, object: k, arguments: {filter: {}}, expectResult: []}]}]}`))
 	testkit.Check(t, err)
 	rec := record(t, "", []*specs.Suite{suite})
-	testkit.Equal(t, "tests that can be judged, and that cannot", [2]int{len(rec.Passed), len(rec.Racing)}, [2]int{1, 1})
+	testkit.Equal(t, "tests that can and cannot be judged", [2]int{len(rec.Passed), len(rec.Racing)}, [2]int{1, 1})
 	for id := range rec.Racing {
-		testkit.Equal(t, "the racing one", id.Description, "at once")
+		testkit.Equal(t, "the racing test", id.Description, "at once")
 	}
 }
 
@@ -108,7 +103,7 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recordin
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
 		deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}})
 	testkit.Check(t, err)
-	// Some delays must be too long for the time that is left.
+	// Some backoffs must exceed the remaining time.
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
 	testkit.Check(t, err)
 	rec, _, err := runner.Record(t.Context(), suites, runner.Config{Engine: e, Source: lender, Notify: func(n result.Note) {
@@ -116,9 +111,7 @@ func record(t *testing.T, policy string, suites []*specs.Suite) *runner.Recordin
 			t.Errorf("%s: %s %s", f.Verdict.Test.Description, f.Verdict.Status, f.Verdict.Reason)
 		}
 	}})
-	for _, err := range []error{err, e.Close(), lender.Close()} {
-		testkit.Check(t, err)
-	}
+	testkit.Check(t, errors.Join(err, e.Close(), lender.Close()))
 	return rec
 }
 
@@ -131,15 +124,13 @@ func judge(t *testing.T, rec *runner.Recording, suite *specs.Suite, id result.Te
 	return v
 }
 
-// assessment is what was said of a mutant. A fault is empty if it failed as it
-// should.
+// assessment is the result of a mutant. fault is empty if it failed as expected.
 type assessment struct {
 	mutant mutants.Mutant
 	fault  string
 }
 
-// assess judges every recorded test, unchanged, and all its mutants, on all
-// processors.
+// assess judges every recorded test and all its mutants, on all processors.
 func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []assessment) {
 	t.Helper()
 	var mu sync.Mutex
@@ -160,7 +151,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 		for _, test := range s.Tests {
 			id, found := ids[test.Position]
 			if !found {
-				continue // its requirements are not met by any deployment
+				continue // no deployment meets its requirements
 			}
 			work <- func() {
 				unchanged := *s
@@ -179,7 +170,7 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 			work <- func() {
 				mutated, err := specs.FromValue(s.File, m.Root)
 				if err != nil {
-					return // A change can break the schema as well: that is caught before anything runs.
+					return // a mutant that the schema rejects cannot run
 				}
 				a := assessment{mutant: m}
 				switch v := judge(t, rec, mutated, id); {
@@ -199,8 +190,8 @@ func assess(t *testing.T, rec *runner.Recording, suites []*specs.Suite) (all []a
 	return all
 }
 
-// blames reports whether a mismatch names the line of the change, or, where a
-// list or document was changed as a whole, something inside it.
+// blames reports whether a mismatch names the changed line, or a value in a list or
+// document that was changed as a whole.
 func blames(v *result.Verdict, m mutants.Mutant) bool {
 	for _, mismatch := range v.Mismatches {
 		if mismatch.Position.Line == m.Position.Line || m.Whole && strings.HasPrefix(mismatch.Path, m.Path) {

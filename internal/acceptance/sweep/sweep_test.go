@@ -1,5 +1,5 @@
-// Package sweep runs samples of all suites through an engine on embedded deployments. With the race
-// detector they would take five times as long. Package acceptance runs with it; .ci/test runs this package without it.
+// Package sweep runs samples of all suites through an engine on embedded deployments. .ci/test runs this package without
+// the race detector, which would take five times as long.
 package sweep
 
 import (
@@ -27,7 +27,7 @@ func TestOwnSuites(t *testing.T) {
 	bench.OwnPass(t, 16)
 }
 
-// The suites of read preferences pass on the topologies that have members to choose from.
+// The suites of read preferences pass on topologies with several members.
 func TestReadPreferences(t *testing.T) {
 	t.Parallel()
 	suites := bench.Load(t, bench.Own(t, "read-preferences"))
@@ -37,8 +37,8 @@ func TestReadPreferences(t *testing.T) {
 	bench.PassedOn(t, verdicts, on)
 }
 
-// A share of our own suites passes on the oldest version, on one in between
-// that differs most from its neighbours, and on the newest.
+// A sample of our own suites passes on the oldest version, on the newest, and on the
+// version between them that differs most from its neighbours.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	suites := bench.Some(bench.OwnSuites(t), testkit.Chance(t, 40))
@@ -50,10 +50,10 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The Go driver passes a share of our own suites but for what its list names,
-// and skips for requirements and for what it lacks alone. Load balanced, where
-// it has no heartbeats to wait for. Of client backpressure, whose delays the
-// driver sleeps, nothing.
+// The Go driver passes a sample of our own suites, except for its known failures. Tests
+// are skipped only for requirements and capabilities. The deployment is load balanced,
+// so that the driver waits for no heartbeats. Client backpressure is left out, because
+// the driver sleeps during backoffs.
 func TestDriver(t *testing.T) {
 	t.Parallel()
 	suites := slices.DeleteFunc(slices.Clone(bench.OwnSuites(t)), func(s *specs.Suite) bool { return strings.Contains(s.File, "client-backpressure") })

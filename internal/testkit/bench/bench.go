@@ -1,11 +1,12 @@
-// Package bench runs suites in tests: an engine, embedded deployments, and what
-// must be true of all verdicts.
+// Package bench runs suites in tests, on an engine and embedded deployments, and
+// checks the verdicts.
 package bench
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -24,12 +26,12 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Specifications names the specifications with suites of our own.
+// Specifications returns the specifications for which this repository has suites.
 func Specifications() []string {
 	return []string{"retryable-reads", "retryable-writes", "client-backpressure"}
 }
 
-// Dated gives the folders of the suites of earlier dates, with the policies that they are for.
+// Dated maps the folders of suites of earlier dates to their policies.
 func Dated() map[string]string {
 	return map[string]string{
 		"retryable-writes-2018":       "retryable-writes@2018-03-14",
@@ -39,17 +41,17 @@ func Dated() map[string]string {
 	}
 }
 
-// Topologies are all that can be embedded.
+// Topologies returns all embedded topologies.
 func Topologies() []deployment.Topology {
 	return []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
 }
 
-// Own gives the folder of our own suites of a specification.
+// Own returns the folder of our own suites of a specification.
 func Own(t testing.TB, specification string) string {
 	return filepath.Join(testkit.Root(t), "specs", specification)
 }
 
-// Load loads suites that must be valid.
+// Load loads suites.
 func Load(t testing.TB, paths ...string) []*specs.Suite {
 	t.Helper()
 	loaded, err := specs.Load(paths, specs.Options{})
@@ -57,7 +59,7 @@ func Load(t testing.TB, paths ...string) []*specs.Suite {
 	return loaded.Suites
 }
 
-// OwnSuites gives all our own suites. They are loaded once: tests must not change them.
+// OwnSuites returns all our own suites. They are loaded once; tests must not modify them.
 func OwnSuites(t testing.TB) []*specs.Suite {
 	t.Helper()
 	loaded, err := ownOnce()
@@ -67,7 +69,7 @@ func OwnSuites(t testing.TB) []*specs.Suite {
 
 var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(Specifications(), specs.Options{}) })
 
-// OwnPass expects that tests of our own suites pass: every n-th on two topologies, others on the other two.
+// OwnPass expects that one in n tests of our own suites passes on two topologies, and another sample on the other two.
 func OwnPass(t *testing.T, n int) {
 	t.Helper()
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
@@ -77,12 +79,12 @@ func OwnPass(t *testing.T, n int) {
 	}
 }
 
-// OfficialPass expects that official suites, every n-th file, pass on the two topologies that clusters have
-// most, with nothing skipped but for requirements.
+// OfficialPass expects that one in n files of the official suites passes on the most common topologies. Tests may be
+// skipped only for requirements.
 func OfficialPass(t *testing.T, n int) {
 	for _, r := range []struct {
 		specification, folder string
-		files                 int // at least, so that a folder that moved is noticed
+		files                 int // the minimum, to detect a moved folder
 	}{
 		{"retryable-reads", "tests/unified", 45},
 		{"retryable-writes", "tests/unified", 35},
@@ -101,7 +103,7 @@ func OfficialPass(t *testing.T, n int) {
 	}
 }
 
-// Some gives the tests that are picked, suite by suite.
+// Some returns the tests that picked selects.
 func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 	var out []*specs.Suite
 	for _, s := range suites {
@@ -114,8 +116,8 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 	return out
 }
 
-// Share loads every n-th test of our own suites, all of them with UTR_SOAK=1. It parses a quarter of the files, because parsing takes longer than
-// running so few tests: n is 4 or more.
+// Share loads one in n tests of our own suites, or all with UTR_SOAK=1. n must be at least 4: it parses a quarter of the
+// files, because parsing takes longer than running so few tests.
 func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
 	var all []string
@@ -130,7 +132,7 @@ func Share(t testing.TB, n int) []*specs.Suite {
 	}
 }
 
-// files lists the suites of a folder, the largest first: every n-th has then about an n-th of the tests.
+// files lists the suites of a folder, the largest first, so that a sample of one in n files has about one in n tests.
 func files(t testing.TB, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*.yml"))
@@ -147,7 +149,7 @@ func files(t testing.TB, folder string) []string {
 	return found
 }
 
-// someFiles gives the files that are picked, at least one.
+// someFiles returns the files that picked selects, at least one.
 func someFiles(all []string, picked func() bool) []string {
 	for {
 		if some := slices.DeleteFunc(slices.Clone(all), func(string) bool { return !picked() }); len(some) > 0 {
@@ -156,42 +158,36 @@ func someFiles(all []string, picked func() bool) []string {
 	}
 }
 
-// Bench is what suites run on. Config may be changed before a run.
+// Bench runs suites. Config may be modified before a run.
 type Bench struct{ Config runner.Config }
 
-// New makes a bench of the reference engine and embedded deployments.
+// New returns a bench with the reference engine and embedded deployments.
 func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	return Under(t, "", o)
 }
 
-// Under makes a bench like New, with a retry policy.
+// Under is New with a retry policy.
 func Under(t testing.TB, policy string, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
-	// Delays are decided and not slept. None is so short that a test which
-	// expects one to outlast timeoutMS could go on to the end.
+	// Backoffs are computed but not slept. None is so short that it would not exceed
+	// timeoutMS in a test that expects that.
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone,
 		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
 	testkit.Check(t, err)
 	return With(t, e, o)
 }
 
-// With makes a bench of an engine, which it closes, and embedded deployments.
+// With returns a bench with an engine, which it closes, and embedded deployments.
 func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(context.Background(), o)
 	testkit.Check(t, err)
-	t.Cleanup(func() {
-		for _, err := range []error{e.Close(), lender.Close()} {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, errors.Join(e.Close(), lender.Close())) })
 	return &Bench{Config: runner.Config{Engine: e, Source: lender, Jobs: 2, Timeout: testkit.Patience}}
 }
 
-// Run runs suites and gives the verdicts in the order in which they came.
+// Run runs suites and returns the verdicts in the order of the notes.
 func (b *Bench) Run(t testing.TB, suites []*specs.Suite) []*result.Verdict {
 	t.Helper()
 	var verdicts []*result.Verdict
@@ -221,20 +217,20 @@ func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdic
 	return everywhere.Run(t, suites)
 }
 
-// PassedOn expects that a test passed on each topology.
+// PassedOn expects that at least one test passed on each topology.
 func PassedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.Topology) {
 	t.Helper()
 	for _, topology := range topologies {
 		if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
 			return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(topology))
 		}) {
-			t.Errorf("nothing passed on %s", topology)
+			t.Errorf("no test passed on %s", topology)
 		}
 	}
 }
 
-// AllWell fails the test for every verdict but those that passed, are known to
-// fail, or were skipped in one of the ways that are fine.
+// AllWell expects that all tests passed, are known to fail, or were skipped for one of
+// the given kinds of reasons, and that at least one passed.
 func AllWell(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) {
 	t.Helper()
 	count := map[result.Status]int{}
@@ -253,7 +249,7 @@ func AllWell(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) 
 	}
 }
 
-// Describe says in short what became of a test.
+// Describe summarizes a verdict.
 func Describe(v *result.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s: %s %s %s", v.Test.Description, v.Test.Deployment, v.Status, v.SkipKind, v.Reason)
@@ -263,7 +259,8 @@ func Describe(v *result.Verdict) string {
 	return b.String()
 }
 
-// KnownFailing reads the list of what an engine fails of some suites.
+// KnownFailing returns the entries of the engine's known-failing list that match tests
+// of the suites.
 func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")
@@ -281,4 +278,11 @@ func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.K
 		}
 		return true
 	})
+}
+
+// Behaviours checks all behaviours of an engine on the deployment at uri.
+func Behaviours(t *testing.T, e engine.Engine, uri string) {
+	for _, b := range enginetest.Behaviours() {
+		t.Run(b.Name, func(t *testing.T) { testkit.Check(t, b.Check(t.Context(), e, uri)) })
+	}
 }

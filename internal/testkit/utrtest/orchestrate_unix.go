@@ -19,8 +19,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Orchestra is a real mongo-orchestration whose release is utr itself, and the
-// place of the runs that use it.
+// Orchestra is a real mongo-orchestration with utr as its release of MongoDB, and a
+// Place for runs that use it.
 type Orchestra struct {
 	*Place
 	URL string
@@ -28,7 +28,7 @@ type Orchestra struct {
 	log string
 }
 
-// Orchestrate starts one, or ends the test where it is not installed.
+// Orchestrate starts mongo-orchestration, or ends the test if it is not installed.
 func Orchestrate(t testing.TB) *Orchestra {
 	t.Helper()
 	program := testkit.MongoOrchestration(t)
@@ -40,16 +40,16 @@ func Orchestrate(t testing.TB) *Orchestra {
 	testkit.Check(t, err)
 	file := filepath.Join(o.Temp, "releases.json")
 	testkit.Check(t, os.WriteFile(file, config, 0o600))
-	for range 5 { // somebody else may take the port before the service does
+	for range 5 { // another process can take the port first
 		if o.begin(program, file) {
 			return o
 		}
 	}
-	t.Fatal("mongo-orchestration ended, five times")
+	t.Fatal("mongo-orchestration ended five times")
 	return nil
 }
 
-// alone waits until no other test has a mongo-orchestration: two of them look
+// alone waits until no other test uses mongo-orchestration. Two instances would search
 // for ports in the same order, and find the same ones.
 func alone(t testing.TB) {
 	t.Helper()
@@ -59,13 +59,13 @@ func alone(t testing.TB) {
 	t.Cleanup(func() { _ = file.Close() })
 	for begun := time.Now(); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Since(begun) > limit {
-			t.Fatalf("another test has had a mongo-orchestration for %s: %s is locked", limit, file.Name())
+			t.Fatalf("another test has used mongo-orchestration for %s: %s is locked", limit, file.Name())
 		}
 	}
 }
 
-// begin starts the service, and reports whether it answers.
-func (o *Orchestra) begin(program, file string) (answers bool) {
+// begin starts the service and reports whether it is ready.
+func (o *Orchestra) begin(program, file string) (ready bool) {
 	o.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(o.t, err)
@@ -73,71 +73,69 @@ func (o *Orchestra) begin(program, file string) (answers bool) {
 	_ = l.Close()
 	o.URL = "http://127.0.0.1:" + port
 	service := exec.Command(program, "-f", file, "-e", "embedded", "--no-fork", "-b", "127.0.0.1", "-p", port, "start")
-	service.Dir = o.Temp // its log
+	service.Dir = o.Temp // for its log
 	service.Env = append(os.Environ(), "TMPDIR="+o.Temp, "MONGO_ORCHESTRATION_TMP="+o.Temp, "MO_HOST=127.0.0.1")
 	testkit.Check(o.t, service.Start())
-	over := make(chan struct{})
-	go func() { defer close(over); _ = service.Wait() }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = service.Wait() }()
 	o.t.Cleanup(func() {
-		_ = service.Process.Signal(syscall.SIGTERM) // it ends its servers, too
+		_ = service.Process.Signal(syscall.SIGTERM) // also ends its servers
 		timer := time.AfterFunc(testkit.Patience, func() { _ = service.Process.Kill() })
-		<-over
+		<-ended
 		timer.Stop()
 		if log, _ := os.ReadFile(o.log); o.t.Failed() {
 			o.t.Logf("mongo-orchestration: %s", log[max(0, len(log)-3000):])
 		}
 	})
-	testkit.Until(o.t, "mongo-orchestration answers", func() bool {
+	testkit.Until(o.t, "mongo-orchestration is ready", func() bool {
 		select {
-		case <-over:
+		case <-ended:
 			return true
 		default:
 		}
-		answer, err := http.Get(o.URL + "/v1/")
+		response, err := http.Get(o.URL + "/v1/")
 		if err == nil {
-			_ = answer.Body.Close()
-			answers = answer.StatusCode == http.StatusOK
+			_ = response.Body.Close()
+			ready = response.StatusCode == http.StatusOK
 		}
-		return answers
+		return ready
 	})
-	return answers
+	return ready
 }
 
-// Call asks the service and gives its answer, which has to be good.
+// Call sends a request, which must succeed, and returns the response.
 func (o *Orchestra) Call(method, path string, body any) map[string]any {
 	o.t.Helper()
-	answer, good := o.Ask(method, path, body)
-	if !good {
-		o.t.Fatalf("%s %s: %v", method, path, answer)
+	content, ok := o.Ask(method, path, body)
+	if !ok {
+		o.t.Fatalf("%s %s: %v", method, path, content)
 	}
-	return answer
+	return content
 }
 
-// Ask is Call for what need not be there: it reports whether the answer is
-// good.
-func (o *Orchestra) Ask(method, path string, body any) (answer map[string]any, good bool) {
+// Ask is like Call, but also reports whether the request succeeded.
+func (o *Orchestra) Ask(method, path string, body any) (content map[string]any, ok bool) {
 	o.t.Helper()
 	text, err := json.Marshal(body)
 	testkit.Check(o.t, err)
 	request, err := http.NewRequest(method, o.URL+"/v1/"+path, bytes.NewReader(text))
 	testkit.Check(o.t, err)
-	// It waits up to 30 s for a server that it expects to answer.
+	// The service waits up to 30 s for a server.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 3 * testkit.Patience}
 	response, err := client.Do(request)
 	testkit.Check(o.t, err)
 	defer func() { _ = response.Body.Close() }()
-	said, err := io.ReadAll(response.Body)
-	if err == nil && len(said) > 0 && said[0] == '{' {
-		err = json.Unmarshal(said, &answer)
+	text, err = io.ReadAll(response.Body)
+	if err == nil && len(text) > 0 && text[0] == '{' {
+		err = json.Unmarshal(text, &content)
 	}
 	if err != nil {
-		o.t.Fatalf("%s %s: %v: %s", method, path, err, said)
+		o.t.Fatalf("%s %s: %v: %s", method, path, err, text)
 	}
-	return answer, response.StatusCode < 300
+	return content, response.StatusCode < 300
 }
 
-// IDs are all servers, replica sets and sharded clusters of the service, as
-// paths.
+// IDs returns the paths of all servers, replica sets and sharded clusters of the service.
 func (o *Orchestra) IDs() (ids []string) {
 	o.t.Helper()
 	for _, kind := range []string{"servers", "replica_sets", "sharded_clusters"} {
@@ -151,7 +149,7 @@ func (o *Orchestra) IDs() (ids []string) {
 	return ids
 }
 
-// Processes are the command lines of its servers that run.
+// Processes returns the pids and command lines of the service's servers.
 func (o *Orchestra) Processes() (lines []string) {
 	o.t.Helper()
 	out, err := exec.Command("ps", "-Aww", "-o", "pid=,args=").Output()
@@ -164,17 +162,33 @@ func (o *Orchestra) Processes() (lines []string) {
 	return lines
 }
 
-// Begin starts a run on clusters of the service.
+// Begin starts utr run on clusters of the service.
 func (o *Orchestra) Begin(args ...string) *Process {
 	o.t.Helper()
 	return o.Start(append([]string{"run", "-v", "--orchestration", o.URL}, args...)...)
 }
 
-// Vacant expects that no cluster is left, nor anything in the place.
+// Vacant expects that no cluster exists and that the Place is empty.
 func (o *Orchestra) Vacant() {
 	o.t.Helper()
 	if ids, processes := o.IDs(), o.Processes(); len(ids)+len(processes) > 0 {
-		o.t.Errorf("these are left: %v\n%s", ids, strings.Join(processes, "\n"))
+		o.t.Errorf("left over: %v\n%s", ids, strings.Join(processes, "\n"))
 	}
 	o.Empty()
+}
+
+// Freeze stops the process with SIGSTOP and waits until it has stopped. The process
+// continues at the end of the test, which kills it.
+func (u *Process) Freeze() {
+	u.t.Helper()
+	u.Signal(syscall.SIGSTOP)
+	u.t.Cleanup(func() { _ = u.Process.Signal(syscall.SIGCONT) })
+	testkit.Until(u.t, "the process has stopped", func() bool {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(u.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		if err != nil || pid != 0 && !status.Stopped() {
+			u.t.Fatalf("the process ended instead: %v", err)
+		}
+		return pid != 0
+	})
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Process is utr, running.
+// Process is a process of utr.
 type Process struct {
 	*exec.Cmd
 	t     testing.TB
 	err   testkit.Buffer // standard error
-	lines chan string    // of standard output, as they come
-	done  chan struct{}  // closed when it has ended
+	lines chan string    // lines of standard output
+	done  chan struct{}  // closed when the process has ended
 }
 
-// Start starts utr. The end of the test kills it.
+// Start starts utr. It is killed at the end of the test.
 func (p *Place) Start(args ...string) *Process {
 	p.t.Helper()
 	return p.Launch(exec.Command(Command(p.t), args...))
 }
 
-// Launch starts a command line that becomes utr.
+// Launch is Start for a command that executes utr.
 func (p *Place) Launch(command *exec.Cmd) *Process {
 	p.t.Helper()
 	u := &Process{Cmd: command, t: p.t, lines: make(chan string, 10_000), done: make(chan struct{})}
@@ -50,29 +50,29 @@ func (p *Place) Launch(command *exec.Cmd) *Process {
 			u.lines <- scanner.Text()
 		}
 		close(u.lines)
-		_ = u.Wait() // closes the pipe: it must be empty before
+		_ = u.Wait() // closes the pipe, which must be drained first
 		close(u.done)
 	}()
 	p.t.Cleanup(func() {
-		_ = u.Process.Kill() // it may have ended
+		_ = u.Process.Kill()
 		u.Exit()
 	})
 	return u
 }
 
-// Said is what it has said on standard error so far.
+// Said returns standard error so far.
 func (u *Process) Said() string { return u.err.String() }
 
-// Hear waits until standard error holds a text.
+// Hear waits until standard error contains a text.
 func (u *Process) Hear(part string) {
 	u.t.Helper()
 	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part), func() bool { return u.Ended() || strings.Contains(u.Said(), part) })
 	if !strings.Contains(u.Said(), part) {
-		u.t.Fatalf("it ended before it said %q: %s", part, u.Said())
+		u.t.Fatalf("utr ended before it printed %q: %s", part, u.Said())
 	}
 }
 
-// Ended reports whether the process is over.
+// Ended reports whether the process has ended.
 func (u *Process) Ended() bool {
 	select {
 	case <-u.done:
@@ -82,41 +82,42 @@ func (u *Process) Ended() bool {
 	}
 }
 
-// Line waits for a line of standard output that holds all parts, and gives it.
+// Line waits for a line of standard output that contains all parts and returns it.
 func (u *Process) Line(parts ...string) string {
 	u.t.Helper()
-	var seen []string
-	for late := time.After(testkit.Patience); ; {
+	has := func(line string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	}
+	lines, found := u.until(testkit.Patience, has)
+	if !found {
+		u.t.Fatalf("utr ended before it printed a line with %q: %q\n%s", parts, lines, u.Said())
+	}
+	return lines[len(lines)-1]
+}
+
+// until reads lines of standard output until one matches or the process ends.
+func (u *Process) until(patience time.Duration, matches func(line string) bool) (lines []string, found bool) {
+	u.t.Helper()
+	for late := time.After(patience); ; {
 		select {
 		case line, more := <-u.lines:
 			if !more {
-				u.t.Fatalf("it ended before a line with %q: %q\n%s", parts, seen, u.Said())
+				return lines, false
 			}
-			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
-				return line
+			if lines = append(lines, line); matches(line) {
+				return lines, true
 			}
-			seen = append(seen, line)
 		case <-late:
-			u.t.Fatalf("no line with %q within %s: %q\n%s", parts, testkit.Patience, seen, u.Said())
+			u.t.Fatalf("utr still runs after %s: %q\n%s", patience, lines, u.Said())
 		}
 	}
 }
 
-// Rest is what follows on standard output until the process ends.
+// Rest waits for the end of the process and returns the rest of standard output.
 func (u *Process) Rest() string {
 	u.t.Helper()
-	var lines []string
-	for late := time.After(3 * testkit.Patience); ; {
-		select {
-		case line, more := <-u.lines:
-			if !more {
-				return strings.Join(lines, "\n")
-			}
-			lines = append(lines, line)
-		case <-late:
-			u.t.Fatalf("it did not end: %q\n%s", lines, u.Said())
-		}
-	}
+	lines, _ := u.until(3*testkit.Patience, func(string) bool { return false })
+	return strings.Join(lines, "\n")
 }
 
 // Signal sends a signal.
@@ -125,7 +126,7 @@ func (u *Process) Signal(s os.Signal) {
 	testkit.Check(u.t, u.Process.Signal(s))
 }
 
-// Exit waits for the end and gives the exit code.
+// Exit waits for the end of the process and returns the exit code.
 func (u *Process) Exit() int {
 	u.t.Helper()
 	u.Rest()
@@ -133,7 +134,7 @@ func (u *Process) Exit() int {
 	return u.ProcessState.ExitCode()
 }
 
-// Result is how a process has ended.
+// Result is the exit code and output of a process.
 type Result struct {
 	t        testing.TB
 	args     []string
@@ -141,14 +142,14 @@ type Result struct {
 	Out, Err string
 }
 
-// End waits for the end.
+// End waits for the end of the process.
 func (u *Process) End() Result {
 	u.t.Helper()
 	out := u.Rest()
 	return Result{u.t, u.Args, u.Exit(), out, u.Said()}
 }
 
-// Run runs utr to its end.
+// Run runs utr and waits for its end.
 func (p *Place) Run(args ...string) Result {
 	p.t.Helper()
 	return p.Start(args...).End()
@@ -162,15 +163,15 @@ func (p *Place) RunTo(out *os.File, args ...string) Result {
 	return p.Launch(command).End()
 }
 
-// All is what it said.
+// All returns standard output and standard error.
 func (r Result) All() string { return r.Out + "\n" + r.Err }
 
-// Want expects an exit code, and texts in what was said.
+// Want expects an exit code and texts in the output.
 func (r Result) Want(code int, parts ...string) Result {
 	r.t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(r.All(), part) {
-			r.t.Errorf("%q: %q is missing in:\n%s", r.args, part, r.All())
+			r.t.Errorf("%q: %q is missing from:\n%s", r.args, part, r.All())
 		}
 	}
 	if r.Code != code {
@@ -179,14 +180,14 @@ func (r Result) Want(code int, parts ...string) Result {
 	return r
 }
 
-// Server is a deployment that utr serves.
+// Server is a process of utr serve.
 type Server struct {
 	*Process
-	// URI and Single are the connection strings, with passwords.
+	// URI and Single are connection strings, with passwords. Single has one mongos.
 	URI, Single string
-	// CAFile is the certificate that clients have to trust, with --tls.
+	// CAFile is the certificate that clients must trust, with --tls.
 	CAFile string
-	// Printed is what stands on standard output.
+	// Printed contains the connection strings from standard output.
 	Printed string
 }
 
@@ -219,7 +220,7 @@ func (p *Place) Serve(args ...string) *Server {
 	return s
 }
 
-// Hosts are the addresses in a connection string.
+// Hosts returns the addresses in a connection string.
 func Hosts(uri string) []string {
 	rest := strings.TrimPrefix(uri, "mongodb://")
 	rest = rest[strings.LastIndex(rest, "@")+1:]

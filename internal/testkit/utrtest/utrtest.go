@@ -1,13 +1,16 @@
-// Package utrtest starts the command utr in processes of its own, for tests.
-// They are ready when they say so, and are waited for with testkit.Patience.
+// Package utrtest runs the command utr in processes, for tests. All waits are limited
+// by testkit.Patience.
 package utrtest
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,12 +19,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// EnvCommand names the command to test. Without it Main builds one.
-const EnvCommand = "UTR_TEST_COMMAND"
+// envCommand names the command to test. Without it Main builds one.
+const envCommand = "UTR_TEST_COMMAND"
 
-// Main runs the tests of a package that starts utr: it builds the command once,
-// and keeps what runs remember away from the user's ledger. Checks come after
-// the tests. It is called by TestMain and does not return.
+// Main runs the tests of a package that starts utr, and then the checks. It builds the
+// command once and uses a temporary ledger. TestMain calls it; it does not return.
 func Main(m *testing.M, checks ...func() error) { os.Exit(run(m, checks)) }
 
 func run(m *testing.M, checks []func() error) (code int) {
@@ -37,7 +39,7 @@ func run(m *testing.M, checks []func() error) (code int) {
 			}
 		}
 	}
-	_ = os.RemoveAll(dir) // the tests have succeeded without it
+	_ = os.RemoveAll(dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -46,15 +48,15 @@ func run(m *testing.M, checks []func() error) (code int) {
 }
 
 func prepare(dir string) error {
-	// Under nohup the tests ignore a hang-up, and what they start would, too: a
-	// signal that is caught has its default action in a child.
+	// Under nohup, the tests and their children would ignore SIGHUP. A signal that is
+	// caught has its default action in a child.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	if err := os.Setenv(ledger.EnvDir, filepath.Join(dir, "state")); err != nil {
 		return err
 	}
-	if os.Getenv(EnvCommand) != "" {
+	if os.Getenv(envCommand) != "" {
 		return nil
 	}
 	command := filepath.Join(dir, "utr")
@@ -62,29 +64,27 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("building utr: %w: %s", err, out)
 	}
-	return os.Setenv(EnvCommand, command)
+	return os.Setenv(envCommand, command)
 }
 
-// Command is the path of utr.
+// Command returns the path of utr.
 func Command(t testing.TB) string {
 	t.Helper()
-	command := os.Getenv(EnvCommand)
+	command := os.Getenv(envCommand)
 	if command == "" {
 		t.Fatal("TestMain does not call utrtest.Main")
 	}
 	return command
 }
 
-// Place is where processes leave what they leave: temporary folders, and the
-// entries of a ledger.
+// Place is where processes of utr leave temporary folders and entries of the ledger.
 type Place struct {
 	t           testing.TB
 	Temp, State string
 	env         []string
 }
 
-// NewPlace gives an empty place, for processes with an environment that holds
-// more.
+// NewPlace returns an empty place. Its processes have additional environment variables.
 func NewPlace(t testing.TB, env ...string) *Place {
 	t.Helper()
 	p := &Place{t: t, Temp: t.TempDir(), State: t.TempDir()}
@@ -92,15 +92,14 @@ func NewPlace(t testing.TB, env ...string) *Place {
 	return p
 }
 
-// Entries are the ledger's entries that hold a text, without one that is just
-// being removed.
+// Entries returns the ledger's entries that contain a text.
 func (p *Place) Entries(text string) (out []string) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.State, "ledger", "*.json"))
 	testkit.Check(p.t, err)
 	for _, f := range files {
 		entry, err := os.ReadFile(f)
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !os.IsNotExist(err) { // utr can remove an entry at any time
 			p.t.Fatal(err)
 		}
 		if err == nil && strings.Contains(string(entry), text) {
@@ -110,7 +109,7 @@ func (p *Place) Entries(text string) (out []string) {
 	return out
 }
 
-// Folders are those that runs have made and not removed.
+// Folders returns the folders that runs have created and not removed.
 func (p *Place) Folders() []string {
 	p.t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.Temp, "utr-*"))
@@ -118,10 +117,32 @@ func (p *Place) Folders() []string {
 	return folders
 }
 
-// Empty expects that no folder and no entry is left.
+// Empty expects that there are no folders or entries.
 func (p *Place) Empty() {
 	p.t.Helper()
 	if folders, entries := p.Folders(), p.Entries(""); len(folders)+len(entries) > 0 {
-		p.t.Errorf("these folders are left: %v; and in the ledger: %v", folders, entries)
+		p.t.Errorf("folders left over: %v; entries in the ledger: %v", folders, entries)
+	}
+}
+
+// Ports is the first port of an Address that is free.
+const Ports = 20001
+
+// Address returns a loopback address for the exclusive use of the test, for processes
+// that need fixed ports. The system does not use it as the source address of
+// connections.
+func Address(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("not proved: this system has one loopback address")
+	}
+	for {
+		address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))
+		// This port reserves the address.
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, Ports-1))
+		if err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+			return address
+		}
 	}
 }
