@@ -1,6 +1,6 @@
-// Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and load
-// balanced. NewPlan and Argv decide what to start, as functions of the cluster's shape and the server version; Start
-// starts it.
+// Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and
+// load balanced. NewPlan and Argv decide what to start, as functions of the cluster's shape and the server version;
+// Start starts it.
 //
 // All servers listen only on the loopback interface and have test commands enabled. All their files are in one
 // temporary folder of the cluster, which is removed with it. Processes are therefore killed: a shutdown of a mongod may
@@ -82,8 +82,8 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Start starts a cluster and waits until it accepts commands. Close removes it. Cancelling ctx interrupts only the start,
-// and everything is removed. All other errors are of type *StartError.
+// Start starts a cluster and waits until it accepts commands. Close removes it. Cancelling ctx interrupts only the
+// start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -118,8 +118,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 }
 
-// start starts and configures the servers. A mongos loads the shards when it starts and learns of new ones with a delay:
-// the first one adds them, and then the others start.
+// start starts and configures the servers. A mongos loads the shards when it starts and learns of new ones with a
+// delay: the first one adds them, and then the others start.
 func (c *Cluster) start(ctx context.Context) error {
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)

@@ -21,8 +21,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Every topology can be started, with users and certificates, and clients can connect with its connection strings. While
-// it runs, the ledger has entries for its folder and processes. Close removes everything except the logs.
+// Every topology can be started, with users and certificates, and clients can connect with its connection strings.
+// While it runs, the ledger has entries for its folder and processes. Close removes everything except the logs.
 func TestTopologies(t *testing.T) {
 	for _, r := range []struct {
 		reason           string

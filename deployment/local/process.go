@@ -92,8 +92,8 @@ func (s *server) kill() error {
 	return nil
 }
 
-// groupLimit bounds the wait for a server's killed descendants. Where init does not reap orphans, as in some containers,
-// they stay zombies.
+// groupLimit bounds the wait for a server's killed descendants. Where init does not reap orphans, as in some
+// containers, they stay zombies.
 const groupLimit = 2 * time.Second
 
 // dead returns how the process ended, or nil while it runs.

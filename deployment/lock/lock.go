@@ -28,7 +28,7 @@ const (
 	DefaultLease = time.Minute
 	RenewEvery   = 5 * time.Second
 	lockTry      = 10 * time.Second // limit of one attempt to acquire, renew or remove
-	lockPoll     = time.Second // between attempts while waiting
+	lockPoll     = time.Second      // between attempts while waiting
 )
 
 // Options configures a lock. The zero value is valid.
@@ -57,7 +57,7 @@ type Lock struct {
 	beating sync.WaitGroup
 
 	mu      sync.Mutex // one renewal at a time
-	renewed time.Time // when the last successful renewal was sent; monotonic
+	renewed time.Time  // when the last successful renewal was sent; monotonic
 	tried   time.Time
 	over    bool // released or lost
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // scripted is a Store with programmed behaviour that records calls with their times.
 type scripted struct {
 	begun   time.Time
-	holder  *Holder // who holds the lock
+	holder  *Holder       // who holds the lock
 	until   time.Duration // since begun; then the lock is free
 	renewal error
 	loud    bool // fail points of a test are on
@@ -57,8 +57,8 @@ func (s *scripted) Read(context.Context) (*Holder, error) {
 func (s *scripted) Quiet(context.Context) bool { return !s.loud }
 func (s *scripted) Close()                     {}
 
-// TestLeases runs the steps of a transcript in virtual time. During a long test the lease is renewed even if fail points
-// are on, though late: a disturbed test is better than two concurrent runs.
+// TestLeases runs the steps of a transcript in virtual time. During a long test the lease is renewed even if fail
+// points are on, though late: a disturbed test is better than two concurrent runs.
 func TestLeases(t *testing.T) {
 	testkit.Transcript(t, "testdata/leases.txt", func(t *testing.T, input string) string {
 		s := &scripted{}
