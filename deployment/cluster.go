@@ -125,9 +125,7 @@ func (c *cluster) DirectURI(address string) string {
 // openCluster connects to a deployment. It changes nothing before it holds the lock.
 func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
 	c := new(cluster)
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
+	o.Note = orIgnore(o.Note)
 	seeds, err := parseURI(o.URI)
 	if err != nil {
 		return nil, err

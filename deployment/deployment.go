@@ -109,6 +109,14 @@ type Deployment interface {
 	Log(from, to time.Time) []LogLine
 }
 
+// orIgnore returns f, or a function that does nothing.
+func orIgnore(f func(string)) func(string) {
+	if f != nil {
+		return f
+	}
+	return func(string) {}
+}
+
 // LogLine is one line of a server's log. It contains no passwords and no authentication payloads. Server is host:port,
 // as drivers report it.
 type LogLine = local.Line

@@ -47,7 +47,7 @@ func (o EmbeddedOptions) versions() []string {
 	i := slices.Index(all, embedded.DefaultVersion)
 	earlier := slices.Clone(all[:i])
 	slices.Reverse(earlier)
-	return append(slices.Clone(all[i:]), earlier...)
+	return slices.Concat(all[i:], earlier)
 }
 
 // embeddedRoom is the maximum number of deployments per offer, more than a run needs.

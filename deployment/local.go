@@ -50,9 +50,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
+	o.Note, o.Secret = orIgnore(o.Note), orIgnore(o.Secret)
 	if _, why := release.Plan(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
@@ -132,7 +130,7 @@ func (s *localSource) start(ctx context.Context, about Description) (*cluster, e
 	if err != nil {
 		return nil, err
 	}
-	if password := l.Password(); password != "" && s.options.Secret != nil {
+	if password := l.Password(); password != "" {
 		s.options.Secret(password)
 	}
 	c := &cluster{dead: l.Dead, log: l.Log, description: about, owned: true}

@@ -69,18 +69,12 @@ func (c OrchestratedCluster) String() string {
 	return c.Configuration.Name
 }
 
-// topology returns the topology of the configuration.
 func (c OrchestratedCluster) topology() Topology {
-	switch {
-	case c.Configuration.LoadBalanced:
+	if c.Configuration.LoadBalanced {
 		return LoadBalanced
-	case c.Configuration.Kind == orchestration.ShardedCluster:
-		return Sharded
-	case c.Configuration.Kind == orchestration.ReplicaSet:
-		return ReplicaSet
-	default:
-		return Single
 	}
+	return map[orchestration.Kind]Topology{
+		orchestration.Server: Single, orchestration.ReplicaSet: ReplicaSet, orchestration.ShardedCluster: Sharded}[c.Configuration.Kind]
 }
 
 // OpenOrchestration returns a source of clusters of an orchestration service. Errors never contain credentials. Close
@@ -91,13 +85,7 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
-	if o.Secret == nil {
-		o.Secret = func(string) {}
-	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
-	o.Serve = cmp.Or(o.Serve, time.Minute)
+	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err

@@ -102,10 +102,7 @@ const (
 )
 
 func newPool(note func(string)) *pool {
-	if note == nil {
-		note = func(string) {}
-	}
-	p := &pool{note: note, patience: makingPatience, changed: make(chan struct{})}
+	p := &pool{note: orIgnore(note), patience: makingPatience, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
 	p.open, p.close = context.WithCancel(context.Background())
 	p.ending, p.end = context.WithCancelCause(context.Background())

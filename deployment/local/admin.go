@@ -222,13 +222,6 @@ func (s *server) addShard(ctx context.Context, user User, set Set, hosts []strin
 	})
 }
 
-// behindBalancer waits until a mongos answers through a load balancer. Clients reject replies without a serviceId.
-func behindBalancer(ctx context.Context, uri string) error {
-	return await(ctx, "a mongos to answer behind the load balancer", func(ctx context.Context) error {
-		return runBy(ctx, "the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
-	})
-}
-
 // createUser creates the first user through the localhost exception, with a write concern.
 func (s *server) createUser(ctx context.Context, user User, w any) error {
 	command := bson.D{

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/internal/certificate"
@@ -108,7 +110,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		if !retry && ctx.Err() == nil {
 			return nil, &StartError{What: what, Logs: c.Folder(), Err: errors.Join(err, closing)}
 		}
-		closing = errors.Join(closing, c.RemoveLogs())
+		closing = errors.Join(closing, os.RemoveAll(c.Folder()))
 		if ctx.Err() != nil {
 			return nil, errors.Join(fmt.Errorf("start a %s: %w", what, context.Cause(ctx)), closing)
 		}
@@ -288,7 +290,11 @@ func (c *Cluster) balance(ctx context.Context) (err error) {
 	}
 	all, single := c.URIs()
 	for _, uri := range []string{all, single} {
-		if err := behindBalancer(ctx, uri); err != nil {
+		// Clients reject replies without a serviceId.
+		err := await(ctx, "a mongos to answer behind the load balancer", func(ctx context.Context) error {
+			return runBy(ctx, "the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -310,7 +316,7 @@ func (c *Cluster) Dead() error {
 	return nil
 }
 
-// Close stops the cluster and removes everything except the logs: see Folder and RemoveLogs. It may be called more than
+// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than
 // once.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
@@ -353,10 +359,7 @@ func (c *Cluster) tidy() error {
 	return errors.Join(errs...)
 }
 
-// RemoveLogs removes the folder with the logs, after Close.
-func (c *Cluster) RemoveLogs() error { return os.RemoveAll(c.Folder()) }
-
-// Folder is the folder of the logs: a file NAME.log for each server.
+// Folder contains a log NAME.log for each server, also after Close.
 func (c *Cluster) Folder() string { return c.folder.Path }
 
 // Log returns what the servers logged from one time to another, both included, oldest first.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func TestTopologies(t *testing.T) {
 			}
 			testkit.Check(t, c.Close())
 			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
-			testkit.Check(t, c.RemoveLogs())
+			testkit.Check(t, os.RemoveAll(c.Folder()))
 			b.empty()
 		})
 	}

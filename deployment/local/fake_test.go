@@ -138,7 +138,7 @@ func (b *bench) entries() int {
 func (b *bench) close(c *Cluster) {
 	b.t.Helper()
 	hosts := c.Hosts()
-	testkit.Check(b.t, errors.Join(c.Close(), c.Close(), c.RemoveLogs()))
+	testkit.Check(b.t, errors.Join(c.Close(), c.Close(), os.RemoveAll(c.Folder())))
 	b.empty()
 	testkit.Fails(b.t, c.Dead())
 	for _, host := range hosts {

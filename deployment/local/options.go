@@ -41,7 +41,6 @@ func Argv(p Process, v Version, at Place) (args []string) {
 	isMongod := p.Role != RoleMongos
 	isSharded := p.Role == RoleConfig || p.Role == RoleShard
 	inSet := p.Role == RoleMember || isSharded
-	isBalanced := p.Balanced && v.atLeast(balancedFrom)
 
 	add(true, "--port", strconv.Itoa(at.Port))
 	add(true, "--bind_ip", address) // not reachable from other machines
@@ -60,8 +59,8 @@ func Argv(p Process, v Version, at Place) (args []string) {
 	// A change stream waits for an oplog entry on every shard. The default interval of no-ops is 10 s.
 	set(isSharded, "periodicNoopIntervalSecs=1")
 	add(p.Role == RoleMongos, "--configdb", at.ConfigDB)
-	set(isBalanced && !v.atLeast(balancedAlways), "featureFlagLoadBalancer=true")
-	set(isBalanced, fmt.Sprint("loadBalancerPort=", at.BalancerPort)) // connections to it begin with a PROXY header
+	set(p.Balanced && !v.atLeast(balancedAlways), "featureFlagLoadBalancer=true")
+	set(p.Balanced, fmt.Sprint("loadBalancerPort=", at.BalancerPort)) // connections to it begin with a PROXY header
 	add(at.KeyFile != "", "--keyFile", at.KeyFile)                    // access control, and the servers' internal password
 	add(at.CA != "", "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", at.Certificate, "--tlsCAFile", at.CA,
 		"--tlsAllowConnectionsWithoutCertificates") // clients have none

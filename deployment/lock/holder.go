@@ -30,14 +30,11 @@ type Holder struct {
 // Stale reports whether the lease has expired: the run has ended or cannot reach the deployment.
 func (h *Holder) Stale() bool { return !h.Now.Before(h.Expires) }
 
-// gone reports whether the run has certainly ended, so that nobody needs to wait for its lease to expire.
-func (h *Holder) gone() bool {
+// Over reports whether the lock can be taken over: the lease has expired, or the run has certainly ended.
+func (h *Holder) Over() bool {
 	fate, err := ledger.Run{Place: h.Place, Process: ledger.Process{PID: h.PID, Started: h.Began}}.Fate()
-	return err == nil && fate == ledger.Gone
+	return h.Stale() || err == nil && fate == ledger.Gone
 }
-
-// Over reports whether the lock can be taken over.
-func (h *Holder) Over() bool { return h.Stale() || h.gone() }
 
 // String describes the holder for people.
 func (h *Holder) String() string {

@@ -42,7 +42,7 @@ type Options struct {
 	// Lost is called once, from another goroutine, if the lock is lost before Release: the run must stop. It may be
 	// nil.
 	Lost func(error)
-	// Note receives messages, a line at a time, such as that a stale lock was taken over. It may be nil.
+	// Note receives messages, a line at a time, such as that a stale lock was taken over. Package deployment sets it.
 	Note func(string)
 }
 
@@ -72,9 +72,6 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 		}
 	}()
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err
@@ -156,9 +153,7 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 		if !ok {
 			continue // another run was faster
 		}
-		l.mu.Lock()
-		l.renewed, l.tried = sent, sent
-		l.mu.Unlock()
+		l.renewed, l.tried = sent, sent // beat does not run yet
 		if left {
 			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), holder))
 		}

@@ -91,18 +91,14 @@ func decode(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber() // keeps 27017 from becoming 27017.0
 	var doc map[string]any
-	if err := decoder.Decode(&doc); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+	if err := decoder.Decode(&doc); err != nil || doc == nil {
+		if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
 			return nil, fmt.Errorf("it is not JSON: %w at byte %d", syntax, syntax.Offset)
 		}
 		return nil, errors.New("it is not a JSON object")
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the JSON object")
-	}
-	if doc == nil {
-		return nil, errors.New("it is not a JSON object")
 	}
 	return doc, nil
 }

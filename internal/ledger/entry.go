@@ -65,10 +65,8 @@ func (e Entry) String() string {
 		return fmt.Sprintf("process %d (%s)", e.Process.PID, e.Command)
 	case Folder:
 		return "folder " + e.Path
-	case Lock:
-		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
 	default:
-		return "entry of kind " + string(e.Kind)
+		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
 	}
 }
 
