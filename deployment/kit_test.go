@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 func document[D bson.D | bson.Raw](t testing.TB, text string) (doc D) {
 	t.Helper()
 	if text != "" {
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &doc))
+		doc = testkit.Extended[D](t, text)
 	}
 	return doc
 }
@@ -52,22 +51,9 @@ func stories(t *testing.T, name string, play func(t *testing.T, setting, steps s
 }
 
 // notes collects messages.
-type notes struct {
-	mu    sync.Mutex
-	lines []string
-}
+type notes struct{ testkit.Buffer }
 
-func (n *notes) add(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lines = append(n.lines, line)
-}
-
-func (n *notes) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.lines, "\n")
-}
+func (n *notes) add(line string) { _, _ = n.Write([]byte(line + "\n")) }
 
 // serve starts an embedded deployment that the test treats as an existing one.
 func serve(t testing.TB, o embedded.Options) *embedded.Deployment {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/relay"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -18,21 +19,15 @@ func backend(t *testing.T, name string) string {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				in := bufio.NewReader(conn)
-				header, _ := in.ReadString('\n')
-				_, _ = fmt.Fprintf(conn, "%s %s", name, header)
-				_, _ = io.Copy(conn, in)
-			}()
-		}
-	}()
+	go relay.Accept(l, func(conn net.Conn) {
+		go func() {
+			defer func() { _ = conn.Close() }()
+			in := bufio.NewReader(conn)
+			header, _ := in.ReadString('\n')
+			_, _ = fmt.Fprintf(conn, "%s %s", name, header)
+			_, _ = io.Copy(conn, in)
+		}()
+	})
 	return l.Addr().String()
 }
 

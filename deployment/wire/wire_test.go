@@ -24,9 +24,7 @@ const opMsg = 2013
 // replyOf encodes a message with a document. A size other than 0 replaces the real one.
 func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {
 	t.Helper()
-	body, err := bson.Marshal(doc)
-	testkit.Check(t, err)
-	message := append(make([]byte, headLength), body...)
+	message := append(make([]byte, headLength), testkit.Raw(t, doc)...)
 	if size == 0 {
 		size = uint32(len(message))
 	}
