@@ -27,21 +27,16 @@ const (
 
 // Description is what requirements are compared with. It can be known before the deployment is started.
 type Description struct {
-	// Name is short and stable, such as "replicaset 8.0" or "sharded 4.2 auth".
-	Name     string
-	Topology Topology
-	// Version is major, minor, and patch of versionArray.
-	Version [3]int
-	// ReplicaSetShards reports whether all shards are replica sets.
-	ReplicaSetShards bool
+	Name             string // short and stable, such as "replicaset 8.0" or "sharded 4.2 auth"
+	Topology         Topology
+	Version          [3]int // major, minor, and patch of versionArray
+	ReplicaSetShards bool   // whether all shards are replica sets
 	Auth             bool
 	AuthMechanisms   []string
 	Serverless       bool
-	// NoScripting reports whether the servers do not execute JavaScript.
-	NoScripting bool
-	// Parameters are the server parameters (getParameter: '*').
-	Parameters bson.Raw
-	Hosts      []string
+	NoScripting      bool     // whether the servers do not execute JavaScript
+	Parameters       bson.Raw // the server parameters (getParameter: '*')
+	Hosts            []string
 }
 
 // named sets the name.

@@ -45,9 +45,8 @@ func (o EmbeddedOptions) versions() []string {
 	}
 	all := embedded.Versions() // oldest first
 	i := slices.Index(all, embedded.DefaultVersion)
-	earlier := slices.Clone(all[:i])
-	slices.Reverse(earlier)
-	return slices.Concat(all[i:], earlier)
+	slices.Reverse(all[:i])
+	return slices.Concat(all[i:], all[:i])
 }
 
 // embeddedRoom is the maximum number of deployments per offer, more than a run needs.

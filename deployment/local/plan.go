@@ -51,11 +51,10 @@ const (
 
 // Process is a process to start.
 type Process struct {
-	Name string // also of its files, such as rs0-1
-	Role Role
-	Set  string // replica set, or ""
-	// Balanced reports whether it also listens for a load balancer.
-	Balanced bool
+	Name     string // also of its files, such as rs0-1
+	Role     Role
+	Set      string // replica set, or ""
+	Balanced bool   // whether it also listens for a load balancer
 }
 
 // Set is a replica set to initiate.

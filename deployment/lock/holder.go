@@ -65,11 +65,9 @@ func (e *HeldError) Error() string {
 
 // LostError means that the lock was lost during a run.
 type LostError struct {
-	Hosts []string
-	// Holder is the new holder, or nil.
-	Holder *Holder
-	// Err is why the lock could not be renewed, or nil if another run took it.
-	Err error
+	Hosts  []string
+	Holder *Holder // the new holder, or nil
+	Err    error   // why the lock could not be renewed, or nil if another run took it
 }
 
 func (e *LostError) Error() string {

@@ -17,24 +17,16 @@ import (
 
 // Configuration is a configuration of mongo-orchestration for a cluster. Its methods do not modify it.
 type Configuration struct {
-	Name string // of the preset or file
-	Kind Kind
-	// Preset reports whether it is one of our presets.
-	Preset bool
-	// NeedsFiles reports whether it contains FilesToken.
-	NeedsFiles bool
-	// NamesData reports whether it names data folders, which Body omits.
-	NamesData bool
-	// TLS reports whether the servers use TLS.
-	TLS bool
-	// CAFile is the certificate authority's file on the service's machine, or "".
-	CAFile string
-	// LoadBalanced reports whether its mongoses listen for a load balancer.
-	LoadBalanced bool
-	// Parameters are the names of all server parameters that it sets.
-	Parameters []string
-	// Secrets are all strings that must not be printed.
-	Secrets []string
+	Name         string // of the preset or file
+	Kind         Kind
+	Preset       bool     // whether it is one of our presets
+	NeedsFiles   bool     // whether it contains FilesToken
+	NamesData    bool     // whether it names data folders, which Body omits
+	TLS          bool     // whether the servers use TLS
+	CAFile       string   // the certificate authority's file on the service's machine, or ""
+	LoadBalanced bool     // whether its mongoses listen for a load balancer
+	Parameters   []string // the names of all server parameters that it sets
+	Secrets      []string // all strings that must not be printed
 
 	text []byte // JSON
 }
@@ -184,10 +176,8 @@ func (c Configuration) doc() map[string]any {
 
 // Settings complete a configuration.
 type Settings struct {
-	// Files replaces FilesToken, unless it is "".
-	Files string
-	// Version is the name of a release of the service, or "" for that of the configuration.
-	Version string
+	Files   string // replaces FilesToken, unless it is ""
+	Version string // a release of the service, or "" for that of the configuration
 }
 
 // With applies settings, and generates passwords where the configuration has empty ones.
