@@ -102,7 +102,7 @@ func failsHandshake(data bson.Raw) bool {
 const bareLimit = time.Second
 
 // bare returns a function that runs commands on one host without a handshake.
-func (u uri) bare(host string) runs {
+func (u uri) bare(host string) runFunc {
 	secure := u.client("utr").TLSConfig
 	return func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
 		if u.api != "" {

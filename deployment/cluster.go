@@ -173,7 +173,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			o.Note(err.Error())
 		}
 	}
-	if err := u.look(ctx, limit, func(ctx context.Context, run runs) error { return describe(ctx, run, u, d) }); err != nil {
+	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
 	single := o.URI

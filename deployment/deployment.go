@@ -53,11 +53,11 @@ func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalance
 
 // offers returns the requested topologies, or all, without and with access control unless auth selects one. A topology
 // for which can returns an error is an error if must is set, and omitted otherwise.
-func (d Description) offers(asked []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
-	if len(asked) == 0 {
-		asked = preferred()
+func (d Description) offers(requested []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
+	if len(requested) == 0 {
+		requested = preferred()
 	}
-	for _, d.Topology = range asked {
+	for _, d.Topology = range requested {
 		if !slices.Contains(preferred(), d.Topology) {
 			return nil, fmt.Errorf("topology %q cannot be started", d.Topology)
 		}

@@ -18,17 +18,17 @@ import (
 // lookTimeout is long enough for an election.
 const lookTimeout = 10 * time.Second
 
-// runs runs a command on a server or deployment.
-type runs func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+// runFunc runFunc a command on a server or deployment.
+type runFunc func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 
 // ask runs a command on the database admin.
-func (run runs) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
+func (run runFunc) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
 	return run(ctx, "admin", bson.D{{Key: name, Value: value}})
 }
 
 // look connects a client of ours, with one connection and a time limit, and calls ask. The error is explained and
 // contains no credentials.
-func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runs) error) error {
+func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runFunc) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
 	defer cancel()
 	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1))
@@ -48,7 +48,7 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 	if err != nil {
 		return d, err
 	}
-	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runs) error {
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runFunc) error {
 		if d, err = greet(ctx, run, u); err != nil {
 			return err
 		}
@@ -59,13 +59,13 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 
 // greet connects to a deployment and determines its topology and hosts.
 func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err error) {
-	err = u.look(ctx, limit, func(ctx context.Context, run runs) error { d, err = greet(ctx, run, u); return err })
+	err = u.look(ctx, limit, func(ctx context.Context, run runFunc) error { d, err = greet(ctx, run, u); return err })
 	return d, err
 }
 
 // greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
 // own address.
-func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
+func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
 	reply, err := run.ask(ctx, "hello", 1)
 	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
 		reply, err = run.ask(ctx, "isMaster", 1)
@@ -90,7 +90,7 @@ func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
 }
 
 // describe determines the rest of the description.
-func describe(ctx context.Context, run runs, u uri, d *Description) error {
+func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 	build, err := run.ask(ctx, "buildInfo", 1)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func sweepServices(ctx context.Context, u uri, names []string) (off []leftFailPo
 
 // sweep turns fail points off on the server that a new connection reaches.
 func sweep(ctx context.Context, u uri, member string, names []string) (off []leftFailPoint, err error) {
-	err = u.look(ctx, sweepLimit, func(ctx context.Context, run runs) error {
+	err = u.look(ctx, sweepLimit, func(ctx context.Context, run runFunc) error {
 		found, err := failPointsOn(ctx, run, member, names)
 		var e mongo.CommandError
 		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
@@ -108,7 +108,7 @@ func sweep(ctx context.Context, u uri, member string, names []string) (off []lef
 }
 
 // turnOff returns the fail points that it has turned off.
-func turnOff(ctx context.Context, run runs, found []leftFailPoint) (off []leftFailPoint, err error) {
+func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []leftFailPoint, err error) {
 	for _, left := range found {
 		if _, err := run(ctx, "admin", bson.D{{Key: "configureFailPoint", Value: left.name}, {Key: "mode", Value: "off"}}); err != nil {
 			return off, fmt.Errorf("%s, and cannot be turned off: %w", left, err)
@@ -128,7 +128,7 @@ var modes = []string{"off", "alwaysOn", "random", "times", "skip"}
 
 // failPointsOn returns the fail points that are on at a server, in one round trip. Names that a version lacks are
 // ignored.
-func failPointsOn(ctx context.Context, run runs, member string, names []string) (found []leftFailPoint, err error) {
+func failPointsOn(ctx context.Context, run runFunc, member string, names []string) (found []leftFailPoint, err error) {
 	command := bson.D{{Key: "getParameter", Value: 1}}
 	for _, name := range names {
 		command = append(command, bson.E{Key: failPointPrefix + name, Value: 1})

@@ -14,8 +14,8 @@ import (
 type LocalOptions struct {
 	// Where is a release: see local.Find.
 	Where string
-	// EmbeddedOptions mean the same for clusters of binaries, except that the release determines the version and the
-	// ledger records processes and folders.
+	// EmbeddedOptions apply to clusters of binaries, too, except that the release determines the version, and the ledger
+	// records processes and folders.
 	EmbeddedOptions
 	// Shards of sharded clusters; 0 means the default of package local.
 	Shards int

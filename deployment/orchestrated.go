@@ -78,14 +78,15 @@ func (c OrchestratedCluster) topology() Topology {
 }
 
 // OpenOrchestration returns a source of clusters of an orchestration service. Errors never contain credentials. Close
-// removes the clusters that were created. After an error they are already removed, and Note has received what could not
-// be.
+// removes the clusters that were created. After an error OpenOrchestration has removed them, and has reported to Note
+// what it could not remove.
 func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, err error) {
 	client, err := orchestration.New(o.URL, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
 	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
+	o.Clusters = slices.Clone(o.Clusters)
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err
@@ -126,8 +127,13 @@ const certificateFolder = ".evergreen/x509gen"
 
 // certify creates certificates for TLS presets that do not name any. The service must be on this machine to read them.
 func (s *orchestrated) certify(ctx context.Context) error {
-	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles }
-	if !slices.ContainsFunc(s.Clusters, needs) {
+	var needed []*orchestration.Configuration
+	for i := range s.Clusters {
+		if c := &s.Clusters[i]; c.ID == "" && c.Configuration.NeedsFiles {
+			needed = append(needed, &c.Configuration)
+		}
+	}
+	if len(needed) == 0 {
 		return nil
 	}
 	if !s.client.Local(ctx) {
@@ -145,18 +151,15 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if _, err := certificate.Write(below, "127.0.0.1"); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
-	s.Clusters = slices.Clone(s.Clusters)
-	for i, c := range s.Clusters {
-		if needs(c) {
-			s.Clusters[i].Configuration = c.Configuration.With(orchestration.Settings{Files: filepath.ToSlash(folder.Path)})
-		}
+	for _, c := range needed {
+		*c = c.With(orchestration.Settings{Files: filepath.ToSlash(folder.Path)})
 	}
 	return nil
 }
 
-// open creates the first of each cluster and adds what it is to the offers.
+// open creates the first of each group of equal clusters and derives the offers from them.
 func (s *orchestrated) open(ctx context.Context) error {
-	s.Clusters = slices.DeleteFunc(slices.Clone(s.Clusters), func(c OrchestratedCluster) bool {
+	s.Clusters = slices.DeleteFunc(s.Clusters, func(c OrchestratedCluster) bool {
 		return c.ID == "" && s.Topology != "" && c.topology() != s.Topology
 	})
 	each := max(1, s.Each)
@@ -290,7 +293,7 @@ func (n *creation) remove(ctx context.Context) error {
 	return n.forget()
 }
 
-// request has the service create the cluster. It also returns the routers' ports for load balancers.
+// request makes the service create the cluster. It also returns the mongoses' ports for load balancers.
 func (n *creation) request(ctx context.Context, alone bool) (answer orchestration.Cluster, balanced []int, err error) {
 	body := n.configuration.Body(n.id, alone)
 	if balanced, err = orchestration.SetBalancerPorts(body, n.ports.Next); err != nil {
@@ -382,7 +385,7 @@ func (s *orchestrated) repair(ctx context.Context, c *cluster, direct uri) error
 	if _, failed := clearFailPoints(ctx, c.uri, c.description, nil); len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	return c.uri.look(ctx, repairLimit, func(ctx context.Context, run runs) error {
+	return c.uri.look(ctx, repairLimit, func(ctx context.Context, run runFunc) error {
 		_, err := run.ask(ctx, "ping", 1)
 		return err
 	})

@@ -31,7 +31,7 @@ const (
 	lockPoll     = time.Second      // between attempts while waiting
 )
 
-// Options configures a lock. The zero value is valid.
+// Options configures a lock. Package deployment sets Note; the zero value is valid otherwise.
 type Options struct {
 	// Name describes the run to others, such as the URL of a CI job. It must not contain a secret.
 	Name string
@@ -42,7 +42,7 @@ type Options struct {
 	// Lost is called once, from another goroutine, if the lock is lost before Release: the run must stop. It may be
 	// nil.
 	Lost func(error)
-	// Note receives messages, a line at a time, such as that a stale lock was taken over. Package deployment sets it.
+	// Note receives messages, a line at a time, such as that a stale lock was taken over.
 	Note func(string)
 }
 
