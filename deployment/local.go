@@ -122,7 +122,7 @@ func (s *localSource) learn(ctx context.Context, offers []Description, places []
 }
 
 func (s *localSource) start(ctx context.Context, about Description) (*cluster, error) {
-	o := local.Options{Release: s.release, Shape: s.options.shape(about), Book: s.options.Ledger, Ports: &s.ports}
+	o := local.Options{Release: s.release, Shape: s.options.shape(about), Ledger: s.options.Ledger, Ports: &s.ports}
 	l, err := local.Start(ctx, o)
 	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
 		s.addLogs(failed.Logs)

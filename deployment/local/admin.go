@@ -23,7 +23,7 @@ const commandLimit = 10 * time.Second
 
 // run runs a command on the database admin without authentication.
 func (s *server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
-	ctx, cancel := limited(ctx, s.Name, command)
+	ctx, cancel := withLimit(ctx, s.Name, command)
 	defer cancel()
 	return wire.Run(ctx, s.address(), s.secure, "admin", command)
 }
@@ -34,8 +34,8 @@ func (s *server) runAs(ctx context.Context, who options.Credential, command bson
 	return runBy(ctx, s.Name, o, command)
 }
 
-// limited bounds one command.
-func limited(ctx context.Context, on string, command bson.D) (context.Context, context.CancelFunc) {
+// withLimit bounds one command.
+func withLimit(ctx context.Context, on string, command bson.D) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s gave no answer to %s within %s", on, command[0].Key, commandLimit))
 }
 
@@ -45,7 +45,7 @@ func runBy(ctx context.Context, on string, o *options.ClientOptions, command bso
 	if err != nil {
 		return err
 	}
-	within, cancel := limited(ctx, on, command)
+	within, cancel := withLimit(ctx, on, command)
 	defer cancel()
 	defer func() { _ = client.Disconnect(within) }()
 	err = client.Database("admin").RunCommand(within, command).Err()
@@ -59,14 +59,14 @@ func (s *server) hello(ctx context.Context) (wire.Hello, error) {
 	return wire.ReadHello(s.run(ctx, bson.D{{Key: "isMaster", Value: 1}}))
 }
 
-var errStranger = errors.New("another server answers on its port")
+var errOtherServer = errors.New("another server answers on its port")
 
 // identifying are the arguments with values that no other server has.
 var identifying = []string{"--dbpath", "--configdb"}
 
-// ours checks that the server on the port is the one we started. Another process may have the port, and ours exits
+// verify checks that the server on the port is the one we started. Another process may have the port, and ours exits
 // only later. A server that does not answer getCmdLineOpts, such as a mongod that requires authentication, is trusted.
-func (s *server) ours(ctx context.Context) error {
+func (s *server) verify(ctx context.Context) error {
 	reply, err := s.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	var options struct{ Argv []string }
 	switch {
@@ -75,7 +75,7 @@ func (s *server) ours(ctx context.Context) error {
 	case err != nil:
 		return err
 	case bson.Unmarshal(reply, &options) == nil && differs(options.Argv, s.args):
-		return errStranger
+		return errOtherServer
 	}
 	return nil
 }
@@ -101,19 +101,19 @@ func valueOf(args []string, name string) string {
 	return ""
 }
 
-// answering waits until a server answers commands.
-func (s *server) answering(ctx context.Context) error {
+// awaitAnswer waits until a server answers commands.
+func (s *server) awaitAnswer(ctx context.Context) error {
 	return await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
 		now, err := s.hello(ctx)
 		switch {
 		case err != nil:
 			return err
 		case s.Role == RoleMongos && !now.Mongos():
-			return errStranger
+			return errOtherServer
 		case s.Role == RoleStandalone && !now.Writable:
 			return errors.New("it does not accept writes")
 		}
-		return s.ours(ctx)
+		return s.verify(ctx)
 	})
 }
 
@@ -122,9 +122,9 @@ const (
 	codeUserExists         = 51003
 )
 
-// hopeless are the codes of permanent errors: BadValue, Unauthorized, AuthenticationFailed, IllegalOperation,
+// permanentCodes are the codes of permanent errors: BadValue, Unauthorized, AuthenticationFailed, IllegalOperation,
 // CommandNotFound, NoReplicationEnabled, InvalidReplicaSetConfig.
-var hopeless = []int32{2, 13, 18, 20, 59, 76, 93}
+var permanentCodes = []int32{2, 13, 18, 20, 59, 76, 93}
 
 // initiation returns the configuration of a replica set (replSetInitiate).
 func initiation(set Set, hosts []string) bson.D {
@@ -154,7 +154,7 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 		if wire.CodeOf(err) == codeAlreadyInitialized { // the reply to an earlier attempt was lost
 			return nil
 		}
-		return lasting(err)
+		return markPermanent(err)
 	})
 	if err != nil {
 		return err
@@ -171,16 +171,16 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 		// Without replSetStepUp, the first election starts only after the election timeout of 10 s, except in a
 		// set of one. It fails until the other members know the configuration; so it is repeated.
 		if missing != nil && len(members) > 1 && !elected && time.Since(steppedUp) > stepUpPause {
-			_ = members[0].standForElection(ctx)
+			_ = members[0].stepUp(ctx)
 			steppedUp = time.Now()
 		}
 		return missing
 	})
 }
 
-// standForElection sends replSetStepUp. With access control, only the members' internal user __system of the database
+// stepUp sends replSetStepUp. With access control, only the members' internal user __system of the database
 // local is authorized, whose password is the key. Errors are not fatal: a member is elected eventually.
-func (s *server) standForElection(ctx context.Context) error {
+func (s *server) stepUp(ctx context.Context) error {
 	command := bson.D{{Key: "replSetStepUp", Value: 1}}
 	if s.key == "" {
 		_, err := s.run(ctx, command)
@@ -233,7 +233,7 @@ func (s *server) createUser(ctx context.Context, user User, w any) error {
 		if wire.CodeOf(err) == codeUserExists {
 			return nil
 		}
-		return lasting(err)
+		return markPermanent(err)
 	})
 }
 
@@ -276,9 +276,9 @@ func await(ctx context.Context, what string, try func(context.Context) error) er
 // permanent is an error that no retry resolves.
 type permanent struct{ error }
 
-// lasting marks permanent errors. Others may be those of a slow machine, such as an unreachable member.
-func lasting(err error) error {
-	if slices.Contains(hopeless, wire.CodeOf(err)) {
+// markPermanent marks permanent errors. Others may be those of a slow machine, such as an unreachable member.
+func markPermanent(err error) error {
+	if slices.Contains(permanentCodes, wire.CodeOf(err)) {
 		return permanent{err}
 	}
 	return err

@@ -36,8 +36,8 @@ import (
 type Options struct {
 	Release Release
 	Shape   Shape
-	// Book records processes and folders until they are removed. It may be nil.
-	Book *ledger.Ledger
+	// Ledger records processes and folders until they are removed. It may be nil.
+	Ledger *ledger.Ledger
 	// Ports is shared by the clusters of this process.
 	Ports *Ports
 	// Timeout bounds the start; 0 means DefaultTimeout.
@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	defer cancel()
 	for conflict := 1; ; conflict++ {
 		c := &Cluster{options: o, plan: plan}
-		if c.folder, err = o.Book.MakeFolder("", "local"); err != nil {
+		if c.folder, err = o.Ledger.MakeFolder("", "local"); err != nil {
 			return nil, &StartError{What: what, Err: err}
 		}
 		err := c.start(limited)
@@ -134,7 +134,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		launching(c.plan.Mongoses[:first]), c.addUser, c.addShards, launching(c.plan.Mongoses[first:]), c.balance,
 	} {
 		if err := step(ctx); err != nil {
-			// The end of a server explains later errors.
+			// The exit of a server explains later errors.
 			if died := new(DiedError); errors.As(errors.Join(err, context.Cause(ctx)), &died) {
 				return died
 			}
@@ -155,7 +155,7 @@ func (c *Cluster) launch(ctx context.Context, lost context.CancelCauseFunc, all 
 		s.watch(ctx, lost)
 		launched = append(launched, s)
 	}
-	return together(ctx, launched, (*server).answering)
+	return together(ctx, launched, (*server).awaitAnswer)
 }
 
 // together calls do concurrently for all elements.
@@ -189,7 +189,7 @@ func (c *Cluster) startServer(p Process) (_ *server, err error) {
 	}
 	s := &server{Process: p, place: at, args: Argv(p, c.options.Release.Version, at), secure: c.secure, key: c.key,
 		log: filepath.Join(c.Folder(), p.Name+".log"), ended: make(chan struct{})}
-	if err := s.launch(path, c.options.Book); err != nil {
+	if err := s.launch(path, c.options.Ledger); err != nil {
 		return nil, err
 	}
 	c.servers = append(c.servers, s)

@@ -112,7 +112,7 @@ func newBench(t *testing.T, flaw string) *bench {
 	book, err := ledger.Open(b.state)
 	testkit.Check(t, err)
 	release := Release{Mongod: self, Mongos: mongos, Version: Version{8, 0, 0}}
-	b.options = Options{Release: release, Book: book, Ports: new(Ports), Timeout: testkit.Patience}
+	b.options = Options{Release: release, Ledger: book, Ports: new(Ports), Timeout: testkit.Patience}
 	return b
 }
 

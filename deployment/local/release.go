@@ -44,17 +44,17 @@ func Find(ctx context.Context, where string) (Release, error) {
 		return Release{}, err
 	}
 	r := Release{Mongod: mongod}
-	if r.Version, err = askVersion(ctx, mongod); err != nil {
+	if r.Version, err = readVersion(ctx, mongod); err != nil {
 		return Release{}, err
 	}
 	if !r.Version.atLeast(oldest) {
 		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", mongod, r.Version, oldest[0], oldest[1])
 	}
-	mongos, err := exec.LookPath(beside(mongod))
+	mongos, err := exec.LookPath(mongosFor(mongod))
 	if err != nil {
 		return r, nil // no sharded clusters
 	}
-	router, err := askVersion(ctx, mongos)
+	router, err := readVersion(ctx, mongos)
 	if err != nil {
 		return Release{}, err
 	}
@@ -65,8 +65,8 @@ func Find(ctx context.Context, where string) (Release, error) {
 	return r, nil
 }
 
-// beside returns the path of the mongos for a mongod: mongos-8.0 for mongod-8.0.
-func beside(mongod string) string {
+// mongosFor returns the path of the mongos for a mongod: mongos-8.0 for mongod-8.0.
+func mongosFor(mongod string) string {
 	folder, name := filepath.Split(mongod)
 	if strings.Contains(name, "mongod") {
 		return filepath.Join(folder, strings.Replace(name, "mongod", "mongos", 1))
@@ -100,7 +100,7 @@ func findMongod(where string) (string, error) {
 // versionLimit bounds --version. The first start of a large program can be slow.
 const versionLimit = 30 * time.Second
 
-func askVersion(ctx context.Context, path string) (v Version, err error) {
+func readVersion(ctx context.Context, path string) (v Version, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("no answer within %s", versionLimit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
@@ -149,7 +149,7 @@ func environment() []string {
 func (r Release) Plan(s Shape) (Plan, error) {
 	p, err := NewPlan(s, r.Version)
 	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		err = fmt.Errorf("a %s requires %s, which does not exist", s.Topology, beside(r.Mongod))
+		err = fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
 	}
 	return p, err
 }

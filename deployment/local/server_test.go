@@ -18,7 +18,7 @@ import (
 )
 
 // With access control, only the internal user may make a member stand for election.
-func TestStandForElection(t *testing.T) {
+func TestStepUp(t *testing.T) {
 	const key = "the internal password"
 	system := []embedded.User{{Database: "local", Name: "__system", Password: key}}
 	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Users: system})
@@ -29,7 +29,7 @@ func TestStandForElection(t *testing.T) {
 	testkit.Check(t, err)
 	for password, authorized := range map[string]bool{key: true, "guessed": false} {
 		s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}, key: password}
-		err := s.standForElection(t.Context())
+		err := s.stepUp(t.Context())
 		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
 		if refused == authorized {
 			t.Errorf("with the password %q: %v", password, err)
