@@ -3,9 +3,12 @@ package deployment
 import (
 	"context"
 	"flag"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +22,18 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+// envMongod makes this test binary act as a mongod: a standalone.
+const envMongod = "UTR_TEST_MONGOD"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(envMongod) != "" {
+		port, _ := strconv.Atoi(os.Args[slices.Index(os.Args, "--port")+1])
+		if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}, Version: "8.0"}); err != nil {
+			fmt.Println(err)
+			os.Exit(48)
+		}
+		select {} // until it is killed
+	}
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // most parallel tests only wait
 	goleak.VerifyTestMain(m)

@@ -3,38 +3,15 @@
 package deployment
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
-
-// envPlay makes this test binary act as a mongod, by TestPlayMongod.
-const envPlay = "UTR_TEST_PLAYS_MONGOD"
-
-// TestPlayMongod is not a test but a mongod: a standalone.
-func TestPlayMongod(t *testing.T) {
-	if os.Getenv(envPlay) == "" {
-		t.Skip("started by other tests")
-	}
-	args := flag.Args()
-	at := slices.Index(args, "--port")
-	port, err := strconv.Atoi(args[at+1])
-	testkit.Check(t, err)
-	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}, Version: "8.0"}); err != nil {
-		fmt.Println(err)
-		os.Exit(48)
-	}
-	select {} // until it is killed
-}
 
 // release returns a folder with a mongod that prints a version, and otherwise runs a shell command. Each start appends
 // its process id to the file starts.
@@ -53,7 +30,7 @@ func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
 	testkit.Check(t, err)
 	commands := map[string]string{
-		"plays":   fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self),
+		"plays":   fmt.Sprintf("export %s=1\nexec %s \"$@\"", envMongod, self),
 		"refuses": "echo Illegal option; exit 2",
 		"hangs":   "exec sleep 600",
 	}

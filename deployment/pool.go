@@ -234,8 +234,8 @@ func (p *pool) prepare(s *poolSlot) {
 	})
 }
 
-// repair repairs a cluster. Without a repair function, it replaces our own clusters, which are cheap, and leaves
-// existing ones unchanged.
+// repair repairs a cluster. Without a repair function, it returns an error for our own clusters, which are cheap to
+// replace, and leaves existing ones unchanged.
 func (p *pool) repair(c *cluster) error {
 	ctx, cancel := context.WithTimeoutCause(p.open, repairLimit, fmt.Errorf("it was not repaired within %s", repairLimit))
 	defer cancel()
@@ -252,11 +252,10 @@ func (p *pool) repair(c *cluster) error {
 func (p *pool) giveUp(s *poolSlot, err error) {
 	o := s.offer
 	s.state, s.cluster, o.fault = slotDead, nil, err
-	if p.open.Err() != nil {
-		return
+	if p.open.Err() == nil {
+		left := len(o.slots) - count(o.slots, slotDead)
+		p.note(fmt.Sprintf("%s is given up, %d of its kind are left: %s", s.name, left, err))
 	}
-	left := len(o.slots) - count(o.slots, slotDead)
-	p.note(fmt.Sprintf("%s is given up, %d of its kind are left: %s", s.name, left, err))
 }
 
 // Release returns a cluster. One with a dead server counts as broken.

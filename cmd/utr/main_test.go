@@ -11,9 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
+	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
@@ -158,11 +157,7 @@ func triggered(t *testing.T, hosts ...string) {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	testkit.Until(t, fmt.Sprintf("the processes %v have ended", pids), func() bool {
-		return !slices.ContainsFunc(pids, func(pid int) bool {
-			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			zombie := err == nil && strings.Contains(string(stat), ") Z ")
-			return !zombie && syscall.Kill(pid, 0) == nil
-		})
+		return !slices.ContainsFunc(pids, func(pid int) bool { _, err := ledger.ProcessOf(pid); return err == nil })
 	})
 }
 
