@@ -116,12 +116,8 @@ func timeOf(line string) (time.Time, bool) {
 		return doc.T.Date, err == nil && !doc.T.Date.IsZero()
 	}
 	word, _, _ := strings.Cut(line, " ")
-	for _, layout := range []string{"2006-01-02T15:04:05.000-0700", time.RFC3339Nano} {
-		if t, err := time.Parse(layout, word); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
+	at, err := time.Parse("2006-01-02T15:04:05.000Z0700", word) // iso8601-local or iso8601-utc
+	return at, err == nil
 }
 
 // ReadLogs returns the lines of some logs from one time to another, both included, oldest first. Keys are host:port.
