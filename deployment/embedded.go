@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
@@ -56,12 +55,7 @@ const embeddedRoom = 100
 // idle ones for the next worker.
 func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 	versions := o.versions()
-	models, failures := make([]Description, len(versions)), make([]error, len(versions))
-	var all sync.WaitGroup
-	for i, v := range versions {
-		all.Go(func() { models[i], failures[i] = modelOf(ctx, v) })
-	}
-	all.Wait()
+	models, failures := concurrently(versions, func(version string) (Description, error) { return modelOf(ctx, version) })
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -56,12 +55,7 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) (
 	if u.get("directConnection") == "true" {
 		hosts = u.hosts
 	}
-	offs, errs := make([][]leftFailPoint, len(hosts)), make([]error, len(hosts))
-	var all sync.WaitGroup
-	for i, host := range hosts {
-		all.Go(func() { offs[i], errs[i] = sweep(ctx, u.direct(host), host, names) })
-	}
-	all.Wait()
+	offs, errs := concurrently(hosts, func(host string) ([]leftFailPoint, error) { return sweep(ctx, u.direct(host), host, names) })
 	return slices.Concat(offs...), slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 

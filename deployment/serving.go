@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/wire"
@@ -71,17 +70,12 @@ func awaitServing(ctx context.Context, u uri) error {
 
 // greetings sends isMaster to all hosts concurrently.
 func greetings(ctx context.Context, u uri, hosts []string) map[string]greeting {
+	hellos, errs := concurrently(hosts, func(host string) (wire.Hello, error) {
+		return wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+	})
 	replies := make(map[string]greeting)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for _, host := range hosts {
-		all.Go(func() {
-			hello, err := wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
-			mu.Lock()
-			defer mu.Unlock()
-			replies[host] = greeting{hello, err}
-		})
+	for i, host := range hosts {
+		replies[host] = greeting{hellos[i], errs[i]}
 	}
-	all.Wait()
 	return replies
 }
