@@ -42,13 +42,10 @@ func TestLocalSource(t *testing.T) {
 		t.Setenv("TMPDIR", folder)
 		o := LocalOptions{Where: dir, Note: s.notes.add}
 		o.Topologies, o.Auth = []Topology{Single}, new(bool)
-		switch more {
-		case "2 jobs":
-			o.Jobs = 2
-		case "all topologies":
+		if more == "all topologies" {
 			o.Topologies = nil
 		}
-		o.Parameters = more == "asks for parameters"
+		o.Jobs, o.Parameters = map[string]int{"2 jobs": 2}[more], more == "asks for parameters"
 		source, err := OpenLocal(t.Context(), o)
 		if text, is := strings.CutPrefix(steps, "reject "); is {
 			testkit.Fails(t, err, text)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,25 +65,15 @@ func orchestrate(t *testing.T) *service {
 			runOn(t, parsed(t, s.the(name).URI()), "admin", failCommand(t, "alwaysOn", "find", ""))
 		},
 		"right": func(name string) { testkit.Equal(t, "fail points", left(t, s.the(name).URI()), 0) },
-		"stop": s.making(func(string, http.ResponseWriter, *http.Request) bool {
-			s.cancel(errors.New("interrupted"))
-			return false
-		}),
-		"raise": func(what string) {
-			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true })("")
-		},
-		"write": func(what string) {
-			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool {
-				_, _ = io.WriteString(w, what)
-				return true
-			})("")
-		},
-		"part": s.making(func(id string, w http.ResponseWriter, _ *http.Request) bool {
-			s.twin.AddPart("servers", id+"-part-member1")
+		"stop":  s.creating(func(string, http.ResponseWriter, *http.Request) bool { s.cancel(errors.New("interrupted")); return false }),
+		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true }),
+		"write": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { _, _ = io.WriteString(w, what); return true }),
+		"part": s.creating(func(_ string, w http.ResponseWriter, r *http.Request) bool {
+			s.twin.AddPart("servers", path.Base(r.URL.Path)+"-part-member1")
 			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
 			return true
 		}),
-		"hang": s.making(func(_ string, _ http.ResponseWriter, r *http.Request) bool {
+		"hang": s.creating(func(_ string, _ http.ResponseWriter, r *http.Request) bool {
 			_, _ = io.Copy(io.Discard, r.Body) // net/http detects a closed connection only after the body was read
 			<-r.Context().Done()
 			return true
@@ -91,11 +82,11 @@ func orchestrate(t *testing.T) *service {
 	return s
 }
 
-// making replaces the twin's handling of requests to create clusters.
-func (s *service) making(do func(id string, w http.ResponseWriter, r *http.Request) bool) func(string) {
-	return func(string) {
-		s.twin.Misbehave(func(method, path string, w http.ResponseWriter, r *http.Request) bool {
-			return method == http.MethodPut && do(path[strings.LastIndex(path, "/")+1:], w, r)
+// creating replaces the twin's handling of requests to create clusters.
+func (s *service) creating(do func(about string, w http.ResponseWriter, r *http.Request) bool) func(about string) {
+	return func(about string) {
+		s.twin.Misbehave(func(method, _ string, w http.ResponseWriter, r *http.Request) bool {
+			return method == http.MethodPut && do(about, w, r)
 		})
 	}
 }
