@@ -65,9 +65,15 @@ func orchestrate(t *testing.T) *service {
 			runOn(t, parsed(t, s.the(name).URI()), "admin", failCommand(t, "alwaysOn", "find", ""))
 		},
 		"right": func(name string) { testkit.Equal(t, "fail points", left(t, s.the(name).URI()), 0) },
-		"stop":  s.creating(func(string, http.ResponseWriter, *http.Request) bool { s.cancel(errors.New("interrupted")); return false }),
+		"stop": s.creating(func(string, http.ResponseWriter, *http.Request) bool {
+			s.cancel(errors.New("interrupted"))
+			return false
+		}),
 		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true }),
-		"write": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { _, _ = io.WriteString(w, what); return true }),
+		"write": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = io.WriteString(w, what)
+			return true
+		}),
 		"part": s.creating(func(_ string, w http.ResponseWriter, r *http.Request) bool {
 			s.twin.AddPart("servers", path.Base(r.URL.Path)+"-part-member1")
 			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
