@@ -13,10 +13,9 @@ import (
 	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// Clean frees a deployment of what a run that is gone left there: its lock, and the
-// fail points that suites set. It tells what it has done, and touches nothing while
-// another run uses the deployment. ServerAPI is what ClusterOptions have of that name.
-// The error holds no credentials, and names the members that cannot be asked.
+// Clean removes what a run that has ended left on a deployment: its lock and the fail points that suites set. It
+// reports each removal to done, and changes nothing while another run uses the deployment. serverAPI is as in
+// ClusterOptions. The error contains no credentials and names the members that could not be checked.
 func Clean(ctx context.Context, connectionString, serverAPI string, done func(string)) error {
 	u, err := parseURI(connectionString)
 	if err != nil {
@@ -27,7 +26,7 @@ func Clean(ctx context.Context, connectionString, serverAPI string, done func(st
 	}
 	u.api = serverAPI
 	off, err := u.unblock(ctx)
-	if tell(done, "turned off: ", off); err != nil {
+	if report(done, "turned off: ", off); err != nil {
 		return err
 	}
 	holder, removed, err := u.clearLock(ctx)
@@ -39,13 +38,13 @@ func Clean(ctx context.Context, connectionString, serverAPI string, done func(st
 	case holder != nil:
 		return fmt.Errorf("it is in use by %s", holder)
 	}
-	var d Description
-	if err := u.look(ctx, lookTimeout, func(ctx context.Context, run runs) (err error) { d, err = greet(ctx, run, u); return }); err != nil {
+	d, err := u.greet(ctx, lookTimeout)
+	if err != nil {
 		return err
 	}
-	off, unasked := clearFailPoints(ctx, u, d, nil)
-	tell(done, "turned off: ", off)
-	return errors.Join(unasked...)
+	off, failed := clearFailPoints(ctx, u, d, nil)
+	report(done, "turned off: ", off)
+	return errors.Join(failed...)
 }
 
 // clearLock removes the lock of a deployment if its run has ended: see lock.Clear.
@@ -59,16 +58,12 @@ func (u uri) clearLock(ctx context.Context) (holder *lock.Holder, removed bool, 
 	return holder, removed, u.plain(ctx, err)
 }
 
-// A fail point that fails the handshake itself, and has no appName, keeps every
-// client out, ours that would turn it off included. It is turned off without a
-// handshake, unless the server requires authentication.
-
-// handshake are the commands that a connection begins with.
+// handshake are the commands that begin a connection.
 var handshake = []string{"hello", "isMaster", "ismaster"}
 
-// unblock turns failCommand off on the servers of a deployment whose handshake it
-// fails. It touches nothing while another run holds the lock, which the error, a
-// *lock.HeldError, names then. Servers that cannot be asked are passed over.
+// unblock turns failCommand off on the hosts where it fails the handshake of every client, including ours. It sends
+// commands without a handshake, which works unless the server requires authentication. It changes nothing while another
+// run holds the lock; the error is then a *lock.HeldError. It skips unreachable servers.
 func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 	for _, host := range u.hosts {
 		run := u.bare(host)
@@ -83,7 +78,7 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 		holder, err := store.Read(ctx)
 		switch {
 		case err != nil:
-			return off, fmt.Errorf("%s, and nobody can tell whether another run needs it: %w", found[0], err)
+			return off, fmt.Errorf("%s, and cannot tell whether another run needs it: %w", found[0], err)
 		case holder != nil && !holder.Over():
 			return off, &lock.HeldError{Hosts: u.hosts, Holder: *holder}
 		}
@@ -95,8 +90,7 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 	return off, nil
 }
 
-// failsHandshake reports whether the data of failCommand mean the handshake of
-// every client.
+// failsHandshake reports whether failCommand with this data fails the handshake of every client.
 func failsHandshake(data bson.Raw) bool {
 	if text(data, "appName") != "" {
 		return false
@@ -107,8 +101,8 @@ func failsHandshake(data bson.Raw) bool {
 // bareLimit bounds a command without a handshake.
 const bareLimit = time.Second
 
-// bare runs commands on one host without a handshake.
-func (u uri) bare(host string) runs {
+// bare returns a function that runs commands on one host without a handshake.
+func (u uri) bare(host string) runFunc {
 	secure := u.client("utr").TLSConfig
 	return func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
 		if u.api != "" {

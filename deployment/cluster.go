@@ -15,48 +15,41 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// ClusterOptions says which running deployment to use.
+// ClusterOptions describes a running deployment.
 type ClusterOptions struct {
 	// URI is the connection string with all seeds.
 	URI string
-	// SingleURI is the connection string of the load balancer that fronts a
-	// single mongos. Demanded for load balanced deployments, unused elsewhere
-	// (Unified Test Format, "Initializing the Test Runner").
+	// SingleURI is the connection string of the load balancer for a single mongos. It is required for load balanced
+	// deployments and ignored otherwise (Unified Test Format, "Initializing the Test Runner").
 	SingleURI string
-	// URIOptions are added to the connection strings that tests get, in the place
-	// of their own of the same name.
+	// URIOptions are added to the connection strings that tests get, and replace options of the same name.
 	URIOptions []URIOption
-	// ServerAPI is the version of the Stable API that clients of ours declare,
-	// for servers with requireApiVersion; "" declares none.
+	// ServerAPI is the Stable API version that our own clients declare, for servers with requireApiVersion, or "".
 	ServerAPI string
-	// Lock, if not nil, keeps other runs away until the source is closed. Then
-	// fail points that an earlier run left on are turned off, too.
+	// Lock, if not nil, keeps other runs away until the source is closed. Fail points that an earlier run left on are
+	// then turned off.
 	Lock *lock.Options
-	// Ledger remembers that a run that is killed leaves its lock and fail points
-	// there; nil remembers nothing.
+	// Ledger records that a killed run leaves its lock and fail points on the deployment. It may be nil.
 	Ledger *ledger.Ledger
-	// FailPoints names fail points beside those that suites are known to set.
+	// FailPoints are names of fail points in addition to those that suites are known to set.
 	FailPoints []string
-	// Note gets what was found, a line at a time. Nil drops it.
+	// Note receives messages, a line at a time. It may be nil.
 	Note func(string)
 }
 
-// CheckURI says what is wrong with a connection string by itself: nothing is
-// looked up or connected to. The error never holds its credentials.
+// CheckURI checks a connection string without DNS lookups or connections. The error never contains its credentials.
 func CheckURI(s string) error {
 	u, err := parseURI(s)
-	if err != nil || u.scheme == "mongodb+srv" { // the rest stands in the domain name system
+	if err != nil || u.scheme == "mongodb+srv" { // the rest comes from DNS
 		return err
 	}
 	return u.redact(options.Client().ApplyURI(s).Validate())
 }
 
-// OpenCluster looks at a deployment that somebody else runs, for as long as
-// serverSelectionTimeoutMS in the connection string says, or 10 seconds, and gives a
-// source with that one offer. Tests run on it one at a time. Errors never hold
-// the connection string's credentials. With ClusterOptions.Lock the error is a
-// *lock.HeldError if another run uses the deployment; ctx alone bounds the wait for
-// that one.
+// OpenCluster connects to a running deployment and returns a source with that one offer, for one worker at a time.
+// Server selection takes up to serverSelectionTimeoutMS of the connection string, or 10 seconds. Errors never contain
+// credentials. With ClusterOptions.Lock, the error is a *lock.HeldError if another run uses the deployment; only ctx
+// and lock.Options bound that wait.
 func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	c, err := openCluster(ctx, o)
 	if err != nil {
@@ -67,22 +60,21 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	return p, nil
 }
 
-// cluster is a running deployment of any source.
+// cluster is a running deployment.
 type cluster struct {
 	uri         uri // of hosts
 	all, single uri // as tests get them
 	description Description
 	owned       bool
-	lock        *lock.Lock                         // nil if the run takes no lock
-	dead        func() error                       // nil if the ends of its servers are not known
-	log         func(from, to time.Time) []LogLine // nil if their logs are not known
-	right       func(context.Context) error        // puts it right after a test that broke it; nil if nobody can
+	lock        *lock.Lock                         // may be nil
+	dead        func() error                       // Dead; may be nil
+	log         func(from, to time.Time) []LogLine // Log; may be nil
+	repair      func(context.Context) error        // makes it usable after a test broke it; may be nil
 	cleanUp     cleanUps
 }
 
-// cleanUps remove what a run has made outside itself, such as a lock, processes, a
-// folder, a cluster of a service; the last one is called first. What cannot be removed
-// stays in the ledger. Each may be called more than once.
+// cleanUps remove what a run has created outside itself, such as a lock, processes, a folder, or a cluster of a
+// service, in reverse order. What cannot be removed stays in the ledger. Each may be called more than once.
 type cleanUps []func(context.Context) error
 
 func (all cleanUps) run(ctx context.Context) error {
@@ -93,7 +85,7 @@ func (all cleanUps) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reach says by which connection strings tests reach the cluster.
+// reach sets the connection strings.
 func (c *cluster) reach(all, single string, options []URIOption) (err error) {
 	if c.all, err = parseURI(all); err == nil {
 		c.single, err = parseURI(single)
@@ -122,8 +114,7 @@ func (c *cluster) Log(from, to time.Time) []LogLine {
 	return c.log(from, to)
 }
 
-// DirectURI aims at one host. A load balancer cannot be passed by: its own
-// connection string is the most direct one.
+// DirectURI returns the connection string of one host. That of a load balancer cannot have directConnection.
 func (c *cluster) DirectURI(address string) string {
 	if c.description.Topology == LoadBalanced && slices.Contains(c.uri.hosts, address) {
 		return c.uri.at(address).String()
@@ -131,24 +122,16 @@ func (c *cluster) DirectURI(address string) string {
 	return c.uri.direct(address).String()
 }
 
-// openCluster looks at a deployment, in the order that leaves other runs alone:
-// nothing is changed before the lock is held.
+// openCluster connects to a deployment. It changes nothing before it holds the lock.
 func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
 	c := new(cluster)
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
+	o.Note = orIgnore(o.Note)
 	seeds, err := parseURI(o.URI)
 	if err != nil {
 		return nil, err
 	}
 	u, err := seeds.reached(ctx)
-	failed := func(err error) error {
-		if err == nil {
-			return nil
-		}
-		return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), err)
-	}
+	failed := func(err error) error { return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), err) }
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -158,23 +141,20 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		limit = time.Duration(ms) * time.Millisecond
 	}
 	d := &c.description
-	meet := func() error {
-		return failed(u.look(ctx, limit, func(ctx context.Context, run runs) (err error) { *d, err = greet(ctx, run, u); return }))
-	}
-	if err := meet(); err != nil {
+	if *d, err = u.greet(ctx, limit); err != nil {
 		if o.Lock == nil {
-			return nil, err
+			return nil, failed(err)
 		}
 		off, blocked := u.unblock(ctx)
 		if held := new(lock.HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}
 		if len(off) == 0 {
-			return nil, err
+			return nil, failed(err)
 		}
-		tell(o.Note, leftOver, off)
-		if err := meet(); err != nil {
-			return nil, err
+		report(o.Note, leftOver, off)
+		if *d, err = u.greet(ctx, limit); err != nil {
+			return nil, failed(err)
 		}
 	}
 	defer func() {
@@ -182,24 +162,24 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			err = errors.Join(err, c.cleanUp.run(context.WithoutCancel(ctx)))
 		}
 	}()
-	c.remember(o)
+	c.record(o)
 	if o.Lock != nil {
 		if err := c.hold(ctx, u, o); err != nil {
 			return nil, err
 		}
-		off, unasked := clearFailPoints(ctx, u, *d, o.FailPoints)
-		tell(o.Note, leftOver, off)
-		for _, err := range unasked {
+		off, errs := clearFailPoints(ctx, u, *d, o.FailPoints)
+		report(o.Note, leftOver, off)
+		for _, err := range errs {
 			o.Note(err.Error())
 		}
 	}
-	if err := u.look(ctx, limit, func(ctx context.Context, run runs) error { return describe(ctx, run, u, d) }); err != nil {
+	if err := u.look(ctx, limit, func(ctx context.Context, run runFunc) error { return describe(ctx, run, u, d) }); err != nil {
 		return nil, failed(err)
 	}
 	single := o.URI
 	switch {
 	case d.Topology == LoadBalanced && o.SingleURI == "":
-		return nil, errors.New("the deployment is load balanced: name the load balancer in front of a single mongos too (--single-uri)")
+		return nil, errors.New("the deployment is load balanced: also name the load balancer for a single mongos (--single-uri)")
 	case d.Topology == LoadBalanced:
 		single = o.SingleURI
 	case d.Topology == Sharded && len(d.Hosts) > 0:
@@ -212,16 +192,16 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 
 const leftOver = "left over from an earlier run, and turned off: "
 
-// tell reports fail points that were on, after some words.
-func tell(note func(string), words string, off []leftFailPoint) {
+// report passes on which fail points were on.
+func report(note func(string), prefix string, off []leftFailPoint) {
 	for _, left := range off {
-		note(words + left.String())
+		note(prefix + left.String())
 	}
 }
 
-// remember has the ledger know of the run as long as the lock is there. Without
-// a ledger the run goes on, since a lock expires.
-func (c *cluster) remember(o ClusterOptions) {
+// record keeps an entry in the ledger until the lock is removed. If that fails, the run continues, since a lock
+// expires.
+func (c *cluster) record(o ClusterOptions) {
 	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: lock.Database + "." + lock.Collection})
 	if err != nil {
 		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
@@ -237,8 +217,7 @@ func (c *cluster) remember(o ClusterOptions) {
 	})
 }
 
-// hold takes the lock. A user who may not write the lock document runs without
-// it.
+// hold acquires the lock. If the user may not write the lock document, the run continues without a lock.
 func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error) {
 	lo := *o.Lock
 	lo.Note = o.Note

@@ -14,10 +14,10 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// A cluster is what it says, whichever way it is named and whatever its clients have
-// to declare; each host of it can be reached alone, and one worker has it at a time.
+// A cluster is described correctly, whatever its connection string and the options that clients require. Each host can
+// be reached with a direct connection, and one worker has the cluster at a time.
 func TestCluster(t *testing.T) {
-	// The options in the TXT record of a name in DNS that stands for it.
+	// Options in the TXT record of the SRV name.
 	txt := map[string]string{"sharded": "authSource=admin", "replicaset": "replicaSet=rs0", "load-balanced": "loadBalanced=true"}
 	for _, words := range []string{"single 8.0", "single 8.0 noscripting", "single 8.0 auth", "sharded 8.0 auth", "single api",
 		"sharded 8.0 srv", "replicaset 8.0 srv", "load-balanced 8.0 srv", "replicaset api", "sharded api", "load-balanced api"} {
@@ -34,7 +34,7 @@ func TestCluster(t *testing.T) {
 			if auth {
 				name += " auth"
 			}
-			s.tell("open; offers " + name + "; lend a; theirs a")
+			s.play("open; offers " + name + "; lend a; theirs a")
 			d := s.the("a")
 			about := d.Description()
 			routers := about.Topology == Sharded || about.Topology == LoadBalanced
@@ -47,20 +47,20 @@ func TestCluster(t *testing.T) {
 			cancel(errors.New("enough"))
 			_, err := s.Acquire(busy, 0)
 			testkit.Fails(t, err, "waiting for a cluster to be free: enough")
-			s.tell("refuse 1 no offer 1; return a; lend a; sweep 0 0; clean true false")
+			s.play("refuse 1 no offer 1; return a; lend a; sweep 0 0; clean true false")
 		})
 	}
 }
 
-// The error says in words that help why a deployment cannot be used. What each host
-// did is known only once it did it: on a busy machine it is asked again, for longer.
+// The error explains why a deployment cannot be used. On a busy machine the errors of hosts may not be known in time:
+// it tries again with a longer limit.
 func TestUnreachable(t *testing.T) {
 	hosts := func(o embedded.Options) string { return strings.Join(serve(t, o).Hosts(), ",") }
 	open, locked, tls := hosts(embeddedAs("replicaset")), hosts(embeddedAs("auth")), hosts(embedded.Options{TLS: true})
 	balanced, api := serve(t, embeddedAs("load-balanced")).URI(), serve(t, embeddedAs("api")).URI()
 	silent, _ := listening(t)
 	names := strings.NewReplacer("OPEN", open, "LOCKED", locked, "USES-TLS", tls, "BALANCED", balanced, "API", api, "SILENT", silent)
-	stories(t, "unreachable", func(t *testing.T, text, says string) {
+	stories(t, "unreachable", func(t *testing.T, text, message string) {
 		t.Parallel()
 		for limit := 400 * time.Millisecond; ; limit *= 4 {
 			text := names.Replace(text)
@@ -69,10 +69,10 @@ func TestUnreachable(t *testing.T) {
 			}
 			s, err := OpenCluster(t.Context(), ClusterOptions{URI: text, Lock: &lock.Options{}})
 			if err == nil {
-				t.Fatal("it can be used", s.Close())
+				t.Fatal("no error", s.Close())
 			}
 			testkit.Says(t, err.Error())
-			want := strings.Split(names.Replace(strings.ReplaceAll(says, "LIMIT", limit.String())), ";")
+			want := strings.Split(names.Replace(strings.ReplaceAll(message, "LIMIT", limit.String())), ";")
 			missing := slices.IndexFunc(want, func(part string) bool { return !strings.Contains(err.Error(), part) })
 			if missing < 0 {
 				return
@@ -81,11 +81,11 @@ func TestUnreachable(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the limit is in the connection string", func(t *testing.T) {
+	t.Run("the connection string sets the limit", func(t *testing.T) {
 		_, err := OpenCluster(t.Context(), ClusterOptions{URI: "mongodb://" + silent + "/?serverSelectionTimeoutMS=50"})
 		testkit.Fails(t, err, "no answer from "+silent+" within 50ms")
 	})
-	t.Run("what refuses a connection is not waited for", func(t *testing.T) {
+	t.Run("it does not wait for a host that refuses connections", func(t *testing.T) {
 		const gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=3600000"
 		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: gone, Lock: &lock.Options{}})
 		testkit.Fails(t, err, "nothing listens there")

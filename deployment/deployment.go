@@ -1,11 +1,12 @@
-// Package deployment gives the runner something to run tests on: a cluster
-// named by a connection string, or embedded deployments made on demand.
+// Package deployment provides what tests run on: a running cluster, clusters of local binaries or of an orchestration
+// service, or embedded deployments.
 package deployment
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,11 +14,10 @@ import (
 	"github.com/unified-test-runner/utr/deployment/local"
 )
 
-// Topology is a topology as runOnRequirements names it.
+// Topology is a topology in runOnRequirements.
 type Topology string
 
-// The topologies. ShardedReplicaSet is met by any sharded cluster whose
-// shards are replica sets.
+// Any sharded cluster whose shards are replica sets satisfies ShardedReplicaSet.
 const (
 	Single            Topology = "single"
 	ReplicaSet        Topology = "replicaset"
@@ -26,27 +26,21 @@ const (
 	ShardedReplicaSet Topology = "sharded-replicaset"
 )
 
-// Description is what requirements are judged by. It can be known before the
-// deployment runs.
+// Description is what requirements are compared with. It can be known before the deployment is started.
 type Description struct {
-	// Name is short and stable: "replicaset 8.0", "sharded 4.2 auth".
-	Name     string
-	Topology Topology
-	// Version holds major, minor, patch of versionArray.
-	Version [3]int
-	// ReplicaSetShards reports whether all shards are replica sets.
-	ReplicaSetShards bool
+	Name             string // short and stable, such as "replicaset 8.0" or "sharded 4.2 auth"
+	Topology         Topology
+	Version          [3]int // major, minor, and patch of versionArray
+	ReplicaSetShards bool   // whether all shards are replica sets
 	Auth             bool
 	AuthMechanisms   []string
 	Serverless       bool
-	// NoScripting reports whether the servers execute no JavaScript.
-	NoScripting bool
-	// Parameters are the server parameters (getParameter: '*').
-	Parameters bson.Raw
-	Hosts      []string
+	NoScripting      bool     // whether the servers do not execute JavaScript
+	Parameters       bson.Raw // the server parameters (getParameter: '*')
+	Hosts            []string
 }
 
-// named gives the description its name.
+// named sets the name.
 func (d Description) named() Description {
 	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
 	if d.Auth {
@@ -55,18 +49,16 @@ func (d Description) named() Description {
 	return d
 }
 
-// preferred are the topologies that we start, in the order in which a run prefers
-// them: a replica set meets most requirements.
+// preferred are the topologies that can be started, in order of preference: a replica set satisfies most requirements.
 func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalanced, Single} }
 
-// offers gives what can be started of the topologies that are asked for, or of all if
-// none is: without and with access control, unless auth says which. A topology that
-// cannot be had is left out, or is an error if it must be there.
-func (d Description) offers(asked []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
-	if len(asked) == 0 {
-		asked = preferred()
+// offers returns the requested topologies, or all, without and with access control unless auth selects one. A topology
+// for which can returns an error is an error if must is set, and omitted otherwise.
+func (d Description) offers(requested []Topology, must bool, auth *bool, can func(Topology) error) (offers []Description, err error) {
+	if len(requested) == 0 {
+		requested = preferred()
 	}
-	for _, d.Topology = range asked {
+	for _, d.Topology = range requested {
 		if !slices.Contains(preferred(), d.Topology) {
 			return nil, fmt.Errorf("topology %q cannot be started", d.Topology)
 		}
@@ -85,8 +77,7 @@ func (d Description) offers(asked []Topology, must bool, auth *bool, can func(To
 	return offers, nil
 }
 
-// Servers gives topology and full version of each description, in order, without
-// repetitions.
+// Servers returns the distinct topologies with full versions, sorted.
 func Servers(all []Description) (servers []string) {
 	for _, d := range all {
 		servers = append(servers, fmt.Sprintf("%s %d.%d.%d", d.Topology, d.Version[0], d.Version[1], d.Version[2]))
@@ -98,40 +89,54 @@ func Servers(all []Description) (servers []string) {
 // Deployment is a running deployment. Methods may be called concurrently.
 type Deployment interface {
 	Description() Description
-	// URI is the connection string with all seeds. It may hold secrets:
-	// never print it.
+	// URI is the connection string with all seeds. It may contain secrets: never print it.
 	URI() string
-	// SingleURI names just one mongos of a sharded cluster, or the load
-	// balancer in front of a single one. Elsewhere it equals URI.
+	// SingleURI names one mongos of a sharded cluster, or the load balancer for one. Otherwise it equals URI.
 	SingleURI() string
-	// DirectURI connects to one host alone, by its address as the driver
-	// names it.
+	// DirectURI is the connection string of one host, by its address as the driver reports it.
 	DirectURI(address string) string
-	// Owned reports whether we started it, so that dropping collections harms nobody.
+	// Owned reports whether this run started the deployment, so that dropping collections is safe.
 	Owned() bool
-	// Dead returns how a server ended that should be running. It is nil while all
-	// servers run, and for servers that are not processes of ours.
+	// Dead returns how a server ended unexpectedly, or nil while all run. It is nil for servers that are not our
+	// processes.
 	Dead() error
-	// Log returns the lines that the servers logged from one time to another, both
-	// included, oldest first. It returns nothing if the logs cannot be read. It may be
-	// called while the servers run, and may omit old lines.
+	// Log returns the lines that the servers logged from one time to another, both included, oldest first. It returns
+	// nothing if the logs cannot be read. It may be called while the servers run, and may omit old lines.
 	Log(from, to time.Time) []LogLine
 }
 
-// LogLine is one line of the log that a server keeps of itself. It holds no
-// secret: no password, no payload of an authentication. Server is host:port, as
-// drivers name it.
+// orIgnore returns f, or a function that does nothing.
+func orIgnore(f func(string)) func(string) {
+	if f != nil {
+		return f
+	}
+	return func(string) {}
+}
+
+// concurrently calls do for all elements and returns the results in their order.
+func concurrently[T, R any](all []T, do func(T) (R, error)) ([]R, []error) {
+	results, errs := make([]R, len(all)), make([]error, len(all))
+	var group sync.WaitGroup
+	for i, v := range all {
+		group.Go(func() { results[i], errs[i] = do(v) })
+	}
+	group.Wait()
+	return results, errs
+}
+
+// LogLine is one line of a server's log. It contains no passwords and no authentication payloads. Server is host:port,
+// as drivers report it.
 type LogLine = local.Line
 
-// Source hands out deployments to workers.
+// Source lends deployments to workers.
 type Source interface {
-	// Offers lists what it can give, in order of preference. Stable.
+	// Offers lists the available deployments in order of preference. The list does not change.
 	Offers() []Description
-	// Acquire gives offer number i to the caller alone, until Release. It
-	// starts one if none is idle, and waits if it cannot have more.
+	// Acquire returns a deployment of offer i, exclusively until Release. It starts one if none is idle, and waits if it
+	// cannot start more.
 	Acquire(ctx context.Context, i int) (Deployment, error)
-	// Release gives it back. A broken one is not handed out again.
+	// Release returns a deployment. A broken one is not lent again as it is.
 	Release(d Deployment, broken bool)
-	// Close stops everything that the source started.
+	// Close stops and removes everything that the source started.
 	Close() error
 }

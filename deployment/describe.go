@@ -18,17 +18,17 @@ import (
 // lookTimeout is long enough for an election.
 const lookTimeout = 10 * time.Second
 
-// runs runs a command on a database of a server or deployment.
-type runs func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+// runFunc runFunc a command on a server or deployment.
+type runFunc func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 
-// ask asks for something about the server.
-func (run runs) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
+// ask runs a command on the database admin.
+func (run runFunc) ask(ctx context.Context, name string, value any) (bson.Raw, error) {
 	return run(ctx, "admin", bson.D{{Key: name, Value: value}})
 }
 
-// look asks a deployment something by a client of ours, over one connection, within a
-// limit. The error is in plain words, without credentials.
-func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runs) error) error {
+// look connects a client of ours, with one connection and a time limit, and calls ask. The error is explained and
+// contains no credentials.
+func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, runFunc) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
 	defer cancel()
 	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1))
@@ -42,13 +42,13 @@ func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Con
 	return u.plain(ctx, err)
 }
 
-// probe asks a deployment what it is.
+// probe connects to a deployment and describes it.
 func probe(ctx context.Context, text string) (d Description, err error) {
 	u, err := parseURI(text)
 	if err != nil {
 		return d, err
 	}
-	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runs) error {
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, run runFunc) error {
 		if d, err = greet(ctx, run, u); err != nil {
 			return err
 		}
@@ -57,9 +57,15 @@ func probe(ctx context.Context, text string) (d Description, err error) {
 	return d, err
 }
 
-// greet asks for topology and hosts. Only members of a replica set name each
-// other: a mongos does not even tell its own address.
-func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
+// greet connects to a deployment and determines its topology and hosts.
+func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err error) {
+	err = u.look(ctx, limit, func(ctx context.Context, run runFunc) error { d, err = greet(ctx, run, u); return err })
+	return d, err
+}
+
+// greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
+// own address.
+func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
 	reply, err := run.ask(ctx, "hello", 1)
 	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
 		reply, err = run.ask(ctx, "isMaster", 1)
@@ -83,8 +89,8 @@ func greet(ctx context.Context, run runs, u uri) (d Description, err error) {
 	return d, nil
 }
 
-// describe asks for the rest of what requirements are judged by.
-func describe(ctx context.Context, run runs, u uri, d *Description) error {
+// describe determines the rest of the description.
+func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 	build, err := run.ask(ctx, "buildInfo", 1)
 	if err != nil {
 		return err
@@ -93,14 +99,12 @@ func describe(ctx context.Context, run runs, u uri, d *Description) error {
 		VersionArray []int `bson:"versionArray"`
 	}
 	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
-		return errors.New("buildInfo does not tell a versionArray")
+		return errors.New("buildInfo has no versionArray")
 	}
 	copy(d.Version[:], info.VersionArray)
-	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // not everybody may ask
+	started, _ := run.ask(ctx, "getCmdLineOpts", 1) // requires a privilege
 	d.NoScripting = noScripting(build, started)
-
-	// A server that refuses to list its parameters has none that a test could
-	// require: the requirement is then not met.
+	// If a server refuses to list its parameters, requirements of parameters are not met.
 	if d.Parameters, err = run.ask(ctx, "getParameter", "*"); err != nil {
 		if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
 			return err
@@ -108,18 +112,17 @@ func describe(ctx context.Context, run runs, u uri, d *Description) error {
 		d.Parameters = nil
 	}
 	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
-
-	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // as all are since 3.6
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // always, since 3.6
 	d.Auth = u.authenticates()
 	*d = d.named()
 	return nil
 }
 
-// noScripting concludes from its answers to buildInfo and getCmdLineOpts that a server
-// was built without JavaScript, or started with --noscripting.
+// noScripting reports whether a server was built without JavaScript or started with --noscripting, by its replies to
+// buildInfo and getCmdLineOpts.
 func noScripting(build, started bson.Raw) bool {
-	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
-	return text(build, "javascriptEngine") == "none" || told && !enabled
+	enabled, set := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
+	return text(build, "javascriptEngine") == "none" || set && !enabled
 }
 
 func text(doc bson.Raw, key string) string {
@@ -128,6 +131,6 @@ func text(doc bson.Raw, key string) string {
 }
 
 func texts(doc bson.Raw, key string) (out []string) {
-	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of texts
+	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of strings
 	return out
 }

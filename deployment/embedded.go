@@ -8,78 +8,66 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
-// EmbeddedOptions says which embedded deployments a source can make.
+// EmbeddedOptions describes the embedded deployments of a source.
 type EmbeddedOptions struct {
-	// Topologies on offer, in order of preference; empty means all that the
-	// version has, replica sets first.
+	// Topologies to offer, in order of preference; empty means all that the version supports.
 	Topologies []Topology
-	// Version of the server that is imitated, such as "8.0"; "" is the
-	// default of package embedded. AnyVersion offers all versions, the default
-	// one first.
+	// Version is the emulated server version, such as "8.0", or "" for the default of package embedded. AnyVersion offers
+	// all versions, the default one first.
 	Version string
-	// Members of replica sets and Mongoses of sharded clusters; 0 means the
-	// defaults of package embedded.
+	// Members of replica sets and Mongoses of sharded clusters; 0 means the defaults of package embedded.
 	Members, Mongoses int
-	// TLS makes all connections use it.
+	// TLS requires TLS for all connections.
 	TLS bool
-	// Auth: nil offers each topology both without and with access control.
+	// Auth selects deployments with or without access control; nil offers both.
 	Auth *bool
 	// URIOptions are added to the connection strings.
 	URIOptions []URIOption
-	// Ledger remembers the folders of certificates until they are gone; nil
-	// remembers nothing.
+	// Ledger records the folders of certificates until they are removed. It may be nil.
 	Ledger *ledger.Ledger
 }
 
-// AnyVersion stands for all versions that can be imitated.
+// AnyVersion means all versions that can be emulated.
 const AnyVersion = "auto"
 
-// versions gives the versions to offer in order of preference: the default one,
-// those after it, and those before it, newest first.
+// versions returns the versions to offer, in order of preference: the default one, later ones, then earlier ones,
+// newest first.
 func (o EmbeddedOptions) versions() []string {
 	if o.Version != AnyVersion {
 		return []string{o.Version}
 	}
 	all := embedded.Versions() // oldest first
 	i := slices.Index(all, embedded.DefaultVersion)
-	earlier := slices.Clone(all[:i])
-	slices.Reverse(earlier)
-	return append(slices.Clone(all[i:]), earlier...)
+	slices.Reverse(all[:i])
+	return slices.Concat(all[i:], all[:i])
 }
 
-// embeddedRoom is how many deployments of an offer there can be at once: more than
-// a run has use for.
+// embeddedRoom is the maximum number of deployments per offer, more than a run needs.
 const embeddedRoom = 100
 
-// OpenEmbedded gives a source that starts deployments on demand and keeps idle
-// ones for the next worker. Each has free ports of the loopback interface.
+// OpenEmbedded returns a source that starts deployments on demand, on free ports of the loopback interface, and keeps
+// idle ones for the next worker.
 func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 	versions := o.versions()
-	models, failures := make([]Description, len(versions)), make([]error, len(versions))
-	var all sync.WaitGroup
-	for i, v := range versions {
-		all.Go(func() { models[i], failures[i] = modelOf(ctx, v) })
-	}
-	all.Wait()
+	models, failures := concurrently(versions, func(version string) (Description, error) { return modelOf(ctx, version) })
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
 	kinds := map[Topology]embedded.Topology{
 		Single: embedded.Standalone, ReplicaSet: embedded.ReplicaSet, Sharded: embedded.Sharded, LoadBalanced: embedded.LoadBalanced}
 	p := newPool(nil)
-	p.patience = 0 // a start is broken off at once, and leaves nothing
+	p.patience = 0 // a start can be interrupted and leaves nothing
 	for i, model := range models {
-		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise others have it
+		must := len(o.Topologies) > 0 && len(versions) == 1 // otherwise other versions may have it
 		offers, err := model.offers(o.Topologies, must, o.Auth, func(t Topology) error {
 			if t == LoadBalanced && model.Version[0] < 5 {
-				return fmt.Errorf("server version %d.%d has no %s deployments: load balancing came with 5.0", model.Version[0], model.Version[1], t)
+				return fmt.Errorf("server version %d.%d has no %s deployments: load balancing requires 5.0", model.Version[0], model.Version[1], t)
 			}
 			return nil
 		})
@@ -99,8 +87,7 @@ func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 	return p, nil
 }
 
-// modelOf starts a standalone to learn what all deployments of a version have in
-// common.
+// modelOf starts a standalone to learn what all deployments of a version have in common.
 func modelOf(ctx context.Context, version string) (Description, error) {
 	d, err := embedded.Start(ctx, embedded.Options{Version: version})
 	if err != nil {

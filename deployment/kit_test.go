@@ -3,11 +3,13 @@ package deployment
 import (
 	"context"
 	"flag"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -20,56 +22,54 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+// envMongod makes this test binary act as a mongod: a standalone.
+const envMongod = "UTR_TEST_MONGOD"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(envMongod) != "" {
+		port, _ := strconv.Atoi(os.Args[slices.Index(os.Args, "--port")+1])
+		if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}, Version: "8.0"}); err != nil {
+			fmt.Println(err)
+			os.Exit(48)
+		}
+		select {} // until it is killed
+	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // most parallel tests wait
+	_ = flag.Set("test.parallel", "8") // most parallel tests only wait
 	goleak.VerifyTestMain(m)
 }
 
-// document reads extended JSON, none if the text is empty.
+// document parses extended JSON. An empty text is an empty document.
 func document[D bson.D | bson.Raw](t testing.TB, text string) (doc D) {
 	t.Helper()
 	if text != "" {
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &doc))
+		doc = testkit.Extended[D](t, text)
 	}
 	return doc
 }
 
-// stories plays those of a file of testdata. A story has a line with its reason, one with what its stage is, unless
-// all have the same, and its steps.
-func stories(t *testing.T, name string, play func(t *testing.T, stage, steps string)) {
+// stories runs the stories of a file in testdata. A story has a line with its name, optionally one with its setting,
+// and its steps.
+func stories(t *testing.T, name string, play func(t *testing.T, setting, steps string)) {
 	t.Helper()
 	text := testkit.Read(t, "testdata/"+name+".txt")
 	for story := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		reason, steps, _ := strings.Cut(story, "\n")
-		stage, found := strings.CutPrefix(steps, "- ")
+		setting, found := strings.CutPrefix(steps, "- ")
 		if found {
-			stage, steps, _ = strings.Cut(stage, "\n")
+			setting, steps, _ = strings.Cut(setting, "\n")
 		}
 		fill := strings.NewReplacer("SECRET", testkit.Secret, `\n`, "\n", "\n", ";")
-		t.Run(strings.TrimPrefix(reason, "# "), func(t *testing.T) { play(t, fill.Replace(stage), fill.Replace(steps)) })
+		t.Run(strings.TrimPrefix(reason, "# "), func(t *testing.T) { play(t, fill.Replace(setting), fill.Replace(steps)) })
 	}
 }
 
-// notes collects lines for people.
-type notes struct {
-	mu    sync.Mutex
-	lines []string
-}
+// notes collects messages.
+type notes struct{ testkit.Buffer }
 
-func (n *notes) add(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lines = append(n.lines, line)
-}
+func (n *notes) add(line string) { _, _ = n.Write([]byte(line + "\n")) }
 
-func (n *notes) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.lines, "\n")
-}
-
-// serve starts an embedded deployment that the test takes for somebody else's.
+// serve starts an embedded deployment that the test treats as an existing one.
 func serve(t testing.TB, o embedded.Options) *embedded.Deployment {
 	t.Helper()
 	d, err := embedded.Start(t.Context(), o)
@@ -85,11 +85,10 @@ func parsed(t testing.TB, text string) uri {
 	return u
 }
 
-// runOn runs a command on whichever server a connection string leads to, by a client that has nothing to do with
-// the run. It is gone before its server may be.
+// runOn runs a command on the server that a connection string selects, with a separate client.
 func runOn(t testing.TB, u uri, database string, command bson.D) bson.Raw {
 	t.Helper()
-	c, err := mongo.Connect(u.client("somebody"))
+	c, err := mongo.Connect(u.client("another client"))
 	testkit.Check(t, err)
 	defer func() { _ = c.Disconnect(context.Background()) }()
 	o := options.RunCmd().SetReadPreference(readpref.Nearest())
@@ -98,8 +97,8 @@ func runOn(t testing.TB, u uri, database string, command bson.D) bson.Raw {
 	return reply
 }
 
-// usable expects each connection string of a deployment to lead somewhere. Those of
-// single hosts do not behind a load balancer.
+// usable checks that a server is reachable with each connection string of a deployment, except with those of single
+// hosts behind a load balancer.
 func usable(t testing.TB, api string, d Deployment) {
 	t.Helper()
 	texts := []string{d.URI(), d.SingleURI()}
@@ -115,7 +114,6 @@ func usable(t testing.TB, api string, d Deployment) {
 	}
 }
 
-// files lists what a pattern below a folder matches.
 func files(t testing.TB, folder, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
@@ -123,13 +121,13 @@ func files(t testing.TB, folder, pattern string) []string {
 	return found
 }
 
-// lines counts the lines of a file, 0 if it is absent.
+// lines counts the lines of a file, 0 if it does not exist.
 func lines(path string) int {
 	text, _ := os.ReadFile(path)
 	return strings.Count(string(text), "\n")
 }
 
-// listening accepts one connection, says so, and never answers.
+// listening accepts one connection, signals that, and never answers.
 func listening(t *testing.T) (address string, called <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,27 +10,24 @@ import (
 	"github.com/unified-test-runner/utr/deployment/local"
 )
 
-// LocalOptions says which clusters of binaries of this machine a source can
-// start.
+// LocalOptions describes the clusters of binaries on this machine that a source starts.
 type LocalOptions struct {
 	// Where is a release: see local.Find.
 	Where string
-	// EmbeddedOptions mean the same for clusters of binaries, whose version is that of
-	// the release. The ledger remembers processes and folders.
+	// EmbeddedOptions apply to clusters of binaries, too, except that the release determines the version, and the ledger
+	// records processes and folders.
 	EmbeddedOptions
 	// Shards of sharded clusters; 0 means the default of package local.
 	Shards int
-	// Jobs is how many clusters of each offer there can be at once; 0 means 1.
+	// Jobs is the maximum number of clusters of each offer at once; 0 means 1.
 	Jobs int
-	// Parameters has the offers tell server parameters and authentication
-	// mechanisms, for which a mongod and a mongos must be started and asked. They
-	// are kept for the first tests.
+	// Parameters includes server parameters and authentication mechanisms in the offers, for which a mongod and a mongos
+	// are started. The first tests use them.
 	Parameters bool
-	// Secret gets the password of each cluster before it can be printed. It
-	// may be called concurrently. Nil drops it.
+	// Secret receives the password of each cluster before it can be printed. It may be called concurrently and may be
+	// nil.
 	Secret func(string)
-	// Note gets what happened, such as a server that died. It may be
-	// called concurrently. Nil drops it.
+	// Note receives messages, such as that a server died. It may be called concurrently and may be nil.
 	Note func(string)
 }
 
@@ -42,27 +39,23 @@ type localSource struct {
 	ports   local.Ports
 
 	mu   sync.Mutex
-	logs []string // folders that are kept so far
-	keep bool     // the logs
+	logs []string // folders with logs so far
+	keep bool     // whether Close keeps the logs
 }
 
-// OpenLocal gives a source that starts clusters when they are wanted, and keeps
-// idle ones for the next worker. It starts nothing yet unless
-// LocalOptions.Parameters is set. Its method KeepLogs has the logs of all servers
-// outlive it.
+// OpenLocal returns a source that starts clusters on demand and keeps idle ones for the next worker. It starts none yet
+// unless LocalOptions.Parameters is set. Its method KeepLogs preserves the server logs.
 func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	release, err := local.Find(ctx, o.Where)
 	if err != nil {
 		return nil, err
 	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
+	o.Note, o.Secret = orIgnore(o.Note), orIgnore(o.Secret)
 	if _, why := release.Plan(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
 	s := &localSource{pool: newPool(o.Note), options: o, release: release}
-	s.patience = 0 // a start is broken off at once, and leaves nothing
+	s.patience = 0 // a start can be interrupted and leaves nothing
 	s.cleanUp = cleanUps{s.finish}
 	offers, err := localOffers(release, o)
 	if err != nil {
@@ -70,13 +63,13 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	}
 	places := make([][]*poolSlot, len(offers))
 	for i, about := range offers {
-		// What the offer tells may be learned later.
+		// learn may change the offer later.
 		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, offers[i]) }
 		places[i] = slots(max(1, o.Jobs), "cluster "+about.Name, make)
 	}
 	if o.Parameters {
 		if err := s.learn(ctx, offers, places); err != nil {
-			if ctx.Err() == nil { // else nobody needs them
+			if ctx.Err() == nil { // otherwise nobody needs them
 				s.KeepLogs()
 			}
 			return nil, errors.Join(err, s.Close())
@@ -88,21 +81,20 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	return s, nil
 }
 
-// localOffers gives the offers of a release.
 func localOffers(r local.Release, o LocalOptions) ([]Description, error) {
 	can := func(t Topology) error { _, err := r.Plan(o.shape(Description{Topology: t})); return err }
 	return Description{Version: r.Version}.offers(o.Topologies, len(o.Topologies) > 0, o.Auth, can)
 }
 
-// shape is what is started for an offer.
+// shape returns what to start for an offer.
 func (o LocalOptions) shape(about Description) local.Shape {
 	kinds := map[Topology]local.Topology{
 		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
 	return local.Shape{Topology: kinds[about.Topology], Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS, Auth: about.Auth}
 }
 
-// learn asks a mongod and a mongos for their parameters: the first of the
-// offers that clients reach through each. They are kept for the first tests.
+// learn starts the first offer that clients reach through a mongod and the first through a mongos, and adds their
+// parameters to all offers. The first tests use these clusters.
 func (s *localSource) learn(ctx context.Context, offers []Description, places [][]*poolSlot) error {
 	var first []*poolSlot
 	for _, routed := range []bool{false, true} {
@@ -129,29 +121,28 @@ func (s *localSource) learn(ctx context.Context, offers []Description, places []
 	return nil
 }
 
-// start starts a cluster.
 func (s *localSource) start(ctx context.Context, about Description) (*cluster, error) {
-	o := local.Options{Release: s.release, Shape: s.options.shape(about), Book: s.options.Ledger, Ports: &s.ports}
+	o := local.Options{Release: s.release, Shape: s.options.shape(about), Ledger: s.options.Ledger, Ports: &s.ports}
 	l, err := local.Start(ctx, o)
 	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
-		s.kept(failed.Logs)
+		s.addLogs(failed.Logs)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if password := l.Password(); password != "" && s.options.Secret != nil {
+	if password := l.Password(); password != "" {
 		s.options.Secret(password)
 	}
 	c := &cluster{dead: l.Dead, log: l.Log, description: about, owned: true}
 	c.description.Hosts = l.Hosts()
-	// Only at the end of the source it is known whether somebody needs the logs.
-	c.cleanUp = cleanUps{func(context.Context) error { s.kept(l.Folder()); return l.Close() }}
+	// Whether the logs are kept is decided when the source is closed.
+	c.cleanUp = cleanUps{func(context.Context) error { s.addLogs(l.Folder()); return l.Close() }}
 	all, single := l.URIs()
 	return c, c.reach(all, single, s.options.URIOptions)
 }
 
-// kept remembers a folder that has logs and nothing else.
-func (s *localSource) kept(folder string) {
+// addLogs adds a folder that contains only logs.
+func (s *localSource) addLogs(folder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.logs, folder) {
@@ -159,16 +150,14 @@ func (s *localSource) kept(folder string) {
 	}
 }
 
-// KeepLogs has the logs of all servers outlive the source, which tells where
-// they are: for a run in which something failed.
+// KeepLogs makes Close keep the server logs and report their folders, after a failure.
 func (s *localSource) KeepLogs() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep = true
 }
 
-// finish ends the keeping of logs, once all clusters are closed: they are
-// removed if nobody needs them, and reported otherwise.
+// finish removes the logs, or reports their folders, after all clusters are closed.
 func (s *localSource) finish(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

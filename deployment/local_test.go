@@ -3,76 +3,49 @@
 package deployment
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// envPlay has this test binary play a mongod, as TestPlayMongod.
-const envPlay = "UTR_TEST_PLAYS_MONGOD"
-
-// TestPlayMongod is not a test but a mongod: a standalone, whatever its arguments
-// say.
-func TestPlayMongod(t *testing.T) {
-	if os.Getenv(envPlay) == "" {
-		t.Skip("played by other tests")
-	}
-	args := flag.Args()
-	at := slices.Index(args, "--port")
-	port, err := strconv.Atoi(args[at+1])
-	testkit.Check(t, err)
-	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}, Version: "8.0"}); err != nil {
-		fmt.Println(err)
-		os.Exit(48)
-	}
-	select {} // until it is killed
-}
-
-// release gives a folder with a mongod that tells a version, and otherwise does
-// what a shell is told. Each start leaves a line with its process in the file starts.
-func release(t *testing.T, does string) (dir, starts string) {
+// release returns a folder with a mongod that prints a version, and otherwise runs a shell command. Each start appends
+// its process id to the file starts.
+func release(t *testing.T, command string) (dir, starts string) {
 	t.Helper()
 	dir = t.TempDir()
 	starts = filepath.Join(dir, "starts")
-	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho $$ >>" + starts + "\n" + does + "\n"
+	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho $$ >>" + starts + "\n" + command + "\n"
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755))
 	return dir, starts
 }
 
-// A cluster starts when somebody needs it, is lent again, and is made anew once a test broke it or a server of it
-// died. What is started to learn parameters serves the first test. has counts starts.
+// A cluster is started on demand, lent again, and replaced when a test broke it or its server died. Clusters that are
+// started to learn parameters run the first tests. The step "has" counts starts.
 func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
 	testkit.Check(t, err)
-	does := map[string]string{
-		"plays":   fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self),
+	commands := map[string]string{
+		"plays":   fmt.Sprintf("export %s=1\nexec %s \"$@\"", envMongod, self),
 		"refuses": "echo Illegal option; exit 2",
 		"hangs":   "exec sleep 600",
 	}
 	stories(t, "local", func(t *testing.T, words, steps string) {
 		what, more, _ := strings.Cut(words, ", ")
-		s := newTale(t)
-		dir, where := release(t, does[what])
+		s := newScript(t)
+		dir, where := release(t, commands[what])
 		folder := t.TempDir()
 		t.Setenv("TMPDIR", folder)
-		o := LocalOptions{Where: dir, Note: s.heard.add}
+		o := LocalOptions{Where: dir, Note: s.notes.add}
 		o.Topologies, o.Auth = []Topology{Single}, new(bool)
-		switch more {
-		case "2 jobs":
-			o.Jobs = 2
-		case "all topologies":
+		if more == "all topologies" {
 			o.Topologies = nil
 		}
-		o.Parameters = more == "asks for parameters"
+		o.Jobs, o.Parameters = map[string]int{"2 jobs": 2}[more], more == "asks for parameters"
 		source, err := OpenLocal(t.Context(), o)
 		if text, is := strings.CutPrefix(steps, "reject "); is {
 			testkit.Fails(t, err, text)
@@ -86,12 +59,12 @@ func TestLocalSource(t *testing.T) {
 			"keep":    func(string) { source.(*localSource).KeepLogs() },
 			"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
 			"died": func(n string) {
-				testkit.Equal(t, "deaths", strings.Count(s.heard.String(), "mongod ended: signal: killed"), n)
+				testkit.Equal(t, "deaths", strings.Count(s.notes.String(), "mongod ended: signal: killed"), n)
 			},
 			"told": func(n string) {
-				testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+folder), n)
+				testkit.Equal(t, "logs", strings.Count(s.notes.String(), "the logs of the servers are in "+folder), n)
 			},
-			"left": func(n string) { // folders with a log and nothing else
+			"left": func(n string) { // folders that contain only a log
 				for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
 					testkit.Equal(t, pattern, len(files(t, folder, pattern)), n)
 				}
@@ -102,7 +75,7 @@ func TestLocalSource(t *testing.T) {
 				process, err := os.FindProcess(pid)
 				testkit.Check(t, err)
 				testkit.Check(t, process.Kill())
-				testkit.Until(t, "the death is noticed", func() bool { return s.the(name).Dead() != nil })
+				testkit.Until(t, "Dead returns an error", func() bool { return s.the(name).Dead() != nil })
 			},
 			"learned": func(name string) {
 				about := s.Offers()[0]
@@ -114,6 +87,6 @@ func TestLocalSource(t *testing.T) {
 				testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0}, []any{true, true})
 			},
 		}
-		s.tell(steps)
+		s.play(steps)
 	})
 }

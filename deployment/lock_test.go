@@ -13,8 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Of many runs that start at the same moment exactly one gets the lock, be it free
-// or stale; the others hear who has it. Nothing of it is left.
+// Of several runs that start at the same moment, exactly one acquires the lock, whether it is free or stale. The others
+// report the holder. Release removes the document.
 func TestOneOfManyWins(t *testing.T) {
 	for _, words := range []string{"single", "replicaset", "sharded", "load-balanced", "replicaset 4.2"} {
 		t.Run(words, func(t *testing.T) {
@@ -24,24 +24,24 @@ func TestOneOfManyWins(t *testing.T) {
 			testkit.Check(t, err)
 			for _, stale := range []bool{false, true} {
 				if stale {
-					s.tell("leave -1m")
+					s.play("leave -1m")
 				}
-				var heard notes
+				var messages notes
 				var all sync.WaitGroup
 				var won atomic.Pointer[lock.Lock]
 				start := make(chan struct{})
 				for range 8 {
 					all.Go(func() {
 						<-start
-						l, err := acquired(t, s.d.URI(), lock.Options{Name: "job $17", Note: heard.add})
+						l, err := acquired(t, s.d.URI(), lock.Options{Name: "job $17", Note: messages.add})
 						if err == nil {
 							if other := won.Swap(l); other != nil {
-								t.Error("two have the lock", other.Release())
+								t.Error("two runs have the lock", other.Release())
 							}
 							return
 						}
-						h := isHeld(t, err)
-						testkit.Equal(t, "who has it", []any{h.Place, h.Began, h.Stale()}, []any{self.Place, self.Started, false})
+						h := heldBy(t, err)
+						testkit.Equal(t, "the holder", []any{h.Place, h.Began, h.Stale()}, []any{self.Place, self.Started, false})
 						testkit.Fails(t, err, "on host "+self.Machine, fmt.Sprint("process ", self.PID), "(job $17)",
 							"since 2", "last seen ", "--wait-for-lock", "utr clean --uri")
 					})
@@ -50,16 +50,16 @@ func TestOneOfManyWins(t *testing.T) {
 				all.Wait()
 				l := won.Load()
 				if l == nil {
-					t.Fatal("nobody has the lock")
+					t.Fatal("no run has the lock")
 				}
 				h := s.holder()
 				testkit.Equal(t, "run and lease", []any{h.Run, h.Expires.Sub(h.Renewed)}, []any{s.holder().Run, lock.DefaultLease})
 				testkit.Says(t, fmt.Sprintf("%+v", h))
-				testkit.Equal(t, "a lock is taken over", strings.Count(heard.String(), "took over the lock"), map[bool]int{true: 1}[stale])
+				testkit.Equal(t, "a lock is taken over", strings.Count(messages.String(), "took over the lock"), map[bool]int{true: 1}[stale])
 				if stale {
-					testkit.Says(t, heard.String(), "host far, process 7 (of last night)")
+					testkit.Says(t, messages.String(), "host far, process 7 (of last night)")
 				}
-				testkit.Check(t, errors.Join(l.Release(), l.Release())) // twice does no harm
+				testkit.Check(t, errors.Join(l.Release(), l.Release()))
 				s.is("nobody", s.holder())
 			}
 		})

@@ -23,46 +23,41 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// OrchestrationOptions says which clusters of an orchestration service to use.
+// OrchestrationOptions describes the clusters of an orchestration service.
 type OrchestrationOptions struct {
 	// URL of the service, such as http://localhost:8889/v1.
 	URL string
-	// Clusters to use, in order of preference; at least one. Those that have
-	// the same topology, version and access control share the tests.
+	// Clusters, in order of preference; at least one. Those with the same topology, version and access control share
+	// the tests.
 	Clusters []OrchestratedCluster
-	// Each is how many clusters are made of each configuration; less than 1
-	// means 1. The first of each is made at once, others when they are needed.
+	// Each is how many clusters to create of each configuration; less than 1 means 1. The first is created immediately,
+	// others on demand.
 	Each int
-	// Topology chooses among the clusters; "" takes all.
+	// Topology selects clusters; "" selects all.
 	Topology Topology
 	// URIOptions are added to the connection strings of all clusters.
 	URIOptions []URIOption
-	// ServerAPI is what ClusterOptions have of the same name.
+	// ServerAPI is as in ClusterOptions.
 	ServerAPI string
-	// Ledger remembers what is made; nil remembers nothing.
+	// Ledger records what is created. It may be nil.
 	Ledger *ledger.Ledger
-	// Lock, if not nil, keeps other runs away from clusters that are there
-	// already. A run has those that it makes to itself.
+	// Lock, if not nil, keeps other runs away from existing clusters. Created ones are used by this run alone.
 	Lock *lock.Options
-	// Secret gets each password before it is used, so that it can be kept
-	// out of all outputs; nil drops them.
+	// Secret receives each password before it is used, so that no output contains it. It may be nil.
 	Secret func(string)
-	// Note gets what happens, a line at a time, from any goroutine; nil
-	// drops it.
+	// Note receives messages, a line at a time, from any goroutine. It may be nil.
 	Note func(string)
 	// Limits bound requests to the service.
 	Limits orchestration.Limits
-	// Serve bounds the wait until a cluster that was made serves; 0 means one
-	// minute.
+	// Serve bounds the wait until a new cluster accepts commands; 0 means one minute.
 	Serve time.Duration
 }
 
-// OrchestratedCluster is a cluster to be made, or one that is there already.
+// OrchestratedCluster is a cluster to create, or an existing one.
 type OrchestratedCluster struct {
-	// Configuration of clusters to be made, with its settings filled in.
+	// Configuration of clusters to create, with its settings applied.
 	Configuration orchestration.Configuration
-	// ID of a cluster that is there already, which is never taken down; ""
-	// makes one.
+	// ID of an existing cluster, which is never removed; "" creates one.
 	ID string
 }
 
@@ -74,36 +69,24 @@ func (c OrchestratedCluster) String() string {
 	return c.Configuration.Name
 }
 
-// topology is what the configuration will give.
 func (c OrchestratedCluster) topology() Topology {
-	switch {
-	case c.Configuration.LoadBalanced:
+	if c.Configuration.LoadBalanced {
 		return LoadBalanced
-	case c.Configuration.Kind == orchestration.ShardedCluster:
-		return Sharded
-	case c.Configuration.Kind == orchestration.ReplicaSet:
-		return ReplicaSet
-	default:
-		return Single
 	}
+	return map[orchestration.Kind]Topology{
+		orchestration.Server: Single, orchestration.ReplicaSet: ReplicaSet, orchestration.ShardedCluster: Sharded}[c.Configuration.Kind]
 }
 
-// OpenOrchestration gives a source of clusters that an orchestration service
-// runs. Errors never hold credentials. Close takes down what was made; after an
-// error everything is taken down already, and Note was told of what could not
-// be.
+// OpenOrchestration returns a source of clusters of an orchestration service. Errors never contain credentials. Close
+// removes the clusters that were created. After an error OpenOrchestration has removed them, and has reported to Note
+// what it could not remove.
 func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, err error) {
 	client, err := orchestration.New(o.URL, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
-	if o.Secret == nil {
-		o.Secret = func(string) {}
-	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
-	o.Serve = cmp.Or(o.Serve, time.Minute)
+	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
+	o.Clusters = slices.Clone(o.Clusters)
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err
@@ -129,28 +112,32 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	return p, s.open(ctx)
 }
 
-// orchestrated makes the clusters of a pool.
+// orchestrated creates the clusters of a pool.
 type orchestrated struct {
 	OrchestrationOptions
 	client *orchestration.Client
 	pool   *pool
 	ports  local.Ports // for load balancers
-	owner  string      // of what is made
+	owner  string      // in the ids of created clusters
 }
 
-// certificateFolder is where drivers-evergreen-tools has its certificates, and
-// where ours are below what orchestration.FilesToken stands for.
+// certificateFolder is where drivers-evergreen-tools has its certificates, relative to the folder that FilesToken
+// stands for. Ours have the same place.
 const certificateFolder = ".evergreen/x509gen"
 
-// certify makes certificates for presets with TLS where nobody has said which
-// there are, and the service can read ours: on this machine.
+// certify creates certificates for TLS presets that do not name any. The service must be on this machine to read them.
 func (s *orchestrated) certify(ctx context.Context) error {
-	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles }
-	if !slices.ContainsFunc(s.Clusters, needs) {
+	var needed []*orchestration.Configuration
+	for i := range s.Clusters {
+		if c := &s.Clusters[i]; c.ID == "" && c.Configuration.NeedsFiles {
+			needed = append(needed, &c.Configuration)
+		}
+	}
+	if len(needed) == 0 {
 		return nil
 	}
 	if !s.client.Local(ctx) {
-		return fmt.Errorf("clusters with TLS need certificates on the machine of the service: say where they are (there, DIR/%s/server.pem and ca.pem)", certificateFolder)
+		return fmt.Errorf("clusters with TLS require certificates on the machine of the service: DIR/%s/server.pem and ca.pem (--orchestration-files DIR)", certificateFolder)
 	}
 	folder, err := s.Ledger.MakeFolder("", "certificates")
 	if err != nil {
@@ -164,26 +151,23 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if _, err := certificate.Write(below, "127.0.0.1"); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
-	s.Clusters = slices.Clone(s.Clusters)
-	for i, c := range s.Clusters {
-		if needs(c) {
-			s.Clusters[i].Configuration = c.Configuration.With(orchestration.Settings{Files: filepath.ToSlash(folder.Path)})
-		}
+	for _, c := range needed {
+		*c = c.With(orchestration.Settings{Files: filepath.ToSlash(folder.Path)})
 	}
 	return nil
 }
 
-// open makes the first of each cluster and finds out what it is.
+// open creates the first of each group of equal clusters and derives the offers from them.
 func (s *orchestrated) open(ctx context.Context) error {
-	s.Clusters = slices.DeleteFunc(slices.Clone(s.Clusters), func(c OrchestratedCluster) bool {
+	s.Clusters = slices.DeleteFunc(s.Clusters, func(c OrchestratedCluster) bool {
 		return c.ID == "" && s.Topology != "" && c.topology() != s.Topology
 	})
 	each := max(1, s.Each)
-	made := 0
-	var parameters []string // that configurations set
+	created := 0
+	var parameters []string // set by configurations
 	for _, c := range s.Clusters {
 		if c.ID == "" {
-			made += each
+			created += each
 			parameters = append(parameters, c.Configuration.Parameters...)
 		}
 	}
@@ -191,7 +175,7 @@ func (s *orchestrated) open(ctx context.Context) error {
 	var first []*poolSlot
 	for _, c := range s.Clusters {
 		name := "cluster " + c.String()
-		group := slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, made == 1) })
+		group := slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
 		if c.ID != "" {
 			found, err := s.client.Find(ctx, c.ID)
 			if err != nil {
@@ -207,18 +191,18 @@ func (s *orchestrated) open(ctx context.Context) error {
 	}
 	for _, g := range groups {
 		about := g[0].cluster.Description()
-		if s.Topology == "" || about.Topology == s.Topology { // one that was there already can be another
+		if s.Topology == "" || about.Topology == s.Topology { // only created clusters were selected before
 			s.pool.add(distinct(about, s.pool.about, parameters), g...)
 		}
 	}
 	if len(s.pool.about) == 0 {
-		return fmt.Errorf("none of the clusters is of topology %s", s.Topology)
+		return fmt.Errorf("no cluster has topology %s", s.Topology)
 	}
 	return nil
 }
 
-// distinct gives a description a name of its own if one with the same name is
-// not equal to it in one of some parameters: those that configurations set.
+// distinct makes the name of a description unique if another one has the same name but different values of the given
+// parameters.
 func distinct(about Description, others []Description, parameters []string) Description {
 	name := about.Name
 	differs := func(o Description) bool {
@@ -232,7 +216,7 @@ func distinct(about Description, others []Description, parameters []string) Desc
 	return about
 }
 
-// existing opens a cluster that is there already, and stays.
+// existing opens an existing cluster, which is never removed.
 func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, found orchestration.Cluster) (*cluster, error) {
 	direct, err := s.connectionString(found, false, "")
 	if err != nil {
@@ -243,109 +227,129 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster, foun
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c, err)
 	}
-	existing.right = func(ctx context.Context) error {
-		if err := s.right(ctx, existing, direct); err != nil {
-			return fmt.Errorf("it is not touched any more: %w", err)
+	existing.repair = func(ctx context.Context) error {
+		if err := s.repair(ctx, existing, direct); err != nil {
+			return fmt.Errorf("it is not used again: %w", err)
 		}
 		return nil
 	}
 	return existing, nil
 }
 
-// create makes a cluster and waits until it serves. What was made is taken down
-// after an error.
+// creation is a cluster that is being created.
+type creation struct {
+	*orchestrated
+	configuration orchestration.Configuration
+	id            string
+	unanswered    bool         // the service may create the cluster later
+	forget        func() error // removes the entry in the ledger
+	cleanUp       cleanUps
+}
+
+// create creates a cluster and waits until it accepts commands. On an error it removes the cluster.
 func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (_ *cluster, err error) {
 	hidden := secret.NewKeeper()
 	for _, word := range c.Secrets {
 		s.Secret(word)
 		hidden.Learn(word)
 	}
-	id := c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})
-	entry := ledger.Entry{Kind: ledger.Cluster, URL: s.client.URL(), Resource: string(c.Kind), ID: id, Making: true}
-	forget, err := s.Ledger.Add(entry)
-	if err != nil {
+	n := &creation{orchestrated: s, configuration: c, id: c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})}
+	if n.forget, err = n.record(true); err != nil {
 		return nil, err
 	}
-	unanswered := false // the service may be making it still
-	cleanUp := cleanUps{func(ctx context.Context) error {
-		if _, err := s.client.Remove(ctx, c.Kind, id); err != nil {
-			return fmt.Errorf("cluster %s could not be taken down, utr clean tries again: %w", id, err)
-		}
-		if unanswered {
-			return fmt.Errorf("the service was still making cluster %s: utr clean takes down what comes of it", id)
-		}
-		return forget()
-	}}
+	n.cleanUp = cleanUps{n.remove}
 	defer func() {
-		if err != nil {
-			// Whatever ended the wait: what was made has to go.
-			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), cleanUp.run(s.pool.ending))
+		if err != nil { // ctx may have ended, which must not prevent the removal
+			err = errors.Join(hidden.Error(fmt.Errorf("cluster %s: %w", c.Name, err)), n.cleanUp.run(s.pool.ending))
 		}
 	}()
-	body := c.Body(id, alone)
-	balanced, err := orchestration.SetBalancerPorts(body, s.ports.Next)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := s.client.Create(ctx, c.Kind, id, body)
-	var failed *orchestration.Error
-	unanswered = errors.As(err, &failed) && failed.Unanswered
-	if err != nil {
-		return nil, err
-	}
-	entry.Making = false
-	remembered, err := s.Ledger.Add(entry)
-	if err == nil {
-		err = forget()
-		forget = remembered
-	}
+	answer, balanced, err := n.request(ctx, alone)
 	if err != nil {
 		return nil, err
 	}
 	direct, err := s.connectionString(answer, c.TLS, c.CAFile)
+	if err == nil {
+		err = s.await(ctx, direct)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, direct); err != nil {
-		return nil, err
+	return n.connect(ctx, direct, balanced)
+}
+
+// record adds the cluster to the ledger.
+func (n *creation) record(making bool) (forget func() error, err error) {
+	return n.Ledger.Add(ledger.Entry{Kind: ledger.Cluster, URL: n.client.URL(), Resource: string(n.configuration.Kind), ID: n.id, Making: making})
+}
+
+// remove removes the cluster and its entry in the ledger.
+func (n *creation) remove(ctx context.Context) error {
+	if _, err := n.client.Remove(ctx, n.configuration.Kind, n.id); err != nil {
+		return fmt.Errorf("cannot remove cluster %s, utr clean tries again: %w", n.id, err)
 	}
-	logs, err := s.client.Servers(ctx, c.Kind, id)
+	if n.unanswered {
+		return fmt.Errorf("the service may still create cluster %s: utr clean removes it then", n.id)
+	}
+	return n.forget()
+}
+
+// request makes the service create the cluster. It also returns the mongoses' ports for load balancers.
+func (n *creation) request(ctx context.Context, alone bool) (answer orchestration.Cluster, balanced []int, err error) {
+	body := n.configuration.Body(n.id, alone)
+	if balanced, err = orchestration.SetBalancerPorts(body, n.ports.Next); err != nil {
+		return answer, nil, err
+	}
+	answer, err = n.client.Create(ctx, n.configuration.Kind, n.id, body)
+	var failed *orchestration.Error
+	n.unanswered = errors.As(err, &failed) && failed.Unanswered
+	if err != nil {
+		return answer, nil, err
+	}
+	created, err := n.record(false)
+	if err == nil {
+		err = n.forget()
+		n.forget = created
+	}
+	return answer, balanced, err
+}
+
+// connect connects to the cluster, through load balancers if it has ports for them.
+func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cluster, error) {
+	logs, err := n.client.Servers(ctx, n.configuration.Kind, n.id)
 	if err != nil {
 		return nil, err
 	}
-	o := ClusterOptions{URI: direct.String(), ServerAPI: s.ServerAPI, Note: s.Note}
+	o := ClusterOptions{URI: direct.String(), ServerAPI: n.ServerAPI, Note: n.Note}
 	if len(balanced) > 0 {
-		balancers, through, err := balance(direct, balanced)
+		balancers, u, err := balance(direct, balanced)
 		if err != nil {
 			return nil, err
 		}
-		cleanUp = append(cleanUp, func(context.Context) error { balancers.Close(); return nil })
-		o.URI, o.SingleURI = through.at(balancers.All).String(), through.at(balancers.First).String()
+		n.cleanUp = append(n.cleanUp, func(context.Context) error { balancers.Close(); return nil })
+		o.URI, o.SingleURI = u.at(balancers.All).String(), u.at(balancers.First).String()
 	}
-	opened, err := openCluster(ctx, o)
+	c, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	opened.owned, opened.cleanUp = true, cleanUp
-	if s.client.Local(ctx) { // its files are those of this machine
-		opened.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
+	c.owned, c.cleanUp = true, n.cleanUp
+	if n.client.Local(ctx) { // the log files are on this machine
+		c.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
 	}
-	// One of which a server has stopped is left to be made anew: to start it again, the
-	// service would repair its data first, which takes minutes.
-	opened.right = func(ctx context.Context) error {
-		for _, host := range slices.Concat(slices.Sorted(maps.Keys(logs)), opened.description.Hosts) {
+	// A cluster with a stopped server is replaced: to restart it, the service would repair its data, which takes minutes.
+	c.repair = func(ctx context.Context) error {
+		for _, host := range slices.Concat(slices.Sorted(maps.Keys(logs)), c.description.Hosts) {
 			if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {
 				return err
 			}
 		}
-		return s.right(ctx, opened, direct)
+		return n.repair(ctx, c, direct)
 	}
-	return opened, nil
+	return c, nil
 }
 
-// balance puts load balancers in front of the routers of a cluster, and gives the
-// connection string for their addresses.
-func balance(u uri, ports []int) (b *local.Balancers, through uri, err error) {
+// balance starts load balancers for the mongoses of a cluster, and returns the connection string for them.
+func balance(u uri, ports []int) (b *local.Balancers, balanced uri, err error) {
 	if len(ports) < len(u.hosts) {
 		return nil, u, fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
 	}
@@ -361,34 +365,33 @@ func balance(u uri, ports []int) (b *local.Balancers, through uri, err error) {
 	return b, u.with("loadBalanced", "true"), err
 }
 
-// await waits until a cluster serves.
+// await waits until a cluster accepts commands.
 func (s *orchestrated) await(ctx context.Context, u uri) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it does not serve after %s", s.Serve))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it is not ready after %s", s.Serve))
 	defer cancel()
 	err := awaitServing(ctx, u)
 	if err != nil && !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {
-		err = fmt.Errorf("%w (the service calls its servers localhost: start it with --bind, and MO_HOST set, for other machines)", err)
+		err = fmt.Errorf("%w (the service reports its servers as localhost: start it with --bind and MO_HOST for other machines)", err)
 	}
 	return u.redact(err)
 }
 
-// right sees to it that a cluster serves, at a connection string that passes load
-// balancers by, and that no fail point is on.
-func (s *orchestrated) right(ctx context.Context, c *cluster, direct uri) error {
+// repair waits until a cluster accepts commands, with a connection string that bypasses load balancers, and turns off
+// all fail points.
+func (s *orchestrated) repair(ctx context.Context, c *cluster, direct uri) error {
 	if err := s.await(ctx, direct); err != nil {
 		return err
 	}
-	if _, unasked := clearFailPoints(ctx, c.uri, c.description, nil); len(unasked) > 0 {
-		return errors.Join(unasked...)
+	if _, failed := clearFailPoints(ctx, c.uri, c.description, nil); len(failed) > 0 {
+		return errors.Join(failed...)
 	}
-	return c.uri.look(ctx, mendLimit, func(ctx context.Context, run runs) error {
+	return c.uri.look(ctx, repairLimit, func(ctx context.Context, run runFunc) error {
 		_, err := run.ask(ctx, "ping", 1)
 		return err
 	})
 }
 
-// connectionString puts together what the service says and what it does not
-// say: it neither escapes passwords nor reports TLS.
+// connectionString completes what the service reports: it does not escape passwords and does not mention TLS.
 func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFile string) (uri, error) {
 	u, err := parseURI(c.URI)
 	if err != nil {
@@ -410,7 +413,7 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 	}
 	if tls {
 		u = u.with("tls", "true")
-		// A file of the service's machine: ours as well if it is there.
+		// The file is on the service's machine, which may be this one.
 		if _, err := os.Stat(caFile); caFile != "" && err == nil {
 			u = u.with("tlsCAFile", caFile)
 		}
@@ -420,8 +423,8 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 	return u, CheckURI(u.String())
 }
 
-// credentials finds user and password in a connection string that has them as
-// they are, without escapes: between the scheme and the hosts.
+// credentials finds user and password in a connection string with unescaped credentials, between the scheme and the
+// hosts.
 func credentials(uri string, hosts []string) (user, password string, found bool) {
 	_, rest, _ := strings.Cut(uri, "://")
 	end := strings.LastIndex(rest, "@"+strings.Join(hosts, ","))

@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,10 +22,10 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// service is a tale of a twin of mongo-orchestration. It counts the clusters that were made, those that are there,
-// and the entries of its ledger.
+// service is a script for a twin of mongo-orchestration. It counts clusters created, existing clusters, and entries of
+// its ledger.
 type service struct {
-	*tale
+	*script
 	twin    *twin.Service
 	dir     string // of the ledger
 	options OrchestrationOptions
@@ -35,10 +35,10 @@ type service struct {
 
 func orchestrate(t *testing.T) *service {
 	t.Helper()
-	s := &service{tale: newTale(t), twin: twin.Start(t), dir: t.TempDir()}
+	s := &service{script: newScript(t), twin: twin.Start(t), dir: t.TempDir()}
 	book, err := ledger.Open(s.dir)
 	testkit.Check(t, err)
-	s.options = OrchestrationOptions{URL: s.twin.URL, Ledger: book, Note: s.heard.add, Secret: s.secrets.add}
+	s.options = OrchestrationOptions{URL: s.twin.URL, Ledger: book, Note: s.notes.add, Secret: s.secrets.add}
 	s.count = func() []int { return []int{s.twin.Made(), len(s.twin.Clusters()), len(files(t, s.dir, "ledger/*"))} }
 	s.verbs = map[string]func(string){
 		"name":   func(names string) { s.options.Clusters = named(t, strings.Fields(names)) },
@@ -57,7 +57,7 @@ func orchestrate(t *testing.T) *service {
 			testkit.Fails(t, s.fault, text)
 		},
 		"and":    func(text string) { testkit.Fails(t, s.fault, text) },
-		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); isHeld(t, err) },
+		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); heldBy(t, err) },
 		"url":    func(url string) { s.options.URL = url },
 		"vanish": func(string) { s.twin.Vanish() },
 		"kill":   func(string) { s.twin.Kill() },
@@ -65,26 +65,22 @@ func orchestrate(t *testing.T) *service {
 			runOn(t, parsed(t, s.the(name).URI()), "admin", failCommand(t, "alwaysOn", "find", ""))
 		},
 		"right": func(name string) { testkit.Equal(t, "fail points", left(t, s.the(name).URI()), 0) },
-		"stop": s.making(func(string, http.ResponseWriter, *http.Request) bool {
+		"stop": s.creating(func(string, http.ResponseWriter, *http.Request) bool {
 			s.cancel(errors.New("interrupted"))
 			return false
 		}),
-		"raise": func(what string) {
-			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true })("")
-		},
-		"write": func(what string) {
-			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool {
-				_, _ = io.WriteString(w, what)
-				return true
-			})("")
-		},
-		"part": s.making(func(id string, w http.ResponseWriter, _ *http.Request) bool {
-			s.twin.AddPart("servers", id+"-part-member1")
+		"raise": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true }),
+		"write": s.creating(func(what string, w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = io.WriteString(w, what)
+			return true
+		}),
+		"part": s.creating(func(_ string, w http.ResponseWriter, r *http.Request) bool {
+			s.twin.AddPart("servers", path.Base(r.URL.Path)+"-part-member1")
 			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
 			return true
 		}),
-		"hang": s.making(func(_ string, _ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed once the request is read
+		"hang": s.creating(func(_ string, _ http.ResponseWriter, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body) // net/http detects a closed connection only after the body was read
 			<-r.Context().Done()
 			return true
 		}),
@@ -92,16 +88,16 @@ func orchestrate(t *testing.T) *service {
 	return s
 }
 
-// making has the twin deal with requests for clusters in another way.
-func (s *service) making(do func(id string, w http.ResponseWriter, r *http.Request) bool) func(string) {
-	return func(string) {
-		s.twin.Misbehave(func(method, path string, w http.ResponseWriter, r *http.Request) bool {
-			return method == http.MethodPut && do(path[strings.LastIndex(path, "/")+1:], w, r)
+// creating replaces the twin's handling of requests to create clusters.
+func (s *service) creating(do func(about string, w http.ResponseWriter, r *http.Request) bool) func(about string) {
+	return func(about string) {
+		s.twin.Misbehave(func(method, _ string, w http.ResponseWriter, r *http.Request) bool {
+			return method == http.MethodPut && do(about, w, r)
 		})
 	}
 }
 
-// named gives clusters by the names of command lines, or by what they are.
+// named returns clusters by their names on the command line, or two configurations of its own.
 func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 	for _, name := range names {
 		if id, found := strings.CutPrefix(name, "id:"); found {
@@ -123,26 +119,26 @@ func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 	return out
 }
 
-// What does not come up leaves nothing, and says why, without its password; what is
-// not answered may come up still, and stays in the ledger.
+// A cluster that cannot be created is removed, and the error gives the reason without its password. If the service has
+// not answered, the cluster may still be created and stays in the ledger.
 func TestOrchestration(t *testing.T) {
 	stories(t, "orchestration", func(t *testing.T, _, steps string) {
-		t.Parallel() // some wait for what does not serve
+		t.Parallel() // some wait for clusters that never become ready
 		s := orchestrate(t)
-		s.tell(steps)
-		testkit.Says(t, s.heard.String())
+		s.play(steps)
+		testkit.Says(t, s.notes.String())
 		for _, body := range s.twin.Bodies() {
 			for _, key := range []string{"password", "auth_key"} {
-				if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
-					t.Errorf("%s was not passed on before it could be printed", key)
+				if secret, _ := body[key].(string); secret != "" && !strings.Contains(s.secrets.String(), secret+"\n") {
+					t.Errorf("Secret did not receive %s", key)
 				}
 			}
 		}
 	})
 }
 
-// A cluster that is there already is used, and stays; its lock does not.
-func TestOrchestratedClusterThatIsThere(t *testing.T) {
+// An existing cluster is used and kept; its lock is released.
+func TestOrchestratedExistingCluster(t *testing.T) {
 	const password = `p@ss:w/o?r%d& +é`
 	ann := []embedded.User{{Name: "ann@home", Password: password}}
 	for kind, o := range map[string]embedded.Options{
@@ -154,18 +150,18 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 			s := orchestrate(t)
 			s.twin.Add(t, kind, "mine", o)
 			s.options.Lock = &lock.Options{}
-			s.tell("name id:mine; open; lend a; theirs a; use a; held; break a; lend a; return a; close; open; close; has 0 1 0")
-			testkit.Equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
+			s.play("name id:mine; open; lend a; theirs a; use a; held; break a; lend a; return a; close; open; close; has 0 1 0")
+			testkit.Equal(t, "Secret received the password", strings.Contains(s.secrets.String(), password+"\n"), len(o.Users) > 0)
 		})
 	}
 }
 
-// Several equal clusters share the work; unequal ones do not. --topology chooses among them. The first of each is
-// made before anything runs.
+// Equal clusters share an offer, unequal ones do not. Options.Topology selects clusters. The first of each is created
+// before anything runs.
 func TestOrchestratedPool(t *testing.T) {
 	s := orchestrate(t)
 	s.twin.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
-	s.tell("name replicaset single id:mine replicaset-one; each 2; open; offers replicaset 8.0, single 8.0; has 3 4 4;" +
+	s.play("name replicaset single id:mine replicaset-one; each 2; open; offers replicaset 8.0, single 8.0; has 3 4 4;" +
 		"lend a; lend b; lend c; lend d; lend e; has 5 6 6")
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -175,14 +171,13 @@ func TestOrchestratedPool(t *testing.T) {
 	for _, body := range s.twin.Bodies() {
 		ids[body["id"]] = true
 		if text := fmt.Sprint(body); strings.Contains(text, "port:") {
-			t.Errorf("a port that two clusters would have: %s", text)
+			t.Errorf("two clusters would have the same port: %s", text)
 		}
 	}
 	testkit.Equal(t, "ids", len(ids), 5)
-	s.tell("close; only single; each 0; open; offers single 8.0; has 6 2 2; close; has 6 1 0")
+	s.play("close; only single; each 0; open; offers single 8.0; has 6 2 2; close; has 6 1 0")
 }
 
-// A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
 	routers := parsed(t, "mongodb://127.0.0.1:1,127.0.0.1:2/?w=1")
 	balancers, through, err := balance(routers, []int{3, 4})
@@ -200,8 +195,7 @@ func TestOrchestratedBalancers(t *testing.T) {
 	testkit.Fails(t, err)
 }
 
-// What the servers logged meanwhile can be had, where the service is on this
-// machine. It says where the logs are when it has made the cluster.
+// Logs are read if the service is on this machine. It reports their paths after creating the cluster.
 func TestOrchestratedLog(t *testing.T) {
 	s := orchestrate(t)
 	var text string
@@ -210,7 +204,7 @@ func TestOrchestratedLog(t *testing.T) {
 	}
 	testkit.Check(t, os.WriteFile(s.dir+"/mongod.log", []byte(text), 0o600))
 	s.twin.Logs(s.dir + "/mongod.log")
-	s.tell("name single; open; lend a")
+	s.play("name single; open; lend a")
 	d := s.the("a")
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
 	for range 2 {

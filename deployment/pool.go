@@ -13,30 +13,28 @@ import (
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 )
 
-// poolSlot is a place for one cluster. Its state is guarded by the pool.
+// poolSlot is a place for one cluster. The pool's mutex guards its state.
 type poolSlot struct {
-	name string // for people
-	make func(ctx context.Context) (*cluster, error)
-	// unique: a cluster that was lost is not made again.
-	unique  bool
-	offer   *poolOffer // nil until it is added
+	name    string // for messages
+	make    func(ctx context.Context) (*cluster, error)
+	unique  bool       // a lost cluster is not replaced
+	offer   *poolOffer // nil until added
 	state   slotState
-	cluster *cluster // unless absent or dead
-	tries   int      // to make one in a row that failed
-	fault   error    // of the last try
+	cluster *cluster // nil if absent; if dead, one that could not be removed
+	tries   int      // consecutive failed attempts to create it
+	fault   error    // of the last attempt
 }
 
 type slotState uint8
 
 const (
-	slotAbsent slotState = iota // to be made when somebody waits
-	slotBusy                    // being made or mended
+	slotAbsent slotState = iota // created when requested
+	slotBusy                    // being created or repaired
 	slotIdle
 	slotLent
-	slotDead // nothing comes of it any more
+	slotDead // given up
 )
 
-// count says how many slots are in a state.
 func count(slots []*poolSlot, state slotState) (n int) {
 	for _, s := range slots {
 		if s.state == state {
@@ -46,7 +44,7 @@ func count(slots []*poolSlot, state slotState) (n int) {
 	return n
 }
 
-// slots gives places for so many equal clusters.
+// slots returns slots for n equal clusters.
 func slots(n int, what string, make func(ctx context.Context) (*cluster, error)) (all []*poolSlot) {
 	for i := range n {
 		all = append(all, &poolSlot{name: fmt.Sprintf("%s number %d", what, i+1), make: make})
@@ -54,71 +52,64 @@ func slots(n int, what string, make func(ctx context.Context) (*cluster, error))
 	return all
 }
 
-// mostTries is how often in a row a cluster may fail to come up.
+// mostTries is how often in a row creating a cluster may fail.
 const mostTries = 2
 
-// poolOffer is what several equal clusters stand behind.
+// poolOffer is an offer with the slots of its equal clusters.
 type poolOffer struct {
 	slots   []*poolSlot
 	waiting int   // callers of Acquire
-	fault   error // of the last slot that died
+	fault   error // of the last slot that was given up
 }
 
-// pool is a source of clusters that are costly to make: each is lent to one
-// worker at a time, made when somebody waits for it, and mended or made anew
-// when a test broke it.
+// pool is a source of expensive clusters. Each is used by one worker at a time, created on demand, and repaired or
+// replaced when a test broke it.
 type pool struct {
 	note     func(string)
-	patience time.Duration // bounds the wait for what is being made at the end
-	mends    bool          // clusters of others, too
+	patience time.Duration // bounds the wait of Close for clusters being created
+	mends    bool          // see Mends
 	about    []Description
-	cleanUp  cleanUps // after all clusters are gone
+	cleanUp  cleanUps // runs after all clusters are removed
 
-	making context.Context // ends when nobody waits for what is being made
+	making context.Context // bounds creating clusters
 	cancel context.CancelFunc
-	open   context.Context // ends with the first Close: what is broken is not mended then
+	open   context.Context // until Close; bounds repairs
 	close  context.CancelFunc
-	ending context.Context // bounds all that takes clusters down, from Close on
+	ending context.Context // bounds removing clusters
 	end    context.CancelCauseFunc
-	work   sync.WaitGroup // goroutines that make and mend
+	work   sync.WaitGroup // goroutines that create and repair
 
 	mu      sync.Mutex
-	slots   []*poolSlot // all of them, also those that no offer has yet
+	slots   []*poolSlot // including those without an offer yet
 	offers  []*poolOffer
-	changed chan struct{} // closed at each change, and made anew
+	changed chan struct{} // closed and replaced at each change
 }
 
-// Mends reports whether a source deals with deployments that broke itself, also
-// with those that are not ours: it puts them right, or goes on with others, or
-// says at once that none is left.
+// Mends reports whether a source handles broken deployments, even existing ones: it repairs them, continues with
+// others, or fails immediately when none is left.
 func Mends(s Source) bool {
 	p, ok := s.(*pool)
 	return ok && p.mends
 }
 
-// CloseLimit bounds the closing of a source, whatever a service does: the wait
-// for clusters that are being made, and the taking down of all. What is left is in
-// the error, and in the ledger. Whoever kills a run waits for longer.
+// CloseLimit bounds Source.Close, whatever a service does: the wait for clusters being created, and the removal of all.
+// What is left is named in the error and recorded in the ledger. A process that kills a run must wait longer.
 const CloseLimit = makingPatience + orchestration.DeleteLimit
 
 const (
 	makingPatience = 30 * time.Second
-	mendLimit      = 2 * time.Minute // bounds the putting right of one cluster
+	repairLimit    = 2 * time.Minute // of one cluster
 )
 
 func newPool(note func(string)) *pool {
-	if note == nil {
-		note = func(string) {}
-	}
-	p := &pool{note: note, patience: makingPatience, changed: make(chan struct{})}
+	p := &pool{note: orIgnore(note), patience: makingPatience, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
 	p.open, p.close = context.WithCancel(context.Background())
 	p.ending, p.end = context.WithCancelCause(context.Background())
 	return p
 }
 
-// add puts slots behind the offer of the same name, or behind a new one. No
-// worker has seen the pool yet.
+// add adds slots to the offer of the same name, or to a new one. It is not called after workers have started.
 func (p *pool) add(about Description, slots ...*poolSlot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,14 +144,14 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		}
 		for _, s := range o.slots {
 			if s.state == slotIdle && s.cluster.Dead() != nil {
-				p.occupy(s)
+				p.prepare(s)
 			}
 			if s.state == slotIdle {
 				c := s.cluster
 				s.state = slotLent
 				p.mu.Unlock()
 				defer p.mu.Lock()
-				if c.lock != nil { // no fail point is on between tests
+				if c.lock != nil { // between tests, no fail point is on
 					c.lock.Renew(ctx, lock.RenewEvery)
 				}
 				return c, nil
@@ -176,7 +167,7 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 	}
 }
 
-// wait gives the lock away until something changes.
+// wait unlocks the pool until something changes.
 func (p *pool) wait(ctx context.Context) error {
 	changed := p.changed
 	p.mu.Unlock()
@@ -189,34 +180,34 @@ func (p *pool) wait(ctx context.Context) error {
 	}
 }
 
-// change wakes all who wait.
+// change wakes all waiters.
 func (p *pool) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// grow begins to make as many clusters as callers wait for.
+// grow starts creating as many clusters as callers wait for.
 func (p *pool) grow(o *poolOffer) {
 	wanted := o.waiting - count(o.slots, slotBusy)
 	for _, s := range o.slots {
 		if s.state == slotAbsent && wanted > 0 {
 			wanted--
-			p.occupy(s)
+			p.prepare(s)
 		}
 	}
 }
 
-// occupy makes the cluster of a slot, or puts the one that it has right. One that
-// stays broken is taken down: then it is made anew when somebody waits, if it can be.
-func (p *pool) occupy(s *poolSlot) {
+// prepare starts creating or repairing the cluster of a slot. A cluster that cannot be repaired is removed, and
+// replaced on demand unless it is unique.
+func (p *pool) prepare(s *poolSlot) {
 	s.state = slotBusy
 	c := s.cluster
 	p.work.Go(func() {
-		var err, down error
+		var err, left error
 		if c == nil {
 			c, err = s.make(p.making)
-		} else if err = p.mend(c); err != nil {
-			down = c.cleanUp.run(p.ending)
+		} else if err = p.repair(c); err != nil {
+			left = c.cleanUp.run(p.ending)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -224,76 +215,71 @@ func (p *pool) occupy(s *poolSlot) {
 		switch {
 		case err == nil:
 			s.state, s.cluster, s.tries = slotIdle, c, 0
-		case down != nil: // what cannot be taken down is tried once more at the end
-			p.bury(s, errors.Join(err, down))
+		case left != nil: // Close tries again to remove it
+			p.giveUp(s, errors.Join(err, left))
 			s.cluster = c
-		case s.cluster == nil: // it was not made
+		case s.cluster == nil: // it was not created
 			s.state, s.fault = slotAbsent, err
 			if s.tries++; s.tries >= mostTries {
-				p.bury(s, err)
+				p.giveUp(s, err)
 			}
 		case s.unique:
-			p.bury(s, err)
+			p.giveUp(s, err)
 		default:
 			s.state, s.cluster = slotAbsent, nil
 			if p.open.Err() == nil {
-				p.note(fmt.Sprintf("%s is made anew: %s", s.name, err))
+				p.note(fmt.Sprintf("%s is replaced: %s", s.name, err))
 			}
 		}
 	})
 }
 
-// mend puts a cluster right, if somebody can and while the pool is open. It leaves
-// those of others as they are, and gives up ours: a new one costs little, and is known
-// to be right.
-func (p *pool) mend(c *cluster) error {
-	ctx, cancel := context.WithTimeoutCause(p.open, mendLimit, fmt.Errorf("it was not right again within %s", mendLimit))
+// repair repairs a cluster. Without a repair function, it returns an error for our own clusters, which are cheap to
+// replace, and leaves existing ones unchanged.
+func (p *pool) repair(c *cluster) error {
+	ctx, cancel := context.WithTimeoutCause(p.open, repairLimit, fmt.Errorf("it was not repaired within %s", repairLimit))
 	defer cancel()
 	switch {
-	case c.right != nil:
-		return c.right(ctx)
+	case c.repair != nil:
+		return c.repair(ctx)
 	case c.owned:
-		return cmp.Or(c.Dead(), errors.New("a test left it in a state that is not known"))
+		return cmp.Or(c.Dead(), errors.New("a test left it in an unknown state"))
 	}
 	return nil
 }
 
-// bury gives a slot up. Who waits for the last one gets the reason; who has
-// others left is told.
-func (p *pool) bury(s *poolSlot, err error) {
+// giveUp gives up a slot. If it is the last one of its offer, callers of Acquire get the error.
+func (p *pool) giveUp(s *poolSlot, err error) {
 	o := s.offer
 	s.state, s.cluster, o.fault = slotDead, nil, err
-	if p.open.Err() != nil {
-		return
+	if p.open.Err() == nil {
+		left := len(o.slots) - count(o.slots, slotDead)
+		p.note(fmt.Sprintf("%s is given up, %d of its kind are left: %s", s.name, left, err))
 	}
-	left := len(o.slots) - count(o.slots, slotDead)
-	p.note(fmt.Sprintf("%s is out, %d of its kind are left: %s", s.name, left, err))
 }
 
-// Release takes a cluster back. One with a server that died is not lent again,
-// whatever the test says.
+// Release returns a cluster. One with a dead server counts as broken.
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.slots, func(s *poolSlot) bool { return s.state == slotLent && Deployment(s.cluster) == d })
 	switch {
-	case i < 0: // it was taken down
+	case i < 0: // it was removed
 	case p.open.Err() != nil || !broken && d.Dead() == nil:
 		p.slots[i].state = slotIdle
 		p.change()
 	default:
-		p.occupy(p.slots[i])
+		p.prepare(p.slots[i])
 	}
 }
 
-// fill makes the clusters of some slots, at once, and waits for all. What was
-// begun when ctx ends goes on until Close.
+// fill creates the clusters of some slots concurrently and waits for all. When ctx ends, they continue until Close.
 func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slots = append(p.slots, slots...)
 	for _, s := range slots {
-		p.occupy(s)
+		p.prepare(s)
 	}
 	for count(slots, slotBusy) > 0 {
 		if err := p.wait(ctx); err != nil {
@@ -307,8 +293,7 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	return errors.Join(errs...)
 }
 
-// Close takes down all clusters that are ours, within CloseLimit. It waits for
-// those that are being made, so that they can be.
+// Close removes all clusters that are ours, within CloseLimit. It waits for those that are being created.
 func (p *pool) Close() error {
 	p.mu.Lock()
 	busy := count(p.slots, slotBusy) > 0
@@ -316,24 +301,24 @@ func (p *pool) Close() error {
 	p.change()
 	p.mu.Unlock()
 	if busy && p.patience > 0 {
-		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.patience))
+		p.note(fmt.Sprintf("waiting for clusters that are being created or repaired, for at most %s, to remove them", p.patience))
 	}
-	limit := time.AfterFunc(CloseLimit, func() { p.end(fmt.Errorf("not taken down within %s", CloseLimit)) })
+	limit := time.AfterFunc(CloseLimit, func() { p.end(fmt.Errorf("not removed within %s", CloseLimit)) })
 	defer limit.Stop()
 	patience := time.AfterFunc(p.patience, p.cancel)
 	var closing sync.WaitGroup
 	errs := make([]error, len(p.slots))
-	p.takeDown(&closing, errs)
+	p.remove(&closing, errs)
 	p.work.Wait()
 	patience.Stop()
 	p.cancel()
-	p.takeDown(&closing, errs)
+	p.remove(&closing, errs)
 	closing.Wait()
 	return errors.Join(append(errs, p.cleanUp.run(p.ending))...)
 }
 
-// takeDown begins to take down each cluster that is neither being made nor mended.
-func (p *pool) takeDown(closing *sync.WaitGroup, errs []error) {
+// remove starts removing each cluster that is neither being created nor repaired.
+func (p *pool) remove(closing *sync.WaitGroup, errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, s := range p.slots {

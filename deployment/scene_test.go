@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// embeddedAs gives options for a topology, a version, access control ("auth"), and a required API version ("api").
+// embeddedAs parses a topology, a version, access control ("auth"), a required API version ("api"), and "noscripting".
 func embeddedAs(words string) (o embedded.Options) {
 	for _, word := range strings.Fields(words) {
 		switch topology, known := map[string]embedded.Topology{
@@ -36,21 +36,20 @@ func embeddedAs(words string) (o embedded.Options) {
 	return o
 }
 
-// scene is a tale of somebody else's deployment, on which servers, runs and tests do what they should not. HOST0 is
-// its first host in texts.
+// scene is a script for an existing deployment with faults. HOST0 stands for its first host.
 type scene struct {
-	*tale
+	*script
 	d    *embedded.Deployment
 	o    ClusterOptions
 	mine *lock.Lock
-	held time.Time // until when, at first
-	run  string    // that has it
+	held time.Time // the first expiry of the lock
+	run  string    // the run of that lock
 	lost chan error
 }
 
 func newScene(t testing.TB, words string) *scene {
-	s := &scene{tale: newTale(t), d: serve(t, embeddedAs(words)), lost: make(chan error, 10)}
-	s.o = ClusterOptions{URI: s.d.URI(), SingleURI: s.d.SingleURI(), Lock: &lock.Options{}, Note: s.heard.add}
+	s := &scene{script: newScript(t), d: serve(t, embeddedAs(words)), lost: make(chan error, 10)}
+	s.o = ClusterOptions{URI: s.d.URI(), SingleURI: s.d.SingleURI(), Lock: &lock.Options{}, Note: s.notes.add}
 	if strings.Contains(words, "api") {
 		s.o.ServerAPI = "1"
 	}
@@ -59,16 +58,16 @@ func newScene(t testing.TB, words string) *scene {
 	s.o.Ledger, err = ledger.Open(dir)
 	testkit.Check(t, err)
 	s.verbs = map[string]func(string){
-		// What servers and tests do.
+		// Servers and tests.
 		"arm":      s.arm,
 		"shut":     s.shut,
 		"kill":     func(host string) { testkit.Check(t, s.d.Kill(s.host(host))) },
 		"election": func(string) { testkit.Check(t, s.d.StepDown()) },
-		"command": func(about string) { // a database, and what the primary is to do
+		"command": func(about string) { // a database, and a command for the primary
 			database, text, _ := strings.Cut(about, " ")
 			runOn(t, parsed(t, s.d.DirectURI(s.d.Primary())), database, document[bson.D](t, text))
 		},
-		// What runs do.
+		// Runs.
 		"uri": func(uri string) { s.o.URI = uri },
 		"within": func(text string) {
 			limit, err := time.ParseDuration(text)
@@ -83,10 +82,10 @@ func newScene(t testing.TB, words string) *scene {
 			t.Cleanup(func() { testkit.Check(t, s.Source.Close()) })
 		},
 		"reject":  func(text string) { _, err := OpenCluster(testkit.Context(t), s.o); testkit.Fails(t, err, text) },
-		"refused": func(run string) { _, err := OpenCluster(testkit.Context(t), s.o); s.is(run, isHeld(t, err)) },
+		"refused": func(run string) { _, err := OpenCluster(testkit.Context(t), s.o); s.is(run, heldBy(t, err)) },
 		"lock": func(string) {
 			var err error
-			s.mine, err = acquired(t, s.d.URI(), lock.Options{Note: s.heard.add, Lost: func(err error) { s.lost <- err }})
+			s.mine, err = acquired(t, s.d.URI(), lock.Options{Note: s.notes.add, Lost: func(err error) { s.lost <- err }})
 			testkit.Check(t, err)
 			t.Cleanup(func() { testkit.Check(t, s.mine.Release()) })
 			h := s.holder()
@@ -99,42 +98,43 @@ func newScene(t testing.TB, words string) *scene {
 		"clean": func(want string) {
 			h, removed, err := s.named(s.d.URI()).clearLock(testkit.Context(t))
 			testkit.Check(t, err)
-			testkit.Equal(t, "there was a lock, and it is removed", []bool{h != nil, removed}, "["+want+"]")
+			testkit.Equal(t, "there was a lock, and it was removed", []bool{h != nil, removed}, "["+want+"]")
 		},
 		"unblock": func(run string) {
 			off, err := s.named(s.o.URI).unblock(testkit.Context(t))
-			if tell(s.heard.add, leftOver, off); run != "" {
-				s.is(run, isHeld(t, err))
+			if report(s.notes.add, leftOver, off); run != "" {
+				s.is(run, heldBy(t, err))
 			} else {
 				testkit.Check(t, err)
 			}
 		},
 		"sweep": func(want string) {
-			u, d := s.named(s.o.URI), Description{}
-			testkit.Check(t, u.look(testkit.Context(t), lookTimeout, func(ctx context.Context, run runs) (err error) { d, err = greet(ctx, run, u); return }))
-			off, unasked := clearFailPoints(testkit.Context(t), u, d, []string{"someOther"})
-			testkit.Equal(t, "fail points, and members that were not asked", []int{len(off), len(unasked)}, "["+want+"]")
-			for _, err := range unasked {
-				s.heard.add(err.Error())
+			u := s.named(s.o.URI)
+			d, err := u.greet(testkit.Context(t), lookTimeout)
+			testkit.Check(t, err)
+			off, failed := clearFailPoints(testkit.Context(t), u, d, []string{"someOther"})
+			testkit.Equal(t, "fail points, and members that could not be checked", []int{len(off), len(failed)}, "["+want+"]")
+			for _, err := range failed {
+				s.notes.add(err.Error())
 			}
-			tell(s.heard.add, leftOver, off)
+			report(s.notes.add, leftOver, off)
 		},
-		// What became of it.
+		// Results.
 		"holder": func(run string) { s.is(run, s.holder()) },
 		"kept": func(string) {
 			s.is("mine", s.holder())
-			testkit.Equal(t, "lost, or shorter", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)}, []bool{false, false})
+			testkit.Equal(t, "the lock is lost, or expires earlier", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)}, []bool{false, false})
 		},
-		"lost": func(text string) { testkit.Fails(t, testkit.Receive(t, "the loss", s.lost), text) },
+		"lost": func(text string) { testkit.Fails(t, testkit.Receive(t, "Lost is called", s.lost), text) },
 		"calm": func(want string) {
-			testkit.Equal(t, "a quiet moment", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
+			testkit.Equal(t, "Quiet", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
 		},
 		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
-		"on": func(about string) { // the host, and how many fail points
+		"on": func(about string) { // a host, and the number of its fail points
 			host, want, _ := strings.Cut(about, " ")
 			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
 		},
-		"shuts": func(string) { // no client gets in to ask
+		"shuts": func(string) { // no client can connect to check
 			on, err := failPointsOn(testkit.Context(t), parsed(t, s.d.URI()).bare(s.host("0")), "", suiteFailPoints)
 			testkit.Equal(t, "fail points", []any{len(on), err}, []any{1, nil})
 		},
@@ -142,13 +142,13 @@ func newScene(t testing.TB, words string) *scene {
 	return s
 }
 
-func (s *scene) tell(steps string) {
+func (s *scene) play(steps string) {
 	s.Helper()
 	steps = strings.ReplaceAll(steps, "HOSTS", strings.Join(s.d.Hosts(), ","))
 	for i, host := range s.d.Hosts() {
 		steps = strings.ReplaceAll(steps, "HOST"+strconv.Itoa(i), host)
 	}
-	s.tale.tell(steps)
+	s.script.play(steps)
 }
 
 func (s *scene) host(number string) string {
@@ -157,7 +157,7 @@ func (s *scene) host(number string) string {
 	return s.d.Hosts()[n]
 }
 
-// failCommand gives the command for a fail point, as a run that was killed leaves it.
+// failCommand returns the command for a fail point.
 func failCommand(t testing.TB, mode, commands, more string) bson.D {
 	if !strings.HasPrefix(mode, "{") {
 		mode = strconv.Quote(mode)
@@ -174,7 +174,7 @@ func left(t testing.TB, uri string) int {
 	return len(on)
 }
 
-// arm is about a host, a mode, a command, and what else failCommand has.
+// arm turns a fail point on: on a host or all, with a mode, a command, and more data.
 func (s *scene) arm(about string) {
 	words := append(strings.SplitN(about, " ", 4), "")
 	for i, host := range s.d.Hosts() {
@@ -184,8 +184,7 @@ func (s *scene) arm(about string) {
 	}
 }
 
-// shut makes a fail point that lets no client in, on every server, or ends it; it is about the mode, and what else
-// failCommand has.
+// shut sets a fail point that fails the handshake of every client on every server, with a mode and more data.
 func (s *scene) shut(about string) {
 	mode, more, _ := strings.Cut(about, " ")
 	command := failCommand(s, mode, `hello", "isMaster`, `, "closeConnection": true`+more)
@@ -196,7 +195,7 @@ func (s *scene) shut(about string) {
 	}
 }
 
-// named gives a connection string as our clients use it.
+// named parses a connection string for our own clients.
 func (s *scene) named(text string) uri {
 	u, err := parsed(s, text).resolved(testkit.Context(s))
 	testkit.Check(s, err)
@@ -204,7 +203,7 @@ func (s *scene) named(text string) uri {
 	return u
 }
 
-// leave leaves the lock of another run for a time, which may be over, and says what becomes of that run.
+// leave leaves the lock of another run with a lease, which may have expired, and a fate of that run.
 func (s *scene) leave(about string) {
 	lease, fate, _ := strings.Cut(about, " ")
 	limit, err := time.ParseDuration(lease)
@@ -216,7 +215,7 @@ func (s *scene) leave(about string) {
 		run.Started = "long ago"
 	}
 	if fate == "elsewhere" {
-		run.Place += "0" // a container with the same name
+		run.Place += "0" // another container with the same host name
 	}
 	ok, err := storeOf(s, s.d.URI()).Take(testkit.Context(s),
 		lock.Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, limit)
@@ -231,7 +230,7 @@ func (s *scene) holder() *lock.Holder {
 	return h
 }
 
-// is expects a run to be mine, other, or nobody.
+// is checks that a run is mine, other, or nobody.
 func (s *scene) is(run string, h *lock.Holder) {
 	s.Helper()
 	got := "nobody"
@@ -246,17 +245,17 @@ func (s *scene) is(run string, h *lock.Holder) {
 	}
 }
 
-// isHeld gives the run that an error names.
-func isHeld(t testing.TB, err error) *lock.Holder {
+// heldBy returns the holder in an error.
+func heldBy(t testing.TB, err error) *lock.Holder {
 	t.Helper()
 	held := new(lock.HeldError)
 	if !errors.As(err, &held) {
-		t.Errorf("it says: %v", err)
+		t.Errorf("the error is %v", err)
 	}
 	return &held.Holder
 }
 
-// storeOf is the lock of a deployment for somebody who looks.
+// storeOf opens the lock document of a deployment.
 func storeOf(t testing.TB, text string) lock.Store {
 	t.Helper()
 	store, err := lock.Open(parsed(t, text).client("utr lock"))
@@ -265,30 +264,29 @@ func storeOf(t testing.TB, text string) lock.Store {
 	return store
 }
 
-// acquired takes the lock of a deployment.
+// acquired acquires the lock of a deployment.
 func acquired(t testing.TB, text string, o lock.Options) (*lock.Lock, error) {
 	store, err := lock.Open(parsed(t, text).client("utr lock"))
 	testkit.Check(t, err)
 	return lock.Acquire(testkit.Context(t), store, parsed(t, text).hosts, o)
 }
 
-// Fail points that an earlier run left on are noticed on each member, whatever they break, and are off afterwards.
-// One that keeps every client out is turned off without a client.
+// Fail points that an earlier run left on are turned off on each member and reported, even if no client can connect.
 func TestLeftFailPoints(t *testing.T) {
 	stories(t, "fail-points", func(t *testing.T, words, steps string) {
 		t.Parallel()
-		newScene(t, words).tell(steps)
+		newScene(t, words).play(steps)
 	})
 }
 
-// What another run has taken in the middle of a run is lost; what a test has dropped, and what an election has
-// interrupted, is put back. The lock of a run that is known to be gone is taken, or removed, at once; no other is
-// before it is stale. What the server refuses, or does not make safe, is not a lock: a user without the right runs
-// without one and hears so, everything else is an error that leaves nothing behind.
+// A lock that another run has taken is lost. One whose document a test has dropped, or whose renewal an election has
+// interrupted, is written again. The lock of a run that has certainly ended is taken over or removed immediately, any
+// other only when it is stale. A write that fails or is not acknowledged by a majority is not a lock: a user without
+// the privilege runs without one and is notified; every other failure is an error and leaves nothing behind.
 func TestLocks(t *testing.T) {
 	stories(t, "locks", func(t *testing.T, words, steps string) {
 		t.Parallel()
-		newScene(t, words).tell(steps)
+		newScene(t, words).play(steps)
 	})
 	uri := "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"
 	testkit.Fails(t, Clean(testkit.Context(t), uri, "", nil), "nothing listens there")

@@ -5,25 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// greeting is what one host said of itself, or why it said nothing.
+// greeting is a host's reply to isMaster, or the error.
 type greeting struct {
 	wire.Hello
 	err error
 }
 
-// notServing says what is missing in each host that a deployment waits for, by what
-// it said: every host has to answer, a member of a replica set has to be primary,
-// secondary or arbiter, and a replica set has to have a primary.
-func notServing(hosts []string, said map[string]greeting) (missing []string) {
+// notServing returns what each host still lacks: every host must answer, a member of a replica set must be primary,
+// secondary or arbiter, and a replica set must have a primary.
+func notServing(hosts []string, replies map[string]greeting) (missing []string) {
 	set, primary := "", false
 	for _, host := range hosts {
-		g, asked := said[host]
+		g, asked := replies[host]
 		switch {
 		case g.err != nil:
 			missing = append(missing, host+": "+advise(g.err.Error()))
@@ -45,20 +43,20 @@ func notServing(hosts []string, said map[string]greeting) (missing []string) {
 	return missing
 }
 
-// servingPoll is how often hosts are asked that are not ready.
+// servingPoll is the pause between attempts.
 const servingPoll = 50 * time.Millisecond
 
-// awaitServing waits until each host of a connection string, and each member of its
-// replica set, serves. Nobody signs in: an arbiter knows no users.
+// awaitServing waits until each host of a connection string, and each member of its replica set, accepts commands. It
+// does not authenticate, because arbiters have no users.
 func awaitServing(ctx context.Context, u uri) error {
 	for hosts := slices.Clone(u.hosts); ; {
-		said := greetings(ctx, u, hosts)
-		for _, g := range said {
+		replies := greetings(ctx, u, hosts)
+		for _, g := range replies {
 			hosts = slices.Concat(hosts, g.Hosts, g.Passives, g.Arbiters)
 		}
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
-		missing := notServing(hosts, said)
+		missing := notServing(hosts, replies)
 		if len(missing) == 0 {
 			return nil
 		}
@@ -70,19 +68,14 @@ func awaitServing(ctx context.Context, u uri) error {
 	}
 }
 
-// greetings asks hosts at once. A secondary that is asked again may be primary now.
+// greetings sends isMaster to all hosts concurrently.
 func greetings(ctx context.Context, u uri, hosts []string) map[string]greeting {
-	said := make(map[string]greeting)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for _, host := range hosts {
-		all.Go(func() {
-			hello, err := wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
-			mu.Lock()
-			defer mu.Unlock()
-			said[host] = greeting{hello, err}
-		})
+	hellos, errs := concurrently(hosts, func(host string) (wire.Hello, error) {
+		return wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+	})
+	replies := make(map[string]greeting)
+	for i, host := range hosts {
+		replies[host] = greeting{hellos[i], errs[i]}
 	}
-	all.Wait()
-	return said
+	return replies
 }

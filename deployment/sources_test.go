@@ -15,39 +15,39 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// tale says what happens to a source, in steps that end with a semicolon: a verb, and what it is about. A deployment
-// keeps its name as long as it is the same one, and another one has another name: a, b, or c/1 of offer 1.
-type tale struct {
+// script runs steps on a source, separated by semicolons: a verb and its arguments. A deployment keeps its name as long
+// as it is the same one; another one has another name: a, b, or c/1 of offer 1.
+type script struct {
 	testing.TB
 	Source
-	heard   notes
+	notes   notes
 	count   func() []int                  // what "has" compares
-	verbs   map[string]func(about string) // more of them
+	verbs   map[string]func(about string) // additional verbs
 	began   time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	known   map[string]Deployment
-	waiting chan any // gets a deployment, or an error
+	waiting chan any // receives a deployment or an error
 }
 
-func newTale(t testing.TB) *tale {
-	s := &tale{TB: t, began: time.Now(), known: make(map[string]Deployment), waiting: make(chan any, 1)}
+func newScript(t testing.TB) *script {
+	s := &script{TB: t, began: time.Now(), known: make(map[string]Deployment), waiting: make(chan any, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(t.Context())
 	t.Cleanup(func() { s.cancel(nil) })
 	return s
 }
 
-// the gives a deployment that the tale has named.
-func (s *tale) the(name string) Deployment {
+// the returns the deployment with a name.
+func (s *script) the(name string) Deployment {
 	s.Helper()
 	if s.known[name] == nil {
-		s.Fatalf("nobody knows %q", name)
+		s.Fatalf("unknown name %q", name)
 	}
 	return s.known[name]
 }
 
-// meet compares a deployment with the one of its name, and with all others.
-func (s *tale) meet(step, name string, got any) {
+// name gives a deployment its name, and checks that it has no other.
+func (s *script) name(step, name string, got any) {
 	s.Helper()
 	d, ok := got.(Deployment)
 	if !ok {
@@ -55,13 +55,13 @@ func (s *tale) meet(step, name string, got any) {
 	}
 	for other, known := range s.known {
 		if (other == name) != (known == d) {
-			s.Errorf("%s: it is the one that %s names: %t", step, other, known == d)
+			s.Errorf("%s: it is %s: %t", step, other, known == d)
 		}
 	}
 	s.known[name] = d
 }
 
-func (s *tale) tell(steps string) {
+func (s *script) play(steps string) {
 	s.Helper()
 	for _, step := range strings.Split(steps, ";") {
 		verb, about, _ := strings.Cut(strings.TrimSpace(step), " ")
@@ -82,12 +82,12 @@ func (s *tale) tell(steps string) {
 			offer, _ := strconv.Atoi(number)
 			d, err := s.Acquire(s.ctx, offer)
 			testkit.Check(s, err)
-			s.meet(step, about, d)
+			s.name(step, about, d)
 		case "refuse": // the offer, and the error
 			offer, _ := strconv.Atoi(word)
 			_, err := s.Acquire(s.ctx, offer)
 			testkit.Fails(s, err, rest)
-		case "wait": // as lend does, in the background
+		case "wait": // lend in the background
 			go func() {
 				d, err := s.Acquire(s.ctx, 0)
 				if err != nil {
@@ -96,9 +96,9 @@ func (s *tale) tell(steps string) {
 				}
 				s.waiting <- d
 			}()
-		case "get": // what was waited for
-			s.meet(step, about, <-s.waiting)
-		case "fail": // to get what was waited for
+		case "get": // the result of wait
+			s.name(step, about, <-s.waiting)
+		case "fail": // the error of wait
 			err, _ := (<-s.waiting).(error)
 			testkit.Fails(s, err, about)
 		case "interrupt":
@@ -107,16 +107,16 @@ func (s *tale) tell(steps string) {
 			s.Release(s.the(about), verb == "break")
 		case "ours", "theirs":
 			testkit.Equal(s, step, s.the(about).Owned(), verb == "ours")
-		case "use": // each connection string
+		case "use": // with each connection string
 			usable(s, "", s.the(about))
 		case "has":
 			testkit.Equal(s, step, strings.Trim(fmt.Sprint(s.count()), "[]"), about)
 		case "took":
 			testkit.Equal(s, step, time.Since(s.began), about)
-		case "hear":
-			testkit.Says(s, s.heard.String(), about)
+		case "notes":
+			testkit.Says(s, s.notes.String(), about)
 		case "quiet":
-			testkit.Equal(s, "people hear", s.heard.String(), "")
+			testkit.Equal(s, "notes", s.notes.String(), "")
 		case "close":
 			if err := s.Close(); about != "" {
 				testkit.Fails(s, err, about)
@@ -129,19 +129,18 @@ func (s *tale) tell(steps string) {
 	}
 }
 
-// puppets make clusters without servers. In a synctest bubble whoever waits for
-// what never comes ends the test.
-type puppets struct {
-	made, mended, closed atomic.Int32
-	fails                bool          // no cluster comes up
-	hold                 chan struct{} // if not nil, a making waits for its end
-	hurt, stuck          error         // what mending and taking down give
-	hang                 bool          // mending takes until nobody waits for it
-	slow                 time.Duration // what taking down takes
+// fakeClusters creates clusters without servers. In a synctest bubble, waiting for ever fails the test.
+type fakeClusters struct {
+	made, repaired, closed atomic.Int32
+	fails                  bool          // creating fails
+	hold                   chan struct{} // if not nil, creating waits until it is closed
+	hurt, stuck            error         // errors of repairing and removing
+	hang                   bool          // repairing never ends
+	slow                   time.Duration // duration of removing
 }
 
-func (p *puppets) mend(ctx context.Context) error {
-	p.mended.Add(1)
+func (p *fakeClusters) repair(ctx context.Context) error {
+	p.repaired.Add(1)
 	if p.hang {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -149,7 +148,7 @@ func (p *puppets) mend(ctx context.Context) error {
 	return p.hurt
 }
 
-func (p *puppets) close(ctx context.Context) error {
+func (p *fakeClusters) close(ctx context.Context) error {
 	p.closed.Add(1)
 	select {
 	case <-time.After(p.slow):
@@ -159,7 +158,7 @@ func (p *puppets) close(ctx context.Context) error {
 	}
 }
 
-func (p *puppets) make(ctx context.Context) (*cluster, error) {
+func (p *fakeClusters) make(ctx context.Context) (*cluster, error) {
 	n := p.made.Add(1)
 	if p.hold != nil {
 		select {
@@ -171,19 +170,19 @@ func (p *puppets) make(ctx context.Context) (*cluster, error) {
 	if p.fails {
 		return nil, fmt.Errorf("making %d failed", n)
 	}
-	return &cluster{right: p.mend, cleanUp: cleanUps{p.close}}, nil
+	return &cluster{repair: p.repair, cleanUp: cleanUps{p.close}}, nil
 }
 
-// tale begins one of a pool of so many slots.
-func (p *puppets) tale(t testing.TB, slots int) *tale {
-	s := newTale(t)
-	pool := newPool(s.heard.add)
+// script returns a script for a pool with a number of slots.
+func (p *fakeClusters) script(t testing.TB, slots int) *script {
+	s := newScript(t)
+	pool := newPool(s.notes.add)
 	t.Cleanup(func() { _ = pool.Close() })
 	for n := range slots {
-		pool.add(Description{Name: "puppets"}, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
+		pool.add(Description{Name: "fakes"}, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
 	}
 	s.Source = pool
-	s.count = func() []int { return []int{int(p.made.Load()), int(p.mended.Load()), int(p.closed.Load())} }
+	s.count = func() []int { return []int{int(p.made.Load()), int(p.repaired.Load()), int(p.closed.Load())} }
 	s.verbs = map[string]func(string){
 		"settle": func(string) { synctest.Wait() },
 		"cannot": func(string) { p.fails = true },
@@ -202,19 +201,19 @@ func (p *puppets) tale(t testing.TB, slots int) *tale {
 	return s
 }
 
-// has counts clusters that were made, mended and taken down.
+// The step "has" counts clusters created, repaired and removed.
 func TestPool(t *testing.T) {
 	stories(t, "pool", func(t *testing.T, slots, steps string) {
 		synctest.Test(t, func(t *testing.T) {
-			new(puppets).tale(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).tell(steps)
+			new(fakeClusters).script(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).play(steps)
 		})
 	})
 }
 
-// Each cluster is lent to one worker at a time, and no more are made than there is room for.
+// Each cluster is lent to one worker at a time, and no more are created than there are slots.
 func TestPoolLendsEachToOne(t *testing.T) {
-	p := &puppets{}
-	pool := p.tale(t, 3)
+	p := &fakeClusters{}
+	pool := p.script(t, 3)
 	var lent sync.Map
 	var workers sync.WaitGroup
 	for range 8 {
@@ -222,7 +221,7 @@ func TestPoolLendsEachToOne(t *testing.T) {
 			for range 100 {
 				d, err := pool.Acquire(testkit.Context(t), 0)
 				if _, twice := lent.LoadOrStore(d, true); err != nil || twice {
-					t.Error("one cluster was lent to two, or none:", err)
+					t.Error("a cluster was lent twice, or:", err)
 					return
 				}
 				lent.Delete(d)
@@ -233,6 +232,6 @@ func TestPoolLendsEachToOne(t *testing.T) {
 	workers.Wait()
 	testkit.Check(t, pool.Close())
 	if made := p.made.Load(); made > 3 || p.closed.Load() != made {
-		t.Errorf("%d clusters were made, with room for 3, and %d taken down", made, p.closed.Load())
+		t.Errorf("%d clusters were created in 3 slots, and %d removed", made, p.closed.Load())
 	}
 }

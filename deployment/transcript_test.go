@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// commands are those of transcripts.
-var commands = testkit.Commands{
+// commands are the commands of transcripts.
+var transcripts = testkit.Commands{
 	"at": func(_ *testing.T, a []string) (string, error) {
 		u, err := parseURI(a[1])
 		return u.at(a[0]).String(), err
@@ -45,24 +45,24 @@ var commands = testkit.Commands{
 		}
 		return o.Name + " is " + o.Value, err
 	},
-	"scripting": func(t *testing.T, a []string) (string, error) { // what the server was built and started with
+	"scripting": func(t *testing.T, a []string) (string, error) { // replies to buildInfo and getCmdLineOpts
 		return fmt.Sprint(!noScripting(document[bson.Raw](t, a[0]), document[bson.Raw](t, a[1]))), nil
 	},
-	"serving": func(t *testing.T, a []string) (string, error) { // hosts, and what each said
-		said := make(map[string]greeting)
+	"serving": func(t *testing.T, a []string) (string, error) { // hosts with their replies
+		replies := make(map[string]greeting)
 		var hosts []string
 		for _, about := range a {
 			host, hello, _ := strings.Cut(about, " ")
 			if hosts = append(hosts, host); strings.HasPrefix(hello, "{") {
 				h, err := wire.ReadHello(document[bson.Raw](t, hello), nil)
-				said[host] = greeting{h, err}
+				replies[host] = greeting{h, err}
 			} else if hello != "" {
-				said[host] = greeting{err: errors.New(hello)}
+				replies[host] = greeting{err: errors.New(hello)}
 			}
 		}
-		return "lacks: " + strings.Join(notServing(hosts, said), "; "), nil
+		return "lacks: " + strings.Join(notServing(hosts, replies), "; "), nil
 	},
-	"release": func(_ *testing.T, a []string) (string, error) { // its version, access control, and the topologies asked for
+	"release": func(_ *testing.T, a []string) (string, error) { // its version, access control, and the requested topologies
 		r := local.Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: local.Version{8, 0, 4}}
 		if a[0] == "old" {
 			r.Version = local.Version{4, 2, 24}
@@ -87,7 +87,7 @@ var commands = testkit.Commands{
 		}
 		return strings.Join(names, ", "), err
 	},
-	"distinct": func(t *testing.T, a []string) (string, error) { // from those before the last one
+	"distinct": func(t *testing.T, a []string) (string, error) { // descriptions, the last of which gets a name
 		var all []Description
 		for _, about := range a {
 			name, parameters, _ := strings.Cut(about, " {")
@@ -96,11 +96,11 @@ var commands = testkit.Commands{
 		last := len(all) - 1
 		return distinct(all[last], all[:last], []string{"set"}).Name, nil
 	},
-	"passing": func(_ *testing.T, a []string) (string, error) { // an error in a reply, or a write concern error beside write errors
+	"passing": func(_ *testing.T, a []string) (string, error) { // an error in a reply, or a write concern error, also next to write errors
 		code, _ := strconv.Atoi(a[1])
 		err := map[string]error{
 			"none":    nil,
-			"foreign": errors.New("it is dark"),
+			"foreign": errors.New("another error"),
 			"network": mongo.CommandError{Labels: []string{"NetworkError"}},
 			"reply":   errors.Join(mongo.CommandError{Code: int32(code)}),
 			"concern": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code}},
@@ -109,8 +109,7 @@ var commands = testkit.Commands{
 		}[a[0]]
 		return fmt.Sprint(wire.Passing(err)), nil
 	},
-	// Each offer can be had, serves clients through all its connection strings, and a probe of it finds what the offer
-	// promised.
+	// Each offer can be acquired and used through all its connection strings, and its description is correct.
 	"embed": func(t *testing.T, a []string) (string, error) { // a version, access control, and topologies
 		o := EmbeddedOptions{Version: a[0], TLS: strings.Contains(a[1], "TLS")}
 		if !strings.Contains(a[1], "both") {
@@ -119,19 +118,19 @@ var commands = testkit.Commands{
 		for _, topology := range strings.Fields(a[2]) {
 			o.Topologies = append(o.Topologies, Topology(topology))
 		}
-		s := newTale(t)
+		s := newScript(t)
 		var err error
 		if s.Source, err = OpenEmbedded(t.Context(), o); err != nil {
 			return "", err
 		}
-		defer s.tell("close")
+		defer s.play("close")
 		var names []string
 		for i, offer := range s.Offers() {
 			names = append(names, offer.Name)
 			if offer.Auth && offer.Topology != Single {
-				continue // to sign in is dear, and internal/acceptance does so in each topology
+				continue // authentication is slow, and internal/acceptance covers it
 			}
-			s.tell(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
+			s.play(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
 			found, err := probe(testkit.Context(t), s.the(fmt.Sprintf("b/%d", i)).URI())
 			testkit.Check(t, err)
 			testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards}, []any{offer.Topology, offer.Version, offer.ReplicaSetShards})
@@ -142,6 +141,6 @@ var commands = testkit.Commands{
 
 func TestTranscripts(t *testing.T) {
 	for _, name := range []string{"uris", "offers", "errors", "embedded"} {
-		commands.Play(t, "testdata/"+name+".txt")
+		transcripts.Play(t, "testdata/"+name+".txt")
 	}
 }

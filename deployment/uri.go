@@ -15,23 +15,20 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// uri is a connection string taken apart just far enough to aim it at other
-// hosts. Nothing else of it is interpreted: options and credentials pass
-// through as they were written.
+// uri is a connection string, parsed just far enough to address other hosts. Credentials and options are kept as
+// written.
 type uri struct {
 	scheme   string // mongodb or mongodb+srv
-	userinfo string // escaped, with the @; "" if there is none
+	userinfo string // escaped, with the @, or ""
 	hosts    []string
 	database string // escaped, without the slash
 	options  []option
-	// api is the version of the Stable API that clients of ours declare; "" none.
-	// It is no part of the string: there is no option for it.
+	// api is the Stable API version that our own clients declare, or "". It is not an option of the string.
 	api string
 }
 
-// client gives the options of a client of ours. One that streams hello can miss
-// that it is disconnected, and then waits for the next heartbeat, 10 s: ours
-// poll.
+// client returns options for a client of ours. It polls: a client with streaming heartbeats may wait for the next one,
+// 10 s, when it disconnects.
 func (u uri) client(appName string) *options.ClientOptions {
 	o := options.Client().ApplyURI(u.String()).SetAppName(appName).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	if u.api != "" {
@@ -43,8 +40,7 @@ func (u uri) client(appName string) *options.ClientOptions {
 // option is one key=value of the query, still escaped.
 type option struct{ key, value string }
 
-// parseURI splits a connection string. Its errors never repeat the string,
-// which may hold a password.
+// parseURI splits a connection string. Errors never repeat the string, which may contain a password.
 func parseURI(s string) (uri, error) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
@@ -52,8 +48,7 @@ func parseURI(s string) (uri, error) {
 	}
 	u := uri{scheme: scheme}
 	rest, query, _ := strings.Cut(rest, "?")
-	// A user name or password may hold an unescaped slash no more than a host
-	// may, but a socket path in a host is escaped: the last @ ends the user.
+	// The last @ ends the credentials: those in later parts are escaped.
 	if i := strings.LastIndex(rest, "@"); i >= 0 {
 		u.userinfo, rest = rest[:i+1], rest[i+1:]
 	}
@@ -72,7 +67,6 @@ func parseURI(s string) (uri, error) {
 	return u, nil
 }
 
-// String puts the connection string together again.
 func (u uri) String() string {
 	text, before := u.scheme+"://"+u.userinfo+u.names()+"/"+u.database, "?"
 	for _, o := range u.options {
@@ -81,11 +75,10 @@ func (u uri) String() string {
 	return text
 }
 
-// names gives the hosts for people.
+// names returns the hosts for messages.
 func (u uri) names() string { return strings.Join(u.hosts, ",") }
 
-// HostsOf gives the hosts that a connection string names, each with its port, or
-// the name that DNS knows them by; nil if it is none.
+// HostsOf returns the hosts of a connection string with ports, or its SRV name; nil if the string is invalid.
 func HostsOf(text string) (hosts []string) {
 	u, err := parseURI(text)
 	if err != nil {
@@ -100,7 +93,7 @@ func HostsOf(text string) (hosts []string) {
 	return hosts
 }
 
-// withPort adds the port of servers to a host that says none.
+// withPort adds the default port to a host without one.
 func withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		return net.JoinHostPort(strings.Trim(host, "[]"), "27017")
@@ -108,12 +101,11 @@ func withPort(host string) string {
 	return host
 }
 
-// authenticates reports whether clients say who they are. Some mechanisms take the
-// name from elsewhere, such as a certificate.
+// authenticates reports whether clients authenticate. Some mechanisms get the user name from elsewhere, such as a
+// certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
 
-// get gives the unescaped value of an option, whose name matches whatever its
-// case (URI Options, "Connection String Options").
+// get returns the unescaped value of an option. Names are case-insensitive (URI Options, "Connection String Options").
 func (u uri) get(key string) string {
 	for _, o := range u.options {
 		if strings.EqualFold(o.key, key) {
@@ -126,8 +118,7 @@ func (u uri) get(key string) string {
 	return ""
 }
 
-// at gives the same connection string for other hosts. An SRV name is
-// replaced by hosts, so that what it implies has to be said: TLS.
+// at returns the connection string for other hosts. In place of an SRV name, it enables TLS, which SRV implies.
 func (u uri) at(hosts ...string) uri {
 	u.hosts = hosts
 	if u.scheme == "mongodb+srv" {
@@ -140,22 +131,21 @@ func (u uri) at(hosts ...string) uri {
 	return u
 }
 
-// resolved gives a connection string that names hosts, where an SRV name stands
-// for them: with the options that its TXT record adds (Initial DNS Seedlist
-// Discovery, "Default Connection String Options"). Any other one stays as it is. The
-// look-up of the driver takes no context: it goes on when nobody waits any more.
+// resolved replaces an SRV name by its hosts and the options of its TXT record (Initial DNS Seedlist Discovery,
+// "Default Connection String Options"). The driver's lookup does not accept a context: it continues in the background
+// after ctx ends.
 func (u uri) resolved(ctx context.Context) (uri, error) {
 	if u.scheme != "mongodb+srv" {
 		return u, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("its name was not looked up within %s", lookTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("the DNS lookup took more than %s", lookTimeout))
 	defer cancel()
 	var found *connstring.ConnString
 	var err error
-	over := make(chan struct{})
-	go func() { found, err = connstring.ParseAndValidate(u.String()); close(over) }()
+	done := make(chan struct{})
+	go func() { found, err = connstring.ParseAndValidate(u.String()); close(done) }()
 	select {
-	case <-over:
+	case <-done:
 	case <-ctx.Done():
 		return u, context.Cause(ctx)
 	}
@@ -175,14 +165,13 @@ func (u uri) resolved(ctx context.Context) (uri, error) {
 	return u, nil
 }
 
-// with gives a copy with an option set.
+// with returns a copy with an option set.
 func (u uri) with(key, value string) uri {
 	u = u.without(key)
 	u.options = append(u.options, option{key, url.QueryEscape(value)})
 	return u
 }
 
-// withAll gives a copy with options set.
 func (u uri) withAll(options []URIOption) uri {
 	for _, o := range options {
 		u = u.with(o.Name, o.Value)
@@ -190,7 +179,7 @@ func (u uri) withAll(options []URIOption) uri {
 	return u
 }
 
-// without gives a copy that lacks options.
+// without returns a copy without some options.
 func (u uri) without(keys ...string) uri {
 	u.options = slices.DeleteFunc(slices.Clone(u.options), func(o option) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { return strings.EqualFold(o.key, key) })
@@ -198,18 +187,16 @@ func (u uri) without(keys ...string) uri {
 	return u
 }
 
-// direct gives the connection string of one host alone. Options that speak of
-// more than one host would be refused beside it (URI Options,
-// "directConnection").
+// direct returns the connection string of one host. Options that require several hosts would conflict with
+// directConnection (URI Options, "directConnection").
 func (u uri) direct(host string) uri {
 	return u.at(host).without("replicaSet", "loadBalanced").with("directConnection", "true")
 }
 
-// URIOption is an option that is added to connection strings, such as
-// compressors=zlib. Value is as it is meant, without escapes.
+// URIOption is an option that is added to connection strings, such as compressors=zlib. Value is not escaped.
 type URIOption struct{ Name, Value string }
 
-// String is NAME=VALUE, to be shown: without a secret.
+// String returns NAME=VALUE without a secret value.
 func (o URIOption) String() string {
 	if secret.IsOption(o.Name) {
 		return o.Name + "=" + secret.Mark
@@ -220,8 +207,7 @@ func (o URIOption) String() string {
 // GoString shows no secret either.
 func (o URIOption) GoString() string { return o.String() }
 
-// ParseURIOption reads NAME=VALUE, and says what is wrong with the option by itself: no
-// driver knows it, or it cannot have that value.
+// ParseURIOption parses NAME=VALUE. It rejects options that the driver does not know and invalid values.
 func ParseURIOption(text string) (o URIOption, err error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || value == "" || strings.ContainsAny(name, "&;?/@ ") {
@@ -230,7 +216,7 @@ func ParseURIOption(text string) (o URIOption, err error) {
 	o = URIOption{name, value}
 	alone := uri{scheme: "mongodb", hosts: []string{"localhost"}}.withAll([]URIOption{o})
 	if err := CheckURI(alone.String()); err != nil {
-		return o, fmt.Errorf("it makes no connection string: %w", err)
+		return o, fmt.Errorf("invalid in a connection string: %w", err)
 	}
 	return o, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// A client that streams may wait for a heartbeat, 10 s, when it is disconnected.
+// A client with streaming heartbeats may wait 10 s for the next one when it disconnects.
 func TestClientsPoll(t *testing.T) {
 	testkit.Equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
 }
@@ -23,12 +23,11 @@ func TestRedact(t *testing.T) {
 	testkit.Fails(t, parsed(t, u).redact(errors.New("cannot use p@"+testkit.Secret+" of "+u)), "cannot use *** of mongodb://***@a/")
 }
 
-// srvName is below the same domain as 127.0.0.1, if that is taken for a name, as
-// the hosts of an SRV record have to be.
+// srvName has the same parent domain as 127.0.0.1, as the specification requires of SRV records.
 const srvName = "cluster.0.0.1"
 
-// resolves makes srvName stand for hosts, with a TXT record unless that is empty.
-// No test that uses it runs beside others: there is one resolver.
+// resolves replaces the driver's resolver by one that knows srvName, with hosts and a TXT record. There is one
+// resolver: tests that use it do not run in parallel.
 func resolves(t *testing.T, hosts []string, txt string) {
 	t.Helper()
 	before := dns.DefaultResolver
@@ -42,7 +41,7 @@ func resolves(t *testing.T, hosts []string, txt string) {
 	dns.DefaultResolver = &dns.Resolver{
 		LookupSRV: func(_, _, name string) (string, []*net.SRV, error) {
 			if name != srvName {
-				return "", nil, errors.New("there is no such name: " + name)
+				return "", nil, errors.New("no such name: " + name)
 			}
 			return "", records, nil
 		},
@@ -58,15 +57,15 @@ func TestUnknownName(t *testing.T) {
 	testkit.Fails(t, Clean(testkit.Context(t), nobody, "", nil), "no such name")
 }
 
-// Each connection string has the options, in the place of its own.
+// Each connection string has the additional options, which replace its own.
 func TestURIOptions(t *testing.T) {
 	more := []URIOption{{"compressors", "zlib"}, {"appName", "a b"}}
 	o := EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool), URIOptions: more}
 	inner, err := OpenEmbedded(t.Context(), o)
 	testkit.Check(t, err)
-	s := newTale(t)
+	s := newScript(t)
 	s.Source = inner
-	s.tell("lend a")
+	s.play("lend a")
 	d := s.the("a")
 	theirs, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI() + "&w=1", URIOptions: append(more, URIOption{"w", "2"})})
 	testkit.Check(t, err)
@@ -81,7 +80,7 @@ func TestURIOptions(t *testing.T) {
 		testkit.Equal(t, "the connection string of one mongos is that of all", d.SingleURI() == d.URI(), false)
 	}
 	testkit.Check(t, theirs.Close())
-	s.tell("return a; lend a; close")
+	s.play("return a; lend a; close")
 }
 
 func TestMending(t *testing.T) {
@@ -91,15 +90,15 @@ func TestMending(t *testing.T) {
 	testkit.Check(t, p.Close())
 }
 
-// A look-up that is never answered holds nobody up.
+// A DNS lookup without an answer can be interrupted.
 func TestResolvingEnds(t *testing.T) {
-	before, over := dns.DefaultResolver, make(chan struct{})
+	before, end := dns.DefaultResolver, make(chan struct{})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	t.Cleanup(func() { close(over); dns.DefaultResolver = before })
-	dns.DefaultResolver = &dns.Resolver{LookupTXT: func(string) ([]string, error) { // which the driver asks first
+	t.Cleanup(func() { close(end); dns.DefaultResolver = before })
+	dns.DefaultResolver = &dns.Resolver{LookupTXT: func(string) ([]string, error) { // the driver looks up TXT first
 		cancel(errors.New("interrupted"))
-		<-over
-		runtime.Goexit() // it must not meet the resolver of other tests
+		<-end
+		runtime.Goexit() // before the driver uses the resolver of another test
 		return nil, nil
 	}}
 	_, err := OpenCluster(ctx, ClusterOptions{URI: "mongodb+srv://" + srvName + "/"})

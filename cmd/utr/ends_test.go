@@ -20,7 +20,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// Under nohup a terminal that goes away ends nothing.
+// Under nohup, SIGHUP is ignored.
 func TestHangUpIsIgnored(t *testing.T) {
 	t.Parallel()
 	u := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `trap "" HUP; exec "$@"`, "sh", utrtest.Command(t), "serve", "--topology", "single"))
@@ -34,15 +34,15 @@ func TestHangUpIsIgnored(t *testing.T) {
 	u.End().Want(0)
 }
 
-// A signal while clusters start that never come up.
+// A signal interrupts a run while it starts clusters that never become ready.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
-	halfway := release(t) // whose mongos never comes up
+	halfway := release(t) // with a mongos that never becomes ready
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo mongos version v8.0.4; exit; }\nexec sleep 600\n"
 	testkit.Check(t, os.WriteFile(filepath.Join(halfway, "bin", "mongos"), []byte(script), 0o755))
-	asking := strings.Replace(armed, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
+	suite := strings.Replace(armed, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
 	p := utrtest.NewPlace(t)
-	u := p.Start("run", "--local", halfway, "--topology", "all", suiteFile(t, asking))
+	u := p.Start("run", "--local", halfway, "--topology", "all", suiteFile(t, suite))
 	testkit.Until(t, "the servers are started", func() bool { return len(servers(t, p)) == 6 })
 	pids := servers(t, p)
 	u.Signal(os.Interrupt)
@@ -51,8 +51,8 @@ func TestInterruptedStart(t *testing.T) {
 	p.Empty()
 }
 
-// A second signal ends a run at once whose clean-up hangs, since the deployment
-// does not answer; without one the clean-up ends by itself, and says what is left.
+// When the deployment does not answer, the clean-up ends after its time limit and reports what is left. A second signal
+// ends it immediately.
 func TestInterruptWithoutAnswer(t *testing.T) {
 	for _, signals := range [][]os.Signal{{syscall.SIGTERM}, {syscall.SIGTERM, os.Interrupt}} {
 		t.Run(fmt.Sprint(signals), func(t *testing.T) {
@@ -68,19 +68,19 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 			}
 			end := u.End().Want(3)
 			left := strings.Contains(end.Out, "interrupted; clean-up: ") && strings.Contains(end.Out, "fail point failCommand could not be turned off")
-			testkit.Equal(t, "it says what is left in "+end.Out, left, len(signals) == 1)
+			testkit.Equal(t, "what is left is reported in "+end.Out, left, len(signals) == 1)
 		})
 	}
 }
 
-// place is what a run uses.
+// place is the deployment of a run.
 type place struct {
 	args  []string // of the run
-	uri   string   // of a deployment of somebody else
+	uri   string   // of an existing deployment, or ""
 	after func()   // checks what is left
 }
 
-func somebodyElses(t *testing.T, p *utrtest.Place) place {
+func existing(t *testing.T, p *utrtest.Place) place {
 	uri := p.Serve("--topology", "replicaset").URI
 	return place{args: []string{"--uri", uri}, uri: uri}
 }
@@ -89,34 +89,33 @@ func local(t *testing.T, _ *utrtest.Place) place {
 	return place{args: []string{"--local", release(t), "--topology", "sharded", "--auth", "off"}}
 }
 
-// A signal in the middle of a test ends a run, which says what ran, and leaves
-// nothing, whatever it runs on. After SIGKILL nobody cleans up: on Linux servers
-// end with the run; utr clean, or the next run on the same deployment, removes
-// the rest.
+// A signal during a test ends a run on any deployment. The run reports what ran and leaves nothing. After SIGKILL
+// nothing is cleaned up, but on Linux servers end with the run; utr clean, or the next run on the same deployment,
+// removes the rest.
 func TestEnds(t *testing.T) {
 	for _, r := range []struct {
 		reason  string
 		signal  syscall.Signal
 		on      func(t *testing.T, p *utrtest.Place) place
-		folders int      // that are left after SIGKILL
-		clean   string   // the command that removes what is left then
-		says    []string // by that command
+		folders int      // after SIGKILL
+		clean   string   // the command that removes the rest
+		prints  []string // by that command
 	}{
-		{"SIGINT turns off the fail points of a deployment of somebody else", syscall.SIGINT, somebodyElses, 0, "", nil},
+		{"SIGINT turns off the fail points of an existing deployment", syscall.SIGINT, existing, 0, "", nil},
 		{"SIGTERM ends the servers of --local", syscall.SIGTERM, local, 0, "", nil},
 		{"SIGHUP removes the clusters of a service", syscall.SIGHUP, func(t *testing.T, _ *utrtest.Place) place {
 			s := twin.Start(t)
 			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}, "",
-				func() { testkit.Equal(t, "clusters that are left", s.Clusters(), "[]") }}
+				func() { testkit.Equal(t, "remaining clusters", s.Clusters(), "[]") }}
 		}, 0, "", nil},
 		{"killed, with servers of --local", syscall.SIGKILL, local, 1, "clean", nil},
 		{"killed, with certificates of an embedded deployment", syscall.SIGKILL, func(*testing.T, *utrtest.Place) place {
 			return place{args: []string{"--tls", "--topology", "single", "--auth", "off"}}
 		}, 1, "clean", nil},
-		{"killed, on a deployment of somebody else", syscall.SIGKILL, somebodyElses, 0, "clean", []string{"failCommand", "removed"}},
-		{"cleaned elsewhere", syscall.SIGKILL, somebodyElses, 0, "clean --uri URI", []string{"failCommand", "removed"}},
-		{"cleaned by the next run", syscall.SIGKILL, somebodyElses, 0, "run --uri URI READS", []string{"took over the lock", "turned off: failCommand"}},
-		{"killed, on a cluster that a service had before", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
+		{"killed, on an existing deployment", syscall.SIGKILL, existing, 0, "clean", []string{"failCommand", "removed"}},
+		{"cleaned elsewhere", syscall.SIGKILL, existing, 0, "clean --uri URI", []string{"failCommand", "removed"}},
+		{"cleaned by the next run", syscall.SIGKILL, existing, 0, "run --uri URI READS", []string{"took over the lock", "turned off: failCommand"}},
+		{"killed, on an existing cluster of a service", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
 			s := twin.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
 			return place{args: []string{"--orchestration", s.URL, "--cluster", "id:mine"}, uri: uriOf(t, s, "mine")}
@@ -143,15 +142,15 @@ func TestEnds(t *testing.T) {
 				u.End().Want(3, "utr: interrupted: cleaning up")
 			} else {
 				u.Exit()
-				testkit.Equal(t, "folders that are left", len(p.Folders()), r.folders)
+				testkit.Equal(t, "remaining folders", len(p.Folders()), r.folders)
 				if runtime.GOOS == "linux" {
 					gone(t, pids...)
 				}
 				if strings.Contains(r.clean, "URI") {
-					p = utrtest.NewPlace(t) // whose ledger does not know the run
+					p = utrtest.NewPlace(t) // with another ledger
 				}
 				clean := strings.Fields(strings.NewReplacer("URI", on.uri, "READS", suiteFile(t, reads)).Replace(r.clean))
-				p.Run(clean...).Want(0, r.says...)
+				p.Run(clean...).Want(0, r.prints...)
 				p.Run("clean").Want(0, "nothing was left")
 			}
 			gone(t, pids...)
@@ -163,29 +162,27 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What a killed run leaves at an orchestration service, utr clean removes, and
-// nothing else.
+// utr clean removes only what a killed run left at an orchestration service.
 func TestKilledAtAService(t *testing.T) {
 	t.Parallel()
 	s := twin.Start(t)
-	s.Add(t, "servers", "somebody-elses", embedded.Options{})
+	s.Add(t, "servers", "existing", embedded.Options{})
 	p := utrtest.NewPlace(t)
 	args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}
-	living, _ := begin(t, p, args...)
+	running, _ := begin(t, p, args...)
 	killed, _ := begin(t, p, args...)
 	killed.Signal(syscall.SIGKILL)
 	killed.Exit()
 	testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "5 4")
 	p.Run("clean").Want(0, "removed 2, left 0")
-	testkit.Equal(t, "clusters and entries of the living run", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
-	living.Signal(syscall.SIGINT)
-	living.Exit()
-	testkit.Equal(t, "clusters that are left", s.Clusters(), "[servers/somebody-elses]")
+	testkit.Equal(t, "clusters and entries of the other run", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
+	running.Signal(syscall.SIGINT)
+	running.Exit()
+	testkit.Equal(t, "remaining clusters", s.Clusters(), "[servers/existing]")
 }
 
-// A port that is taken is named, and so is somebody who accepts a connection
-// and never answers.
-func TestSomebodyElsesPort(t *testing.T) {
+// Errors name a port that is taken, and a host that accepts a connection but never answers.
+func TestForeignPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = l.Close() })

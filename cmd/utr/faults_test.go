@@ -18,8 +18,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// A server that dies in the middle of a test breaks this test, which neither
-// failed nor passed. What follows runs if there is, or can be made, another one.
+// A server that dies during a test breaks the test, which neither fails nor passes. Later tests run if another
+// deployment is available or can be started.
 func TestServerKilled(t *testing.T) {
 	type run struct {
 		args  []string
@@ -30,10 +30,10 @@ func TestServerKilled(t *testing.T) {
 	for _, r := range []struct {
 		reason string
 		on     func(t *testing.T, p *utrtest.Place) run
-		third  string // what became of the third test
-		says   []string
+		third  string // the status of the third test
+		prints []string
 	}{
-		{"a deployment of somebody else", func(t *testing.T, p *utrtest.Place) run {
+		{"an existing deployment", func(t *testing.T, p *utrtest.Place) run {
 			server := p.Serve("--topology", "replicaset")
 			return run{[]string{"--uri", server.URI}, func() []string { return utrtest.Hosts(server.URI) }, func() { server.Signal(syscall.SIGKILL) },
 				func(end utrtest.Result) { end.Want(3, utrtest.Hosts(server.URI)[0]) }}
@@ -57,7 +57,7 @@ func TestServerKilled(t *testing.T) {
 			s.Add(t, "servers", "b", embedded.Options{})
 			args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b"}
 			return run{args, func() []string { return utrtest.Hosts(uriOf(t, s, "a")) }, func() { s.Kill("servers/a") },
-				func(utrtest.Result) { testkit.Equal(t, "clusters that are left", len(s.Clusters()), 2) }}
+				func(utrtest.Result) { testkit.Equal(t, "remaining clusters", len(s.Clusters()), 2) }}
 		}, "passed", nil},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
@@ -67,9 +67,9 @@ func TestServerKilled(t *testing.T) {
 			args := []string{"run", "-v", "--uri-option", "serverSelectionTimeoutMS=1000", "--json", report, suiteFile(t, blocked)}
 			u := p.Start(append(args, on.args...)...)
 			u.Line("passed blocked: first")
-			struck(t, on.hosts()...)
+			triggered(t, on.hosts()...)
 			on.kill()
-			end := u.End().Want(3, r.says...)
+			end := u.End().Want(3, r.prints...)
 			var statuses []string
 			for _, r := range records(t, report) {
 				statuses = append(statuses, r.Test, r.Status)
@@ -80,21 +80,21 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// listens is what a server says of its port.
+// listens matches the log line with a server's port.
 var listens = regexp.MustCompile(`"Waiting for connections".*"port":(\d+)`)
 
-// A quota that is used up in the middle of the reports: the run goes on to its
-// end, names each report that it could not write, and keeps the earlier ones.
+// When a quota is exceeded while reports are written, the run finishes, names each report that it could not write, and
+// keeps the earlier ones.
 func TestQuotaForReports(t *testing.T) {
 	var suite strings.Builder
 	suite.WriteString("description: many\nschemaVersion: \"1.10\"\ntests:\n")
-	for i := range 300 { // the reports need some room
+	for i := range 300 { // enough to exceed the quota
 		fmt.Fprintf(&suite, "  - {description: \"test %d\", operations: []}\n", i)
 	}
 	dir := t.TempDir()
 	earlier, fresh, small := filepath.Join(dir, "earlier.json"), filepath.Join(dir, "fresh.tap"), filepath.Join(dir, "small.svg")
 	testkit.Check(t, os.WriteFile(earlier, []byte("earlier"), 0o600))
-	// Nothing that the process writes may be larger than 8 blocks of 512 bytes.
+	// The process may not write files of more than 8 blocks of 512 bytes.
 	end := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh", utrtest.Command(t),
 		"run", "--topology", "single", "--json", earlier, "--tap", fresh, "--badge", small, suiteFile(t, suite.String()))).End()
 	if end.Code == 99 {
@@ -107,11 +107,11 @@ func TestQuotaForReports(t *testing.T) {
 	left := folder(t, dir)
 	testkit.Equal(t, "files", len(left), 2)
 	testkit.Equal(t, "the earlier report", left[earlier], "earlier")
-	testkit.Equal(t, "the report that was small enough is complete", strings.HasSuffix(strings.TrimSpace(left[small]), "</svg>"), true)
+	testkit.Equal(t, "the small report is complete", strings.HasSuffix(strings.TrimSpace(left[small]), "</svg>"), true)
 }
 
-// Of several runs on one deployment the second is refused and names the first,
-// utr clean leaves it alone, and the third waits until it has ended.
+// A second run on one deployment is refused with the name of the first, utr clean changes nothing, and a third run
+// waits until the first has ended.
 func TestTwoRuns(t *testing.T) {
 	t.Parallel()
 	p := utrtest.NewPlace(t)
@@ -132,8 +132,7 @@ func TestTwoRuns(t *testing.T) {
 	w.free()
 }
 
-// A container that has the host name, and the ledger, of a run sees nothing of its
-// process: its lock and its fail point stay on while it goes on.
+// A container with the host name and the ledger of a run cannot see its process: the run's lock and fail point stay on.
 func TestAnotherContainer(t *testing.T) {
 	t.Parallel()
 	container := []string{"--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"}

@@ -11,9 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,14 +20,14 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
+	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// A reader that goes away does not kill the run in the middle of a test: it is
-// stopped early as by a signal.
+// A closed standard output does not kill the run during a test: it ends as after a signal.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
@@ -37,10 +35,9 @@ func TestReaderGoesAway(t *testing.T) {
 	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was stopped early")
 }
 
-// The suites of testdata: the second test of armed sets a fail point that breaks
-// ping for everybody, and then takes minutes; that of blocked waits for an answer
-// of the server; reads passes, on a collection that is empty; sensitive observes
-// what authentication sends, and fails in each way that makes a report long.
+// The suites in testdata. The second test of armed sets a fail point that fails ping for all clients, and then takes
+// minutes. The second test of blocked waits for an answer of the server. reads passes on an empty collection. sensitive
+// observes authentication commands, and fails in all ways that make a report long.
 var (
 	//go:embed testdata/armed.yml
 	armed string
@@ -52,7 +49,7 @@ var (
 	sensitive string
 )
 
-// misread is reads with an expectation that fails in line 10.
+// misread is reads with an expectation in line 10 that fails.
 var misread = strings.Replace(reads, "expectResult: []", "expectResult: [{x: 1}]", 1)
 
 func suiteFile(t *testing.T, text string) string {
@@ -62,8 +59,7 @@ func suiteFile(t *testing.T, text string) string {
 	return path
 }
 
-// release makes a mongod and a mongos that are the embedded deployment in
-// processes of its own.
+// release installs a mongod and a mongos that run the embedded deployment in their own processes.
 func release(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -73,7 +69,6 @@ func release(t *testing.T) (dir string) {
 
 type record struct{ Test, Status, RerunCommand string }
 
-// records reads a report.
 func records(t *testing.T, file string) (all []record) {
 	t.Helper()
 	text := testkit.Read(t, file)
@@ -85,7 +80,7 @@ func records(t *testing.T, file string) (all []record) {
 	return all
 }
 
-// witness is a client that has nothing to do with the run.
+// witness is a client that is independent of the run.
 type witness struct {
 	*mongo.Client
 	t   *testing.T
@@ -96,7 +91,7 @@ func newWitness(t *testing.T, uri string) witness {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	testkit.Check(t, err)
-	t.Cleanup(func() { // the server may be gone
+	t.Cleanup(func() { // the server may have been killed
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = client.Disconnect(ctx)
@@ -104,26 +99,25 @@ func newWitness(t *testing.T, uri string) witness {
 	return witness{client, t, uri}
 }
 
-// ask runs a command on admin.
-func (w witness) ask(command bson.D) (bson.Raw, error) {
+// run runs a command on admin.
+func (w witness) run(command bson.D) (bson.Raw, error) {
 	w.t.Helper()
 	return w.Database("admin").RunCommand(testkit.Context(w.t), command).Raw()
 }
 
 func (w witness) ping() error {
 	w.t.Helper()
-	_, err := w.ask(bson.D{{Key: "ping", Value: 1}})
+	_, err := w.run(bson.D{{Key: "ping", Value: 1}})
 	return err
 }
 
-// sees waits until the fail point of the suite armed is on: the run is in the
-// middle of its second test.
+// sees waits until the fail point of the suite armed is on: the run is in its second test.
 func (w witness) sees() {
 	w.t.Helper()
 	testkit.Until(w.t, "the fail point is on", func() bool { return w.ping() != nil })
 }
 
-// holder gives the process id in the lock document, 0 if there is none.
+// holder returns the process id in the lock document, or 0.
 func (w witness) holder() int64 {
 	w.t.Helper()
 	lock, err := w.Database("utr").Collection("lock").FindOne(testkit.Context(w.t), bson.D{{Key: "_id", Value: "run"}}).Raw()
@@ -133,24 +127,24 @@ func (w witness) holder() int64 {
 	return lock.Lookup("pid").AsInt64()
 }
 
-// free expects that no run has left a fail point or the lock.
+// free checks that no fail point is on and no lock exists.
 func (w witness) free() {
 	w.t.Helper()
-	testkit.Equal(w.t, "ping, which the fail point breaks", w.ping(), nil)
+	testkit.Equal(w.t, "ping, which the fail point would fail", w.ping(), nil)
 	testkit.Equal(w.t, "the process that has the lock", w.holder(), 0)
 }
 
-// struck waits until a fail point has struck on one of some servers: the run is
-// in the middle of the second test of the suite blocked.
-func struck(t *testing.T, hosts ...string) {
+// triggered waits until a fail point was triggered on one of some servers: the run is in the second test of the suite
+// blocked.
+func triggered(t *testing.T, hosts ...string) {
 	t.Helper()
 	var members []witness
 	for _, host := range hosts {
 		members = append(members, newWitness(t, "mongodb://"+host+"/?directConnection=true"))
 	}
-	testkit.Until(t, "the fail point has struck", func() bool {
+	testkit.Until(t, "the fail point is triggered", func() bool {
 		for _, m := range members {
-			reply, err := m.ask(bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
+			reply, err := m.run(bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
 			if n, ok := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); err == nil && ok && n > 0 {
 				return true
 			}
@@ -159,19 +153,15 @@ func struck(t *testing.T, hosts ...string) {
 	})
 }
 
-// gone waits until none of some processes runs. A zombie does not.
+// gone waits until some processes have ended. A zombie has.
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
-	testkit.Until(t, fmt.Sprintf("the processes %v are gone", pids), func() bool {
-		return !slices.ContainsFunc(pids, func(pid int) bool {
-			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			zombie := err == nil && strings.Contains(string(stat), ") Z ")
-			return !zombie && syscall.Kill(pid, 0) == nil
-		})
+	testkit.Until(t, fmt.Sprintf("the processes %v have ended", pids), func() bool {
+		return !slices.ContainsFunc(pids, func(pid int) bool { _, err := ledger.ProcessOf(pid); return err == nil })
 	})
 }
 
-// servers are the processes that the ledger of a place remembers.
+// servers returns the process ids in the ledger of a place.
 func servers(t *testing.T, p *utrtest.Place) (pids []int) {
 	t.Helper()
 	for _, text := range p.Entries(`"kind": "process"`) {
@@ -184,8 +174,7 @@ func servers(t *testing.T, p *utrtest.Place) (pids []int) {
 	return pids
 }
 
-// begin begins a run of armed, waits until its first test has passed, and gives
-// the servers of the run.
+// begin starts a run of armed, waits until its first test has passed, and returns the servers of the run.
 func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, pids []int) {
 	t.Helper()
 	u = p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
@@ -193,7 +182,7 @@ func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, 
 	return u, servers(t, p)
 }
 
-// uriOf gives the connection string of a cluster of a service.
+// uriOf returns the connection string of a cluster of a service.
 func uriOf(t *testing.T, s *twin.Service, id string) string {
 	t.Helper()
 	client, err := orchestration.New(s.URL, orchestration.Limits{})

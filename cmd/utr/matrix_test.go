@@ -34,15 +34,14 @@ func newNight(t *testing.T) *night {
 	return n
 }
 
-// replace changes the file of the night.
+// replace changes the matrix file.
 func (n *night) replace(old, text string) {
 	n.t.Helper()
 	all := testkit.Read(n.t, n.file)
 	testkit.Check(n.t, os.WriteFile(n.file, []byte(strings.Replace(all, old, text, 1)), 0o600))
 }
 
-// begin begins a night, and waits until the slow cell runs: its report has the
-// first test.
+// begin starts the matrix, and waits until the slow cell runs: its report has the first test.
 func (n *night) begin(args ...string) *utrtest.Process {
 	n.t.Helper()
 	u := n.Start(append([]string{"matrix", n.file, "--results", n.results}, args...)...)
@@ -53,23 +52,23 @@ func (n *night) begin(args ...string) *utrtest.Process {
 	return u
 }
 
-// again goes on with some cells of the night.
-func (n *night) again(only string) utrtest.Result {
+// resume resumes some cells.
+func (n *night) resume(only string) utrtest.Result {
 	n.t.Helper()
 	return n.Run("matrix", n.file, "--results", n.results, "--resume", "--only", only)
 }
 
-// child gives the process of the cell that runs.
+// child returns the process id of the running cell.
 func child(t *testing.T, u *utrtest.Process) (pid int) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not proved: processes cannot be looked at without /proc")
+		t.Skip("not proved: there is no /proc")
 	}
 	stat := regexp.MustCompile(`^(\d+) \(.*\) \S ` + strconv.Itoa(u.Process.Pid) + " ")
 	testkit.Until(t, "the process of the cell", func() bool {
 		files, _ := filepath.Glob("/proc/[0-9]*/stat")
 		return slices.ContainsFunc(files, func(file string) bool {
-			text, _ := os.ReadFile(file) // the process may be gone
+			text, _ := os.ReadFile(file) // the process may have ended
 			m := append(stat.FindStringSubmatch(string(text)), "", "")
 			pid, _ = strconv.Atoi(m[1])
 			return pid != 0
@@ -78,8 +77,7 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 	return pid
 }
 
-// A signal ends the cell that runs, cleanly, and the night; what was finished
-// is kept.
+// A signal ends the running cell, which cleans up, and the matrix. Finished cells are kept.
 func TestNightIsInterrupted(t *testing.T) {
 	n := newNight(t)
 	u := n.begin()
@@ -88,11 +86,11 @@ func TestNightIsInterrupted(t *testing.T) {
 	u.Line("2 passed, 0 failed, ")
 	u.End().Want(3, "1 of 3 cells are finished")
 	log := testkit.Read(t, filepath.Join(n.results, "c_reference_slow.log"))
-	testkit.Says(t, log, "interrupted: 1 of 3 tests ran") // it ended by itself
-	n.again("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
+	testkit.Says(t, log, "interrupted: 1 of 3 tests ran") // it was not killed
+	n.resume("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 
-// A cell whose process is killed breaks, and takes no other with it.
+// A cell whose process is killed is broken; the other cells run.
 func TestCellIsKilled(t *testing.T) {
 	n := newNight(t)
 	u := n.begin()
@@ -103,8 +101,7 @@ func TestCellIsKilled(t *testing.T) {
 	u.End().Want(3)
 }
 
-// A cell does not outlive a night that is killed. While it cleans up, its folder
-// is its own: the next night waits.
+// Cells end with a matrix that is killed. While they clean up, the next matrix waits.
 func TestNightIsKilled(t *testing.T) {
 	n := newNight(t)
 	server := n.Serve("--topology", "single")
@@ -121,8 +118,7 @@ func TestNightIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
-// What the process of a cell leaves is named in the line that the night prints for it,
-// however the process ends.
+// The line of a cell names what its process left behind, however the process ended.
 func TestNightNamesWhatIsLeft(t *testing.T) {
 	n := newNight(t)
 	s := twin.Start(t)
@@ -137,7 +133,7 @@ func TestNightNamesWhatIsLeft(t *testing.T) {
 		"(interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
 		"(its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },
 	} {
-		_ = os.RemoveAll(n.results) // else the cell of before is taken for the new one
+		_ = os.RemoveAll(n.results) // otherwise begin would find the earlier report
 		u := n.begin("--only", "slow")
 		signal(u)
 		u.Line("1/1 ✘ c_reference_slow: ", end+"left for utr clean: cluster utr-", " of "+s.URL)

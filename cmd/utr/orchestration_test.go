@@ -15,8 +15,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// A run on several clusters of each kind leaves none of them, none of its
-// outputs has their passwords, and a failure names the line of its suite.
+// A run on several clusters of each kind removes them all, no output contains their passwords, and a failure names the
+// line of its suite.
 func TestOrchestrationEndToEnd(t *testing.T) {
 	t.Parallel()
 	s := twin.Start(t)
@@ -29,7 +29,7 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	end := p.Run("run", "-v", "--events", "--topology", "all", "--orchestration", s.URL,
 		"--cluster", "sharded-auth", "--cluster", mine, "--cluster", "single", "--clusters", "2", "--json", report, "--html", page,
 		"--uri-option", "compressors=zlib", suiteFile(t, reads), failing).Want(1, failing+":10:", "\n3 passed, 3 failed, 0 skipped")
-	testkit.Equal(t, "clusters that are left", s.Clusters(), "[]")
+	testkit.Equal(t, "remaining clusters", s.Clusters(), "[]")
 	p.Empty()
 	secrets := []string{"p@ss/w:rd%", "p%40ss%2Fw%3Ard%25", "s3cretkey"}
 	for _, body := range s.Bodies() {
@@ -40,11 +40,11 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 		}
 	}
 	testkit.Equal(t, "the clusters had passwords", len(secrets) >= 7, true)
-	outputs := said(folder(t, dir))
-	delete(outputs, mine)
-	outputs["what it said"] = end.All()
+	texts := outputs(folder(t, dir))
+	delete(texts, mine)
+	texts["standard output and error"] = end.All()
 	for _, secret := range secrets {
-		outputs.spotless(t, "ann", secret)
+		texts.spotless(t, "ann", secret)
 	}
 	for _, r := range records(t, report) {
 		if r.Status == "failed" {
@@ -54,50 +54,48 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	}
 }
 
-// What a killed run made on a service can be taken down from another machine, and
-// what a run makes that is there cannot.
+// The clusters that a killed run created on a service can be removed from another machine. Those of a running run
+// cannot.
 func TestSweptFromElsewhere(t *testing.T) {
 	t.Parallel()
 	s := twin.Start(t)
 	elsewhere := utrtest.NewPlace(t)
 	sweep := []string{"clean", "--orchestration", s.URL, "--older-than", "1ns"}
 	u := utrtest.NewPlace(t).Start("run", "--orchestration", s.URL, "--cluster", "sharded", suiteFile(t, armed))
-	testkit.Until(t, "the cluster is there", func() bool { return len(s.Clusters()) > 0 })
+	testkit.Until(t, "the cluster exists", func() bool { return len(s.Clusters()) > 0 })
 	elsewhere.Run(sweep...).Want(0, "nothing was left")
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
 	elsewhere.Run(sweep...).Want(0, "removed: cluster utr-sharded-", "removed 1, left 0")
-	testkit.Equal(t, "left", len(s.Clusters()), 0)
+	testkit.Equal(t, "remaining clusters", len(s.Clusters()), 0)
 }
 
-// With the real mongo-orchestration and our own mongod and mongos: suites pass
-// on clusters that share the work, nothing is left, a folder that a file names
-// keeps what is in it, and utr clean removes the cluster that a killed run was about to make. Other kinds of clusters, and
-// other ends of a run, are in soak/orchestration.
+// With the real mongo-orchestration and our own mongod and mongos: suites pass on clusters that share the work,
+// everything is removed except a data folder that a configuration names, and utr clean removes the cluster that a
+// killed run was creating. soak/orchestration covers other kinds of clusters and other ends of a run.
 func TestMongoOrchestration(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
 	end := o.Begin("--cluster", "replicaset-one-auth-tls", "--clusters", "2", "--run", "distinct", "retryable-reads").End().Want(0, " passed, 0 failed, ")
 	testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
 	o.Vacant()
-	precious, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
-	testkit.Check(t, os.MkdirAll(filepath.Join(precious, "of a user"), 0o700))
-	testkit.Check(t, os.WriteFile(mine, fmt.Appendf(nil, `{"procParams": {"dbpath": %q}}`, precious), 0o600))
+	data, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
+	testkit.Check(t, os.MkdirAll(filepath.Join(data, "of a user"), 0o700))
+	testkit.Check(t, os.WriteFile(mine, fmt.Appendf(nil, `{"procParams": {"dbpath": %q}}`, data), 0o600))
 	o.Begin("--cluster", mine, suiteFile(t, reads)).End().Want(0, mine+": dbpath is ignored")
-	_, err := os.Stat(filepath.Join(precious, "of a user"))
+	_, err := os.Stat(filepath.Join(data, "of a user"))
 	testkit.Check(t, err)
 	o.Vacant()
 	u := o.Begin("--cluster", "replicaset", suiteFile(t, armed))
-	testkit.Until(t, "the cluster is being made", func() bool { return len(o.Processes()) > 0 })
+	testkit.Until(t, "the cluster is being created", func() bool { return len(o.Processes()) > 0 })
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
 	o.Run("clean").Want(0, "removed 1, left 0")
 	o.Vacant()
 }
 
-// The cells of orchestration.yml with access control and TLS run on the real service,
-// twice, with a few suites: of the second night, what is newly red comes first. Nothing
-// is left in between.
+// The cells of orchestration.yml with access control and TLS run twice on the real service, with a few suites. utr diff
+// lists new failures first. Nothing is left in between.
 func TestOrchestratedNight(t *testing.T) {
 	t.Parallel()
 	o := utrtest.Orchestrate(t)
@@ -121,5 +119,5 @@ func TestOrchestratedNight(t *testing.T) {
 	second, end := night("second", "[smoke, "+failing+"]")
 	end.Want(1, failing+":10:")
 	changes := o.Run("diff", first, second).Want(1).Out
-	testkit.Equal(t, "what is newly red comes first", strings.HasPrefix(changes, "new failures:\n"), true)
+	testkit.Equal(t, "new failures come first", strings.HasPrefix(changes, "new failures:\n"), true)
 }

@@ -10,21 +10,19 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Balancers hand connections to mongoses in turn, as TCP load balancers do: each
-// connection begins with a header of the PROXY protocol, version 1, that says who it
-// comes from. A mongos takes that as the sign that it is load balanced.
+// Balancers are TCP load balancers that assign connections to mongoses in turn. Each connection begins with a header of
+// the PROXY protocol, version 1, which tells the mongos the client's address and that it is load balanced.
 type Balancers struct {
-	// All is the address, as host:port, of the balancer in front of all mongoses, and
-	// First that of the one in front of the first alone.
+	// All is the host:port of the balancer for all mongoses, First of that for the first mongos alone.
 	All, First string
 
 	work  sync.WaitGroup
-	open  context.Context // until they are closed
+	open  context.Context // cancelled by Close
 	close context.CancelFunc
 }
 
-// NewBalancers listens on free ports of the loopback interface. Targets are the
-// mongoses' ports for load balancers, as host:port.
+// NewBalancers listens on free ports of the loopback interface. targets are the mongoses' load balancer ports, as
+// host:port.
 func NewBalancers(targets []string) (*Balancers, error) {
 	b := new(Balancers)
 	b.open, b.close = context.WithCancel(context.Background())
@@ -39,7 +37,7 @@ func NewBalancers(targets []string) (*Balancers, error) {
 	return b, nil
 }
 
-// listen starts a balancer, and gives its address.
+// listen starts a balancer and returns its address.
 func (b *Balancers) listen(targets []string) (at string, err error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -57,15 +55,13 @@ func (b *Balancers) listen(targets []string) (at string, err error) {
 	return l.Addr().String(), nil
 }
 
-// own has a listener or a connection closed when the balancers are, or when the
-// caller does so.
+// own closes a listener or connection when the balancers are closed or the returned function is called.
 func (b *Balancers) own(c io.Closer) (closing func()) {
 	stop := context.AfterFunc(b.open, func() { _ = c.Close() })
 	return func() { stop(); _ = c.Close() }
 }
 
-// serve connects a client with the mongos whose turn it is, or with the next
-// one that takes it.
+// serve connects a client to the mongos whose turn it is, or the next one that is reachable.
 func (b *Balancers) serve(client net.Conn, targets []string, first int) {
 	defer b.own(client)()
 	for i := range targets {
@@ -81,7 +77,7 @@ func (b *Balancers) serve(client net.Conn, targets []string, first int) {
 	}
 }
 
-// proxyHeader is the first line of a connection ("The PROXY protocol", 2.1).
+// proxyHeader returns the first line of a connection (PROXY protocol, section 2.1).
 func proxyHeader(from, to net.Addr) string {
 	f, okFrom := from.(*net.TCPAddr)
 	t, okTo := to.(*net.TCPAddr)
@@ -91,7 +87,7 @@ func proxyHeader(from, to net.Addr) string {
 	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
 }
 
-// Close breaks all connections and waits until nothing is left.
+// Close closes all connections and waits until their goroutines have returned.
 func (b *Balancers) Close() {
 	b.close()
 	b.work.Wait()

@@ -9,37 +9,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/relay"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// backend is a server behind a balancer: it says its name and what the first
-// line of each connection was, and then sends back what it gets.
+// backend is a server behind a balancer: it sends its name and the first line of each connection, then echoes.
 func backend(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				in := bufio.NewReader(conn)
-				header, _ := in.ReadString('\n')
-				_, _ = fmt.Fprintf(conn, "%s %s", name, header)
-				_, _ = io.Copy(conn, in)
-			}()
-		}
-	}()
+	go relay.Accept(l, func(conn net.Conn) {
+		go func() {
+			defer func() { _ = conn.Close() }()
+			in := bufio.NewReader(conn)
+			header, _ := in.ReadString('\n')
+			_, _ = fmt.Fprintf(conn, "%s %s", name, header)
+			_, _ = io.Copy(conn, in)
+		}()
+	})
 	return l.Addr().String()
 }
 
-const dead = "127.0.0.1:1" // nobody listens there
+const dead = "127.0.0.1:1" // nothing listens on this port
 
-// connected connects, and gives the line that the backend says.
+// connected connects, and returns the line that the backend sends.
 func connected(t *testing.T, b *Balancers) (net.Conn, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.All)
@@ -50,13 +44,12 @@ func connected(t *testing.T, b *Balancers) (net.Conn, string) {
 	return conn, line
 }
 
-// Connections go to servers in turn, with a header; what is sent comes through both
-// ways, until the balancer is closed. How connections end is up to package relay.
+// Connections are assigned to servers in turn, begin with a header, and are relayed until the balancer is closed.
 func TestBalancer(t *testing.T) {
 	b, err := NewBalancers([]string{backend(t, "one"), dead, backend(t, "two")})
 	testkit.Check(t, err)
 	var conn net.Conn
-	// The second connection is for the one that is dead: the next one takes it.
+	// The second connection is for the dead server: the next server gets it.
 	for _, name := range strings.Fields("one two two one") {
 		var line string
 		conn, line = connected(t, b)
@@ -66,14 +59,14 @@ func TestBalancer(t *testing.T) {
 	text := strings.Repeat("x", 1<<16) + "\n"
 	go func() { _, _ = io.WriteString(conn, text) }()
 	if got, err := bufio.NewReader(conn).ReadString('\n'); got != text {
-		t.Errorf("%d bytes came back, %v", len(got), err)
+		t.Errorf("%d bytes were echoed, %v", len(got), err)
 	}
 	b.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection outlives the balancer")
 	}
 	if late, err := net.Dial("tcp", b.All); err == nil {
-		t.Error("a closed balancer takes connections", late.Close())
+		t.Error("a closed balancer accepts connections", late.Close())
 	}
 	none, err := NewBalancers([]string{dead})
 	testkit.Check(t, err)

@@ -1,13 +1,10 @@
-// Package local runs clusters of mongod and mongos processes on this machine:
-// standalone, replica set, sharded, and load balanced. It knows nothing of
-// tests. What is to be started, with which arguments and in which order, is
-// decided apart from the doing (Plan, Argv), and depends on nothing but the
-// shape of the cluster and the version of the programs.
+// Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and
+// load balanced. NewPlan and Argv decide what to start, as functions of the cluster's shape and the server version;
+// Start starts it.
 //
-// All servers listen on the loopback interface alone and have test commands
-// on. Everything they write is in one temporary folder of a cluster, which goes
-// when it is closed: data is thrown away, so that processes are killed and not
-// asked to shut down, for which a mongod may take 15 seconds.
+// All servers listen only on the loopback interface and have test commands enabled. All their files are in one
+// temporary folder of the cluster, which is removed with it. Processes are therefore killed: a shutdown of a mongod may
+// take 15 seconds.
 package local
 
 import (
@@ -27,29 +24,30 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/internal/certificate"
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
-// Options say what cluster to start.
+// Options describes the cluster to start.
 type Options struct {
 	Release Release
 	Shape   Shape
-	// Book remembers processes and folders until they are gone. Nil: nobody
-	// does.
-	Book *ledger.Ledger
-	// Ports that clusters of this process share.
+	// Ledger records processes and folders until they are removed. It may be nil.
+	Ledger *ledger.Ledger
+	// Ports is shared by the clusters of this process.
 	Ports *Ports
 	// Timeout bounds the start; 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is enough for a busy machine with a slow disk.
+// DefaultTimeout suffices for a busy machine with a slow disk.
 const DefaultTimeout = 3 * time.Minute
 
-// portConflicts is how often a start is tried anew since a port was taken.
+// portConflicts is how often a start is attempted when another process takes a port.
 const portConflicts = 5
 
 // Cluster is a running cluster. Its methods may be called concurrently.
@@ -57,20 +55,19 @@ type Cluster struct {
 	options Options
 	plan    Plan
 	folder  *ledger.TempFolder
-	place   Place       // what is the same for all servers
-	secure  *tls.Config // nil: no TLS
-	key     string      // the servers' password among themselves, "" without access control
+	place   Place       // common to all servers
+	secure  *tls.Config // nil without TLS
+	key     string      // internal password of the servers, "" without access control
 	user    User        // the name is "" without access control
 
-	servers   []*server  // in the order of their start
+	servers   []*server  // in start order
 	balancers *Balancers // nil unless it is load balanced
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 }
 
-// StartError says that a cluster did not start. Logs is the folder in which
-// the logs of its servers are kept, "" if there is none.
+// StartError means that a cluster did not start. Logs is the folder with the server logs, or "".
 type StartError struct {
 	What string
 	Logs string
@@ -85,12 +82,10 @@ func (e *StartError) Error() string {
 	return text
 }
 
-// Unwrap gives what happened.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Start starts a cluster and waits until it serves. Close it. The end of ctx
-// ends the start alone, and leaves nothing behind. Other errors are of type
-// *StartError.
+// Start starts a cluster and waits until it accepts commands. Close removes it. Cancelling ctx interrupts only the
+// start, and everything is removed. All other errors are of type *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -98,11 +93,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the %s that a start may take are over", o.Timeout))
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the start timed out after %s", o.Timeout))
 	defer cancel()
 	for conflict := 1; ; conflict++ {
 		c := &Cluster{options: o, plan: plan}
-		if c.folder, err = o.Book.MakeFolder("", "local"); err != nil {
+		if c.folder, err = o.Ledger.MakeFolder("", "local"); err != nil {
 			return nil, &StartError{What: what, Err: err}
 		}
 		err := c.start(limited)
@@ -110,12 +105,12 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return c, nil
 		}
 		var died *DiedError
-		again := errors.As(err, &died) && died.portTaken && conflict < portConflicts
+		retry := errors.As(err, &died) && died.portTaken && conflict < portConflicts
 		closing := c.Close()
-		if !again && ctx.Err() == nil {
+		if !retry && ctx.Err() == nil {
 			return nil, &StartError{What: what, Logs: c.Folder(), Err: errors.Join(err, closing)}
 		}
-		closing = errors.Join(closing, c.RemoveLogs())
+		closing = errors.Join(closing, os.RemoveAll(c.Folder()))
 		if ctx.Err() != nil {
 			return nil, errors.Join(fmt.Errorf("start a %s: %w", what, context.Cause(ctx)), closing)
 		}
@@ -125,9 +120,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 }
 
-// start starts the servers of the plan and makes a cluster of them. A mongos learns
-// the shards when it starts, and would hear of later ones with a delay: the first one
-// adds them, and then the others start.
+// start starts and configures the servers. A mongos loads the shards when it starts and learns of new ones with a
+// delay: the first one adds them, and then the others start.
 func (c *Cluster) start(ctx context.Context) error {
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -140,7 +134,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		launching(c.plan.Mongoses[:first]), c.addUser, c.addShards, launching(c.plan.Mongoses[first:]), c.balance,
 	} {
 		if err := step(ctx); err != nil {
-			// That a server ended says more than what then did not work any more.
+			// The exit of a server explains later errors.
 			if died := new(DiedError); errors.As(errors.Join(err, context.Cause(ctx)), &died) {
 				return died
 			}
@@ -150,7 +144,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts servers, and waits until all answer. One that ends cancels the start.
+// launch starts servers and waits until all answer. If one exits, it cancels the start.
 func (c *Cluster) launch(ctx context.Context, lost context.CancelCauseFunc, all []Process) error {
 	var launched []*server
 	for _, p := range all {
@@ -161,10 +155,10 @@ func (c *Cluster) launch(ctx context.Context, lost context.CancelCauseFunc, all 
 		s.watch(ctx, lost)
 		launched = append(launched, s)
 	}
-	return together(ctx, launched, (*server).answering)
+	return together(ctx, launched, (*server).awaitAnswer)
 }
 
-// together does something with each of a list at once.
+// together calls do concurrently for all elements.
 func together[T any](ctx context.Context, all []T, do func(T, context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, one := range all {
@@ -195,19 +189,19 @@ func (c *Cluster) startServer(p Process) (_ *server, err error) {
 	}
 	s := &server{Process: p, place: at, args: Argv(p, c.options.Release.Version, at), secure: c.secure, key: c.key,
 		log: filepath.Join(c.Folder(), p.Name+".log"), ended: make(chan struct{})}
-	if err := s.launch(path, c.options.Book); err != nil {
+	if err := s.launch(path, c.options.Ledger); err != nil {
 		return nil, err
 	}
 	c.servers = append(c.servers, s)
 	return s, nil
 }
 
-// members gives the servers of a set.
+// members returns the servers of a set.
 func (c *Cluster) members(set string) []*server {
 	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Set != set })
 }
 
-// entries gives the servers that clients see.
+// entries returns the servers that clients connect to.
 func (c *Cluster) entries() []*server {
 	return slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s.Role == RoleConfig || s.Role == RoleShard })
 }
@@ -219,7 +213,6 @@ func addresses(servers []*server) (all []string) {
 	return all
 }
 
-// initiate makes the replica sets.
 func (c *Cluster) initiate(ctx context.Context) error {
 	return together(ctx, c.plan.Sets, func(set Set, ctx context.Context) error { return initiate(ctx, set, c.members(set.Name)) })
 }
@@ -237,11 +230,10 @@ func (c *Cluster) addShards(ctx context.Context) error {
 	return nil
 }
 
-// keyBytes is the length of the members' password, before it is text.
+// keyBytes is the minimum length of the servers' internal password.
 const keyBytes = 96
 
-// writeSecrets writes the file that holds the servers' password among themselves,
-// and certificates.
+// writeSecrets writes the key file and the certificates.
 func (c *Cluster) writeSecrets(context.Context) (err error) {
 	if c.options.Shape.Auth {
 		for len(c.key) < keyBytes {
@@ -260,16 +252,16 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 	return err
 }
 
-// addUser makes the user of the cluster, if it is to have one, where clients come in:
-// on the primary, so that all members know it, or through the first mongos.
+// addUser creates the user of a cluster with access control: on the primary, until all members know it, or through the
+// first mongos.
 func (c *Cluster) addUser(ctx context.Context) error {
 	if !c.options.Shape.Auth {
 		return nil
 	}
 	user, at := User{Name: "utr", Password: rand.Text()}, c.entries()
-	var known any = len(at)
+	var w any = len(at)
 	if at[0].Role == RoleMongos {
-		known = "majority"
+		w = "majority"
 	}
 	for _, s := range at {
 		now, err := s.hello(ctx)
@@ -278,14 +270,13 @@ func (c *Cluster) addUser(ctx context.Context) error {
 		}
 		if now.Writable {
 			c.user = user
-			return s.createUser(ctx, user, known)
+			return s.createUser(ctx, user, w)
 		}
 	}
-	return errors.New("there is no server that takes a user")
+	return errors.New("no server accepts writes to create a user")
 }
 
-// balance puts a load balancer in front of all mongoses, and one in front of
-// the first.
+// balance starts a load balancer for all mongoses, and one for the first.
 func (c *Cluster) balance(ctx context.Context) (err error) {
 	if c.options.Shape.Topology != LoadBalanced {
 		return nil
@@ -299,15 +290,18 @@ func (c *Cluster) balance(ctx context.Context) (err error) {
 	}
 	all, single := c.URIs()
 	for _, uri := range []string{all, single} {
-		if err := behindBalancer(ctx, uri); err != nil {
+		// Clients reject replies without a serviceId.
+		err := await(ctx, "a mongos to answer behind the load balancer", func(ctx context.Context) error {
+			return runBy(ctx, "the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Dead reports whether a server ended though nobody asked it to: the error is of
-// type *DiedError then.
+// Dead returns a *DiedError if a server has exited unexpectedly.
 func (c *Cluster) Dead() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,8 +316,8 @@ func (c *Cluster) Dead() error {
 	return nil
 }
 
-// Close ends the cluster and waits until nothing of it is left but the logs: see
-// Folder and RemoveLogs. It may be called more than once.
+// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than
+// once.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,7 +328,7 @@ func (c *Cluster) Close() error {
 	if c.balancers != nil {
 		c.balancers.Close()
 	}
-	// A mongos first, so that it does not tell its log about the others.
+	// Mongoses first, so that they do not log the end of the others.
 	errs := make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i := len(c.servers) - 1; i >= 0; i-- {
@@ -345,12 +339,12 @@ func (c *Cluster) Close() error {
 		c.options.Ports.free(s.place.Port, s.place.BalancerPort)
 	}
 	if err := errors.Join(append(errs, c.tidy())...); err != nil {
-		return err // utr clean removes what is left
+		return err // utr clean removes the rest
 	}
 	return c.folder.Forget()
 }
 
-// tidy removes all of the folder but the logs.
+// tidy removes everything except the logs from the folder.
 func (c *Cluster) tidy() error {
 	entries, err := os.ReadDir(c.Folder())
 	if err != nil {
@@ -365,14 +359,10 @@ func (c *Cluster) tidy() error {
 	return errors.Join(errs...)
 }
 
-// RemoveLogs removes what a Close has kept.
-func (c *Cluster) RemoveLogs() error { return os.RemoveAll(c.Folder()) }
-
-// Folder is where the logs are: a file NAME.log for each server.
+// Folder contains a log NAME.log for each server, also after Close.
 func (c *Cluster) Folder() string { return c.folder.Path }
 
-// Log gives the lines that the servers logged from one time to another, in
-// their order.
+// Log returns what the servers logged from one time to another, both included, oldest first.
 func (c *Cluster) Log(from, to time.Time) []Line {
 	logs := make(map[string]string)
 	for _, s := range c.servers {
@@ -381,8 +371,7 @@ func (c *Cluster) Log(from, to time.Time) []Line {
 	return ReadLogs(logs, from, to)
 }
 
-// Hosts are the addresses that clients see: of the members or mongoses, in
-// order; of a load balanced cluster, that of the balancer.
+// Hosts are the addresses that clients connect to: of the members, the mongoses, or the load balancer.
 func (c *Cluster) Hosts() []string {
 	if c.options.Shape.Topology == LoadBalanced {
 		return []string{c.balancers.All}
@@ -390,12 +379,11 @@ func (c *Cluster) Hosts() []string {
 	return addresses(c.entries())
 }
 
-// Password is that of the user in the connection strings, "" if there is none.
+// Password is the password in the connection strings, or "".
 func (c *Cluster) Password() string { return c.user.Password }
 
-// URIs are the connection string with all seeds, and that of one mongos, or of the
-// load balancer in front of one; elsewhere both are equal. They hold the password, if
-// there is one.
+// URIs returns the connection string with all seeds, and that of one mongos, or of the load balancer for one; without
+// mongoses both are equal. They contain the password.
 func (c *Cluster) URIs() (all, single string) {
 	hosts := c.Hosts()
 	all = c.uri(hosts...)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,9 +22,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Every topology is set up from processes, with users and certificates, and clients get in through all its connection
-// strings. While it runs, the ledger has its folder and its processes; nothing of it is left afterwards but the logs
-// that somebody asks for.
+// Every topology can be started, with users and certificates, and clients can connect with its connection strings.
+// While it runs, the ledger has entries for its folder and processes. Close removes everything except the logs.
 func TestTopologies(t *testing.T) {
 	for _, r := range []struct {
 		reason           string
@@ -56,22 +56,21 @@ func TestTopologies(t *testing.T) {
 				testkit.Check(t, errors.Join(client.Ping(testkit.Context(t), readpref.Nearest()), client.Disconnect(t.Context())))
 			}
 			if c.Log(time.Time{}, time.Now()) == nil {
-				t.Error("no server has logged anything")
+				t.Error("the servers have not logged anything")
 			}
 			if r.processes > 1 {
 				b.close(c)
 				return
 			}
 			testkit.Check(t, c.Close())
-			testkit.Equal(t, "the log alone is kept", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
-			testkit.Check(t, c.RemoveLogs())
+			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
+			testkit.Check(t, os.RemoveAll(c.Folder()))
 			b.empty()
 		})
 	}
 }
 
-// Each flaw ends in an error that says what there is to know, and leaves nothing
-// but the logs.
+// A failed start returns a descriptive error and leaves only the logs.
 func TestStartFails(t *testing.T) {
 	for _, r := range []struct {
 		flaw    string
@@ -79,11 +78,11 @@ func TestStartFails(t *testing.T) {
 		starts  int
 		want    []string
 	}{
-		{"refuses its options", testkit.Patience, 1, []string{"cannot start a standalone of version 8.0.0", "mongod ended: exit status 2 (an option is wrong",
+		{"refuses its options", testkit.Patience, 1, []string{"cannot start a standalone of version 8.0.0", "mongod ended: exit status 2 (an option is invalid",
 			"    Error parsing command line: unrecognised option '--nounixsocket'", "the logs of the servers are in "}},
 		{"does not listen", 300 * time.Millisecond, 1,
-			[]string{"waited ", "for mongod to answer on 127.0.0.1:", "the 300ms that a start may take are over", "refused"}},
-		{"does not answer", 3 * time.Second, 1, []string{"waited ", "for mongod to answer on 127.0.0.1:", "the 3s that a start may take are over"}},
+			[]string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 300ms", "refused"}},
+		{"does not answer", 3 * time.Second, 1, []string{"waited ", "for mongod to answer on 127.0.0.1:", "the start timed out after 3s"}},
 		{"never has a port", testkit.Patience, portConflicts, []string{"mongod ended: exit status 14", "a line of a back trace"}},
 	} {
 		t.Run(r.flaw, func(t *testing.T) {
@@ -101,19 +100,18 @@ func TestStartFails(t *testing.T) {
 			if !errors.As(err, &failed) {
 				t.Fatalf("%T: %v", err, err)
 			}
-			testkit.Equal(t, "a log alone is left", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(failed.Logs, "mongod.log")}, 0})
+			testkit.Equal(t, "files and entries", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(failed.Logs, "mongod.log")}, 0})
 		})
 	}
 }
 
-func TestWhatCannotBeStarted(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	for want, change := range map[string]func(*Options){
-		"cannot start": func(o *Options) { o.Release.Mongod = nowhere },
-		"a sharded cluster cannot be had: there is no ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
-		"has no load balancing, which came with ":       func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
-		"there is no topology 9":                        func(o *Options) { o.Shape.Topology = 9 },
-		"a temporary folder":                            func(*Options) { t.Setenv("TMPDIR", nowhere) },
+		"cannot start":                func(o *Options) { o.Release.Mongod = nowhere },
+		"a sharded cluster requires ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
+		"does not support load balancers, which require 5.": func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
+		"a temporary folder": func(*Options) { t.Setenv("TMPDIR", nowhere) },
 	} {
 		b := newBench(t, "whole")
 		change(&b.options)
@@ -122,7 +120,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// The end of the context breaks a start off at once; nothing is kept of it.
+// Cancelling the context interrupts a start and leaves nothing.
 func TestStartIsInterrupted(t *testing.T) {
 	for _, flaw := range []string{"does not listen", "does not answer"} {
 		b := newBench(t, flaw)
@@ -131,37 +129,37 @@ func TestStartIsInterrupted(t *testing.T) {
 		go func() { _, err := Start(ctx, b.options); ended <- err }()
 		testkit.Until(t, "the server is started", func() bool { return b.entries() == 2 })
 		cancel()
-		if err := testkit.Receive(t, "the end of the start", ended); !errors.Is(err, context.Canceled) {
+		if err := testkit.Receive(t, "Start returns", ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", flaw, err)
 		}
 		b.empty()
 	}
 }
 
-// taken is a listener that stays when it is closed.
+// taken is a listener that ignores Close.
 type taken struct{ net.Listener }
 
 func (taken) Close() error { return nil }
 
-// A server whose port somebody else took in the meantime is started with
-// another one. No port is given twice until it is given back.
+// A server whose port another process has taken is started again with another port. No port is returned twice before it
+// is freed.
 func TestPortTaken(t *testing.T) {
-	stranger, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	other, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	testkit.Check(t, err)
-	defer func() { _ = stranger.Close() }()
+	defer func() { _ = other.Close() }()
 	b := newBench(t, "whole")
-	asked := 0
+	calls := 0
 	b.options.Ports.listen = func() (net.Listener, error) {
-		if asked++; asked <= 2 {
-			return taken{stranger}, nil
+		if calls++; calls <= 2 {
+			return taken{other}, nil
 		}
 		return net.Listen("tcp", net.JoinHostPort(address, "0"))
 	}
 	c := b.start()
-	testkit.Equal(t, "ports asked for, one taken", []any{asked, c.Hosts()[0] == stranger.Addr().String()}, []any{3, false})
+	testkit.Equal(t, "ports requested, and the taken one used", []any{calls, c.Hosts()[0] == other.Addr().String()}, []any{3, false})
 	b.close(c)
 
-	p := Ports{listen: func() (net.Listener, error) { return taken{stranger}, nil }}
+	p := Ports{listen: func() (net.Listener, error) { return taken{other}, nil }}
 	first, err := p.Next()
 	testkit.Check(t, err)
 	_, err = p.Next()
@@ -172,27 +170,27 @@ func TestPortTaken(t *testing.T) {
 }
 
 func TestServerDies(t *testing.T) {
-	b := newBench(t, "dies when it is told to")
+	b := newBench(t, "dies on SIGTERM")
 	c := b.start()
 	testkit.Check(t, syscall.Kill(c.servers[0].command.Process.Pid, syscall.SIGTERM))
-	testkit.Until(t, "the death is noticed", func() bool { return c.Dead() != nil })
+	testkit.Until(t, "Dead returns an error", func() bool { return c.Dead() != nil })
 	if died := new(DiedError); !errors.As(c.Dead(), &died) {
 		t.Errorf("%T", c.Dead())
 	}
-	testkit.Fails(t, c.Dead(), "mongod ended: exit status 14 (something that it could not recover from)", "Fatal assertion 4711")
+	testkit.Fails(t, c.Dead(), "mongod ended: exit status 14 (unrecoverable error)", "Fatal assertion 4711")
 	b.close(c)
 }
 
-// What a server started itself, such as a script does, goes with it.
-func TestChildrenOfServersGo(t *testing.T) {
+// Close also kills the children of a server, such as of a script.
+func TestChildrenOfServersAreKilled(t *testing.T) {
 	b := newBench(t, "whole")
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	b.options.Release.Mongod = script(t, filepath.Join(t.TempDir(), "mongod"), "sleep 600 & echo $! >"+pidFile+"\n"+b.options.Release.Mongod+` "$@"`)
 	c := b.start()
 	pid, err := strconv.Atoi(strings.TrimSpace(testkit.Read(t, pidFile)))
 	testkit.Check(t, err)
-	b.close(c) // what is behind the script does not listen any more
-	testkit.Until(t, "the grandchild is gone", func() bool {
+	b.close(c) // the server behind the script no longer listens
+	testkit.Until(t, "the grandchild has ended", func() bool {
 		_, err := ledger.ProcessOf(pid)
 		return err != nil || syscall.Kill(pid, 0) != nil
 	})

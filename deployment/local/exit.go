@@ -10,34 +10,33 @@ import (
 // exitNet is the exit status of a server that cannot listen.
 const exitNet = 48
 
-// statuses are what servers mean by their exit status (MongoDB manual, "Exit
-// Codes and Statuses"), beside those that a shell gives.
+// statuses explains exit statuses of servers (MongoDB manual, "Exit Codes and Statuses") and of shells.
 var statuses = map[int]string{
 	0:       "it shut down",
-	1:       "a failure that has no number of its own",
-	2:       "an option is wrong, or does not go with another one",
-	3:       "replication: its host name does not fit",
-	4:       "the files are of an older version",
-	5:       "sharding: its configuration is wrong",
-	12:      "it was asked to end",
-	14:      "something that it could not recover from",
-	20:      "on Windows: the service",
+	1:       "unspecified failure",
+	2:       "an option is invalid or conflicts with another one",
+	3:       "replication: host name mismatch",
+	4:       "the data files are of an older version",
+	5:       "sharding: invalid configuration",
+	12:      "it was asked to shut down",
+	14:      "unrecoverable error",
+	20:      "error of the Windows service",
 	exitNet: "it cannot listen on its port",
-	61:      "its disk does not answer",
-	62:      "the files are of a newer version",
-	87:      "a check of its own health failed",
-	100:     "an exception that nobody caught, such as a disk that is full or may not be written to",
-	126:     "it cannot be run",
-	127:     "it, or a library that it needs, was not found",
+	61:      "the disk does not respond",
+	62:      "the data files are of a newer version",
+	87:      "its health check failed",
+	100:     "uncaught exception, such as of a full or read-only disk",
+	126:     "it is not executable",
+	127:     "the program or one of its libraries was not found",
 }
 
-// signals are what can be said to the signals that end servers.
+// signals explains signals that end servers.
 var signals = map[string]string{
-	"signal: illegal instruction": "5.0 and later need a processor with AVX, on ARM one of version 8.2",
-	"signal: killed":              "by somebody else, or by the system since memory ran out",
+	"signal: illegal instruction": "5.0 and later require a processor with AVX, or ARMv8.2",
+	"signal: killed":              "by another process, or by the system when memory ran out",
 }
 
-// endedError says how a process ended.
+// endedError describes how a process ended.
 func endedError(state *os.ProcessState) error {
 	text := state.String() // "exit status 48", "signal: killed"
 	words := statuses[state.ExitCode()]
@@ -50,9 +49,8 @@ func endedError(state *os.ProcessState) error {
 	return errors.New(text)
 }
 
-// portTaken reports whether a server ended since somebody else had its port.
-// Where two bind it and then listen, the loser aborts, and only its log says
-// why.
+// portTaken reports whether a server exited because another process had its port. If both bind before they listen, the
+// loser aborts, and only its log gives the reason.
 func portTaken(state *os.ProcessState, log string) bool {
 	if state.ExitCode() == exitNet {
 		return true

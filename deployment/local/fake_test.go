@@ -22,20 +22,20 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// envFake has the test binary play a mongod, in one of the ways of fakes.
+// envFake makes the test binary act as one of the fakes of mongod.
 const envFake = "UTR_FAKE_MONGOD"
 
 func TestMain(m *testing.M) {
-	if play, found := fakes[os.Getenv(envFake)]; found {
-		play(os.Args[1:])
+	if fake, found := fakes[os.Getenv(envFake)]; found {
+		fake(os.Args[1:])
 		return
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// fakes are mongods, most with a flaw; their arguments are a mongod's.
+// fakes act as a mongod, most with a flaw. Their arguments are a mongod's.
 var fakes = map[string]func(args []string){
-	"whole": func(args []string) { // also a mongos, by its name
+	"whole": func(args []string) { // a mongos if named so
 		mongos := filepath.Base(os.Args[0]) == "mongos"
 		if args[0] == "mongod" {
 			args = args[1:]
@@ -71,17 +71,17 @@ var fakes = map[string]func(args []string){
 		fmt.Printf("Error listening for new connections on 127.0.0.1:1: Address already in use\n%s", strings.Repeat("a line of a back trace\n", 40))
 		os.Exit(14)
 	},
-	"dies when it is told to": func(args []string) {
-		told := make(chan os.Signal, 1)
-		signal.Notify(told, syscall.SIGTERM)
+	"dies on SIGTERM": func(args []string) {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
 		serve(args)
-		<-told
+		<-terminated
 		fmt.Println("Fatal assertion 4711")
 		os.Exit(14)
 	},
 }
 
-// serve serves a standalone until the process ends.
+// serve starts a standalone that runs until the process ends.
 func serve(args []string) {
 	port, _ := strconv.Atoi(valueOf(args, "--port"))
 	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}}); err != nil {
@@ -91,15 +91,15 @@ func serve(args []string) {
 	fmt.Println("waiting for connections")
 }
 
-// bench is a place for clusters whose leftovers can be seen.
+// bench starts clusters and observes what they leave behind.
 type bench struct {
 	t       *testing.T
 	options Options
 	state   string // of the ledger
-	folder  string // of those of clusters
+	folder  string // parent of the clusters' folders
 }
 
-// newBench gives a bench whose mongod is the test binary with a flaw.
+// newBench returns a bench whose mongod is the test binary with a flaw.
 func newBench(t *testing.T, flaw string) *bench {
 	t.Helper()
 	self, err := os.Executable()
@@ -112,7 +112,7 @@ func newBench(t *testing.T, flaw string) *bench {
 	book, err := ledger.Open(b.state)
 	testkit.Check(t, err)
 	release := Release{Mongod: self, Mongos: mongos, Version: Version{8, 0, 0}}
-	b.options = Options{Release: release, Book: book, Ports: new(Ports), Timeout: testkit.Patience}
+	b.options = Options{Release: release, Ledger: book, Ports: new(Ports), Timeout: testkit.Patience}
 	return b
 }
 
@@ -123,7 +123,7 @@ func (b *bench) start() *Cluster {
 	return c
 }
 
-// files lists what is left of clusters, but for their folders.
+// files lists the files in the clusters' folders.
 func (b *bench) files() []string {
 	files, _ := filepath.Glob(filepath.Join(b.folder, "*", "*"))
 	return files
@@ -134,11 +134,11 @@ func (b *bench) entries() int {
 	return len(entries)
 }
 
-// close ends a cluster. Nothing may be left: no file, no entry, no process.
+// close closes a cluster and checks that no file, entry or process is left.
 func (b *bench) close(c *Cluster) {
 	b.t.Helper()
 	hosts := c.Hosts()
-	testkit.Check(b.t, errors.Join(c.Close(), c.Close(), c.RemoveLogs()))
+	testkit.Check(b.t, errors.Join(c.Close(), c.Close(), os.RemoveAll(c.Folder())))
 	b.empty()
 	testkit.Fails(b.t, c.Dead())
 	for _, host := range hosts {

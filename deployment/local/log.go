@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// What is quoted of a log.
+// Limits of what is read and quoted.
 const (
 	tailLines = 12
 	tailWidth = 400       // characters of a line
-	tailBytes = 64 << 10  // looked at
-	scanBytes = 2 << 20   // looked at for lines of a time
-	maxLines  = 2_000     // given of a time
+	tailBytes = 64 << 10  // read for a tail
+	scanBytes = 2 << 20   // read for the lines of a period
+	maxLines  = 2_000     // returned for a period
 	lineBytes = 256 << 10 // longest line
 )
 
-// tail gives the last lines of a log, shortened.
+// tail returns the last lines of a log, shortened.
 func tail(path string) string {
 	text, err := lastBytes(path, tailBytes)
 	if err != nil {
-		return fmt.Sprintf("(its log cannot be read: %v)", err)
+		return fmt.Sprintf("(cannot read its log: %v)", err)
 	}
 	return strings.Join(lastLines(string(text)), "\n")
 }
@@ -47,15 +47,15 @@ func shorten(line string) string {
 	return line
 }
 
-// quoted sets off what a program said from the sentence before it.
+// quoted formats a program's output as the end of an error message.
 func quoted(text string) string {
 	if strings.TrimSpace(text) == "" {
-		return "; it said nothing"
+		return "; no output"
 	}
-	return "; the last that it said:\n    " + strings.Join(lastLines(text), "\n    ")
+	return "; its last output:\n    " + strings.Join(lastLines(text), "\n    ")
 }
 
-// lastBytes reads the end of a file, from the beginning of a line.
+// lastBytes reads the end of a file, starting at a line.
 func lastBytes(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,8 +82,8 @@ type Line struct {
 	Text   string
 }
 
-// linesOf gives the lines of a log from one time to another. A line without a
-// time of its own belongs to the one before it.
+// linesOf returns the lines of a log from one time to another. A line without a timestamp belongs to the line before
+// it.
 func linesOf(path, server string, from, to time.Time) []Line {
 	text, err := lastBytes(path, scanBytes)
 	if err != nil {
@@ -104,8 +104,7 @@ func linesOf(path, server string, from, to time.Time) []Line {
 	return out
 }
 
-// timeOf reads when a line was written: from 4.4 on a line is a JSON document,
-// before that it begins with the time.
+// timeOf returns the timestamp of a line. Since 4.4 a line is a JSON document; before, it begins with the timestamp.
 func timeOf(line string) (time.Time, bool) {
 	if strings.HasPrefix(line, "{") {
 		var doc struct {
@@ -117,16 +116,12 @@ func timeOf(line string) (time.Time, bool) {
 		return doc.T.Date, err == nil && !doc.T.Date.IsZero()
 	}
 	word, _, _ := strings.Cut(line, " ")
-	for _, layout := range []string{"2006-01-02T15:04:05.000-0700", time.RFC3339Nano} {
-		if t, err := time.Parse(layout, word); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
+	at, err := time.Parse("2006-01-02T15:04:05.000Z0700", word) // iso8601-local or iso8601-utc
+	return at, err == nil
 }
 
-// ReadLogs gives the lines of some logs from one time to another, oldest
-// first. Paths are by server, as host:port; what cannot be read is left out.
+// ReadLogs returns the lines of some logs from one time to another, both included, oldest first. Keys are host:port.
+// Unreadable logs are omitted.
 func ReadLogs(paths map[string]string, from, to time.Time) []Line {
 	var out []Line
 	for server, path := range paths {

@@ -9,7 +9,6 @@ import (
 // Topology is the shape of a cluster.
 type Topology uint8
 
-// The topologies.
 const (
 	Standalone Topology = iota
 	ReplicaSet
@@ -19,75 +18,64 @@ const (
 
 var topologyNames = []string{"standalone", "replica set", "sharded cluster", "load balanced cluster"}
 
-// String names the topology for people.
-func (t Topology) String() string {
-	if int(t) >= len(topologyNames) {
-		return fmt.Sprintf("topology %d", t)
-	}
-	return topologyNames[t]
-}
+func (t Topology) String() string { return topologyNames[t] }
 
-// Shape says what a cluster is made of. 0 means the default.
+// Shape is the composition of a cluster. 0 means the default.
 type Shape struct {
 	Topology Topology
 	Members  int // of a replica set: 3
-	Shards   int // of a sharded cluster, each a replica set of one member: 1
+	Shards   int // of a sharded cluster, replica sets of one member: 1
 	Mongoses int // 2
-	// Auth switches access control on. The connection strings hold a user with
-	// the role root.
+	// Auth enables access control. The connection strings contain a user with the role root.
 	Auth bool
-	// TLS makes all connections use it. The connection strings name the
-	// certificate to be trusted.
+	// TLS requires TLS for all connections. The connection strings name the trusted certificate.
 	TLS bool
 }
 
-// maxMembers is how many members of a replica set can be. Of these, seven can
-// vote.
+// Limits of a replica set.
 const (
 	maxMembers = 50
 	maxVoters  = 7
 )
 
-// Role is what a process is in its cluster.
+// Role is the role of a process in its cluster.
 type Role uint8
 
-// The roles.
 const (
 	RoleStandalone Role = iota
-	RoleMember          // of a replica set that is no shard
-	RoleConfig          // of the config servers
+	RoleMember          // of a replica set that is not a shard
+	RoleConfig          // config server
 	RoleShard           // member of a shard
 	RoleMongos
 )
 
-// Process is one process to be started.
+// Process is a process to start.
 type Process struct {
-	Name string // of its files, such as rs0-1
-	Role Role
-	Set  string // replica set, "" if it is in none
-	// Balanced: it also listens for a load balancer.
-	Balanced bool
+	Name     string // also of its files, such as rs0-1
+	Role     Role
+	Set      string // replica set, or ""
+	Balanced bool   // whether it also listens for a load balancer
 }
 
-// Set is a replica set to be initiated.
+// Set is a replica set to initiate.
 type Set struct {
 	Name string
 	Role Role // of its members
 }
 
-// The names of replica sets.
+// Replica set names.
 const (
 	memberSet = "rs0"
 	configSet = "csrs"
 )
 
-// Plan is what makes a cluster.
+// Plan lists the parts of a cluster.
 type Plan struct {
 	Mongods, Mongoses []Process
 	Sets              []Set // of the mongods
 }
 
-// NewPlan plans a cluster of a version.
+// NewPlan plans a cluster of a server version.
 func NewPlan(s Shape, v Version) (p Plan, err error) {
 	s.Members, s.Shards, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.Mongoses, 2)
 	switch {
@@ -96,7 +84,7 @@ func NewPlan(s Shape, v Version) (p Plan, err error) {
 	case s.Shards < 1 || s.Mongoses < 1:
 		return p, errors.New("a sharded cluster has at least one shard and one mongos")
 	case s.Topology == LoadBalanced && !v.atLeast(balancedFrom):
-		return p, fmt.Errorf("version %s has no load balancing, which came with %s", v, balancedFrom)
+		return p, fmt.Errorf("version %s does not support load balancers, which require %s", v, balancedFrom)
 	}
 	switch s.Topology {
 	case Standalone:
@@ -111,8 +99,6 @@ func NewPlan(s Shape, v Version) (p Plan, err error) {
 		for i := range s.Mongoses {
 			p.Mongoses = append(p.Mongoses, Process{Name: fmt.Sprintf("mongos-%d", i), Role: RoleMongos, Balanced: s.Topology == LoadBalanced})
 		}
-	default:
-		return p, fmt.Errorf("there is no topology %d", s.Topology)
 	}
 	return p, nil
 }

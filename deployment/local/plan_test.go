@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// drawn writes a plan down: mongods, mongoses, and the sets.
+// drawn formats a plan: mongods, mongoses, and the sets.
 func drawn(t *testing.T, p Plan) string {
 	var lines []string
 	seen := make(map[string]bool)
@@ -47,7 +47,7 @@ func drawn(t *testing.T, p Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-// processOf gives a process by its role, its set, and whether it is behind a load balancer.
+// processOf parses a process: its role, its set, and whether it is balanced.
 func processOf(words string) (p Process) {
 	for _, word := range strings.Fields(words) {
 		role, is := map[string]Role{"standalone": RoleStandalone, "member": RoleMember, "config": RoleConfig, "shard": RoleShard, "mongos": RoleMongos}[word]
@@ -87,22 +87,22 @@ var commands = testkit.Commands{
 		return string(text), err
 	},
 	"set": func(t *testing.T, a []string) (string, error) { // the states of its members
-		var said []wire.Hello
+		var replies []wire.Hello
 		for _, word := range strings.Fields(a[0]) {
-			said = append(said, wire.Hello{Writable: word == "primary", Secondary: word == "secondary"})
+			replies = append(replies, wire.Hello{Writable: word == "primary", Secondary: word == "secondary"})
 		}
-		missing, elected := lacks(said)
+		missing, elected := lacks(replies)
 		testkit.Equal(t, "it has a primary", elected, strings.Contains(a[0], "primary"))
 		return fmt.Sprint("lacks: ", missing), nil
 	},
-	"version": func(_ *testing.T, a []string) (string, error) { // what a program says
+	"version": func(_ *testing.T, a []string) (string, error) { // the output of a program
 		v, err := parseVersion(strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace(a[0]))
 		return v.String(), err
 	},
-	"stranger": func(_ *testing.T, a []string) (string, error) { // what runs on the port of "--port 7 --dbpath /ours"
+	"other": func(_ *testing.T, a []string) (string, error) { // the arguments of the server on the port of "--port 7 --dbpath /ours"
 		return fmt.Sprint(differs(strings.Fields(a[0]), strings.Fields("--port 7 --dbpath /ours"))), nil
 	},
-	"time": func(_ *testing.T, a []string) (string, error) { // of a line of a log
+	"time": func(_ *testing.T, a []string) (string, error) { // of a log line
 		at, found := timeOf(a[0])
 		return fmt.Sprint(found, " ", at.UTC()), nil
 	},
@@ -114,7 +114,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// script writes a program that a shell runs.
+// script writes a shell script.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -152,8 +152,7 @@ func TestFind(t *testing.T) {
 		}
 		return strings.ReplaceAll(fmt.Sprint(got), dir, "DIR"), nil
 	}}.Play(t, "testdata/find.txt")
-	// A program that does not even tell its version is given up, with all that it
-	// started.
+	// Find kills a program that does not exit, with its children.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Find(ctx, script(t, at("hangs/mongod"), "sleep 600 & wait"))

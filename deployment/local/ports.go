@@ -1,27 +1,26 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 )
 
-// Ports finds free ports. The system is asked for them, but one that it gives
-// is free for anybody until a server listens on it: a cluster that finds its
-// port taken starts anew with others. What Ports gave once it does not give
-// again, so that clusters that share it do not meet. It may be used
-// concurrently; the zero value is ready.
+// Ports finds free ports. The system may give a port to another process until a server listens on it: a cluster whose
+// port is taken is started again with others. Next does not return a port again, so that clusters that share a Ports do
+// not conflict. Methods may be called concurrently; the zero value is ready to use.
 type Ports struct {
-	listen func() (net.Listener, error) // nil: of the system
+	listen func() (net.Listener, error) // nil: listen on a free port
 
 	mu    sync.Mutex
 	given map[int]bool
 }
 
-// portTries bounds the search for a port that was not given yet.
+// portTries bounds the search for an unused port.
 const portTries = 1_000
 
-// Next gives a free port of the loopback interface.
+// Next returns a free port of the loopback interface.
 func (p *Ports) Next() (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +34,7 @@ func (p *Ports) Next() (int, error) {
 	for range portTries {
 		l, err := listen()
 		if err != nil {
-			return 0, fmt.Errorf("there is no free port: %w", err)
+			return 0, fmt.Errorf("no free port: %w", err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
@@ -44,10 +43,10 @@ func (p *Ports) Next() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no free port but those that were in use before")
+	return 0, errors.New("no free port that was not used before")
 }
 
-// free gives ports back, once nothing of ours listens on them any more.
+// free makes ports available to Next again.
 func (p *Ports) free(ports ...int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

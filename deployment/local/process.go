@@ -13,25 +13,23 @@ import (
 	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
-// server is a running process. What it prints, which is its log, goes to a
-// file.
+// server is a process. Its output, including its log, goes to a file.
 type server struct {
 	Process
 	place   Place
 	args    []string
-	secure  *tls.Config // nil: no TLS
-	key     string      // the servers' password among themselves, "" without access control
+	secure  *tls.Config // nil without TLS
+	key     string      // internal password of the servers, "" without access control
 	log     string      // path
 	command *exec.Cmd
 
-	ended chan struct{} // closed once it is gone and was reaped
-	err   error         // how it ended; read after ended
+	ended chan struct{} // closed when the process was reaped
+	err   error         // how it ended; valid after ended
 }
 
-// address is host:port.
 func (s *server) address() string { return fmt.Sprintf("%s:%d", address, s.place.Port) }
 
-// launch starts the process. It dies with this one where the system can do that.
+// launch starts the process, which is killed with this one where the system supports it.
 func (s *server) launch(program string, book *ledger.Ledger) error {
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -42,7 +40,7 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 	s.command.Env = environment()
 	started := make(chan error, 1)
 	processgroup.Start(s.command, func(err error) {
-		_ = out.Close() // the child has its own
+		_ = out.Close() // the child has its own descriptor
 		if err != nil {
 			started <- fmt.Errorf("cannot start %s: %w", program, err)
 			return
@@ -53,54 +51,52 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 		if err == nil {
 			started <- nil
 		} else {
-			_ = processgroup.Kill(s.command.Process) // nothing may run that nobody remembers
+			_ = processgroup.Kill(s.command.Process) // no process may run without an entry
 		}
-		_ = s.command.Wait() // the state says more than the error
+		_ = s.command.Wait() // the state has more information than the error
 		s.err = endedError(s.command.ProcessState)
 		if err == nil {
-			_ = forget() // utr clean leaves a process that is gone alone
+			_ = forget() // utr clean ignores processes that have ended
 		}
 		close(s.ended)
 		if err != nil && s.command.ProcessState.Exited() {
-			err = nil // it was gone before it could be remembered
+			err = nil // it exited before it could be recorded
 		}
 		started <- err
 	})
 	return <-started
 }
 
-// killLimit is how long a killed process may take to go. It can hang in the
-// kernel, on a disk that does not answer.
+// killLimit bounds the wait for a killed process, which can hang in the kernel on an unresponsive disk.
 const killLimit = 20 * time.Second
 
-// kill ends the process and all that it started, and waits for it.
+// kill kills the process and its descendants, and waits for them.
 func (s *server) kill() error {
-	// One that has ended may have left something, as when it is a script.
+	// A process that has exited, such as a script, may have left children.
 	if err := processgroup.Kill(s.command.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot kill %s (process %d): %w", s.Name, s.command.Process.Pid, err)
 	}
 	select {
 	case <-s.ended:
 	case <-time.After(killLimit):
-		return fmt.Errorf("%s (process %d) was killed and is still there after %s", s.Name, s.command.Process.Pid, killLimit)
+		return fmt.Errorf("%s (process %d) was killed but has not ended after %s", s.Name, s.command.Process.Pid, killLimit)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), groupLimit)
 	defer cancel()
-	_ = await(ctx, "what "+s.Name+" started to go", func(context.Context) error {
+	_ = await(ctx, "the children of "+s.Name+" to end", func(context.Context) error {
 		if processgroup.Exists(s.command.Process) {
-			return errors.New("it is there")
+			return errors.New("still running")
 		}
 		return nil
 	})
 	return nil
 }
 
-// groupLimit is how long what a server started is waited for: it was killed,
-// and where nobody asks how it ended, as in some containers, it stays listed
-// for ever.
+// groupLimit bounds the wait for a server's killed descendants. Where init does not reap orphans, as in some
+// containers, they stay zombies.
 const groupLimit = 2 * time.Second
 
-// dead gives how the process ended, nil while it runs.
+// dead returns how the process ended, or nil while it runs.
 func (s *server) dead() error {
 	select {
 	case <-s.ended:
@@ -110,7 +106,7 @@ func (s *server) dead() error {
 	}
 }
 
-// watch cancels a context, with the reason, when the process ends before it.
+// watch cancels a context when the process ends first. The cause is the reason.
 func (s *server) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	go func() {
 		select {
@@ -121,11 +117,11 @@ func (s *server) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}()
 }
 
-// DiedError reports a server that ended though nobody asked it to.
+// DiedError means that a server exited unexpectedly.
 type DiedError struct {
-	Name   string // of the process, such as rs0-1
+	Name   string // such as rs0-1
 	Status string // exit status or signal, in words
-	Log    string // its last lines
+	Log    string // last lines
 
 	portTaken bool
 }

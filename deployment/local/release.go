@@ -16,28 +16,25 @@ import (
 	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
-// Version is major, minor and patch of a server.
+// Version is the major, minor and patch version of a server.
 type Version [3]int
 
-// String is the usual spelling.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// atLeast reports whether v is another version or a later one.
 func (v Version) atLeast(other Version) bool { return slices.Compare(v[:], other[:]) >= 0 }
 
-// oldest is the oldest version that can be used.
+// oldest is the oldest supported version.
 var oldest = Version{4, 2, 0}
 
-// Release is a pair of programs.
+// Release is a mongod and the mongos of the same version.
 type Release struct {
 	Mongod  string // path
-	Mongos  string // path; "" if there is none beside it
+	Mongos  string // path, or ""
 	Version Version
 }
 
-// Find finds a release and asks it for its version. Where is a folder with
-// bin/mongod or mongod, a mongod itself, or a name that is looked up in $PATH,
-// such as "mongod". The error says where was looked.
+// Find finds a release and runs its programs with --version. where is a folder with bin/mongod or mongod, the path of a
+// mongod, or a name in $PATH. The error lists where it looked.
 func Find(ctx context.Context, where string) (Release, error) {
 	mongod, err := findMongod(where)
 	if err != nil {
@@ -47,29 +44,29 @@ func Find(ctx context.Context, where string) (Release, error) {
 		return Release{}, err
 	}
 	r := Release{Mongod: mongod}
-	if r.Version, err = askVersion(ctx, mongod); err != nil {
+	if r.Version, err = readVersion(ctx, mongod); err != nil {
 		return Release{}, err
 	}
 	if !r.Version.atLeast(oldest) {
-		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest that can be used", mongod, r.Version, oldest[0], oldest[1])
+		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", mongod, r.Version, oldest[0], oldest[1])
 	}
-	mongos, err := exec.LookPath(beside(mongod))
+	mongos, err := exec.LookPath(mongosFor(mongod))
 	if err != nil {
-		return r, nil // sharded clusters cannot be had
+		return r, nil // no sharded clusters
 	}
-	router, err := askVersion(ctx, mongos)
+	router, err := readVersion(ctx, mongos)
 	if err != nil {
 		return Release{}, err
 	}
 	if router[0] != r.Version[0] || router[1] != r.Version[1] {
-		return Release{}, fmt.Errorf("%s is of version %s, and %s of version %s: a cluster cannot be made of both", mongod, r.Version, mongos, router)
+		return Release{}, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", mongod, r.Version, mongos, router)
 	}
 	r.Mongos = mongos
 	return r, nil
 }
 
-// beside gives the mongos that belongs to a mongod: mongod-8.0 has mongos-8.0.
-func beside(mongod string) string {
+// mongosFor returns the path of the mongos for a mongod: mongos-8.0 for mongod-8.0.
+func mongosFor(mongod string) string {
 	folder, name := filepath.Split(mongod)
 	if strings.Contains(name, "mongod") {
 		return filepath.Join(folder, strings.Replace(name, "mongod", "mongos", 1))
@@ -97,20 +94,18 @@ func findMongod(where string) (string, error) {
 		}
 		looked = append(looked, err)
 	}
-	return "", fmt.Errorf("there is no mongod in the folder %s: %w", where, errors.Join(looked...))
+	return "", fmt.Errorf("no mongod in the folder %s: %w", where, errors.Join(looked...))
 }
 
-// versionLimit bounds the question for a version. The first start of a big
-// program can be slow.
+// versionLimit bounds --version. The first start of a large program can be slow.
 const versionLimit = 30 * time.Second
 
-// askVersion runs a program with --version.
-func askVersion(ctx context.Context, path string) (v Version, err error) {
+func readVersion(ctx context.Context, path string) (v Version, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("no answer within %s", versionLimit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Env = environment()
-	cmd.WaitDelay = time.Second // what it left behind may hold the pipe
+	cmd.WaitDelay = time.Second // its children may hold the pipe
 	processgroup.Isolate(cmd)
 	cmd.Cancel = func() error { return processgroup.Kill(cmd.Process) }
 	out, err := cmd.CombinedOutput()
@@ -126,14 +121,13 @@ func askVersion(ctx context.Context, path string) (v Version, err error) {
 	return v, nil
 }
 
-// versionPattern finds the version in "db version v4.2.24" and "mongos version
-// v8.0.4-rc0".
+// versionPattern matches "db version v4.2.24" and "mongos version v8.0.4-rc0".
 var versionPattern = regexp.MustCompile(`(?m)\bversion v(\d+)\.(\d+)\.(\d+)`)
 
 func parseVersion(out string) (v Version, err error) {
 	found := versionPattern.FindStringSubmatch(out)
 	if found == nil {
-		return v, errors.New("it does not tell a version")
+		return v, errors.New("no version in the output")
 	}
 	for i := range v {
 		if v[i], err = strconv.Atoi(found[i+1]); err != nil {
@@ -143,7 +137,7 @@ func parseVersion(out string) (v Version, err error) {
 	return v, nil
 }
 
-// environment is what children get: ours without what may hold secrets.
+// environment returns our environment without variables that may contain secrets.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -151,11 +145,11 @@ func environment() []string {
 	})
 }
 
-// Plan plans a cluster; the error says why it cannot be made of the release.
+// Plan plans a cluster of the release.
 func (r Release) Plan(s Shape) (Plan, error) {
 	p, err := NewPlan(s, r.Version)
 	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		err = fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
+		err = fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
 	}
 	return p, err
 }

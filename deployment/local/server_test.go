@@ -17,10 +17,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// With access control, a member stands for election for one who signs in with
-// the servers' password, and for nobody else.
-func TestStandForElection(t *testing.T) {
-	const key = "the password of servers among themselves"
+// With access control, only the internal user may make a member stand for election.
+func TestStepUp(t *testing.T) {
+	const key = "the internal password"
 	system := []embedded.User{{Database: "local", Name: "__system", Password: key}}
 	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Users: system})
 	testkit.Check(t, err)
@@ -28,37 +27,36 @@ func TestStandForElection(t *testing.T) {
 	_, port, _ := net.SplitHostPort(d.Hosts()[0])
 	n, err := strconv.Atoi(port)
 	testkit.Check(t, err)
-	for password, heard := range map[string]bool{key: true, "guessed": false} {
+	for password, authorized := range map[string]bool{key: true, "guessed": false} {
 		s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}, key: password}
-		err := s.standForElection(t.Context())
+		err := s.stepUp(t.Context())
 		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
-		if refused == heard {
+		if refused == authorized {
 			t.Errorf("with the password %q: %v", password, err)
 		}
 	}
 }
 
-// The error of a wait says what was waited for, why it ended and what was seen
-// last; an error that lasts ends it at once.
+// The error of a wait reports what it waited for, why it ended and the last error. A permanent error ends it.
 func TestAwait(t *testing.T) {
 	for _, r := range []struct {
 		reason string
-		ask    []error // the last of them again and again
-		asked  int
+		errs   []error // the last one repeats
+		tries  int
 		want   string
 	}{
-		{"it never comes", []error{errors.New("no")}, 12, "waited 1s for a miracle: patience is over (seen last: no)"},
-		{"it comes", []error{errors.New("not yet"), errors.New("nor now"), nil}, 3, ""},
-		{"it cannot come", []error{permanent{errors.New("never")}}, 1, "a miracle: never"},
+		{"it never succeeds", []error{errors.New("no")}, 12, "waited 1s for a miracle: patience is over (last error: no)"},
+		{"it succeeds", []error{errors.New("not yet"), errors.New("nor now"), nil}, 3, ""},
+		{"a permanent error", []error{permanent{errors.New("never")}}, 1, "a miracle: never"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				over := errors.New("patience is over")
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, over)
 				defer cancel()
-				asked := 0
-				err := await(ctx, "a miracle", func(context.Context) error { asked++; return r.ask[min(asked, len(r.ask))-1] })
-				testkit.Equal(t, "asked, and its end is known", []any{asked, errors.Is(err, over)}, []any{r.asked, strings.Contains(r.want, over.Error())})
+				tries := 0
+				err := await(ctx, "a miracle", func(context.Context) error { tries++; return r.errs[min(tries, len(r.errs))-1] })
+				testkit.Equal(t, "tries, and whether the error wraps the cause", []any{tries, errors.Is(err, over)}, []any{r.tries, strings.Contains(r.want, over.Error())})
 				if err != nil || r.want != "" {
 					testkit.Fails(t, err, r.want)
 				}
@@ -67,7 +65,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// logged writes a log.
+// logged writes a log file.
 func logged(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "log")
@@ -87,21 +85,21 @@ func TestLines(t *testing.T) {
 	} {
 		testkit.Says(t, got[i].Server+" "+got[i].Text, want)
 	}
-	// A line without a time has that of the one before, and a long one is cut.
+	// A line without a timestamp has that of the previous line, and a long line is shortened.
 	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))}, []any{4, true, tailWidth + 1})
 }
 
-// The end of a log is read from the beginning of a line, however long it is.
+// The tail of a log starts at a line.
 func TestTail(t *testing.T) {
 	line := strings.Repeat("y", 1_000)
 	path := logged(t, strings.Repeat(line+"\n", 3*tailBytes/len(line))+"the last")
 	got := strings.Split(tail(path), "\n")
 	testkit.Equal(t, "lines, the first and the last", []any{len(got), got[0][:3], got[len(got)-1]}, []any{tailLines, "yyy", "the last"})
-	testkit.Says(t, tail(path+"nowhere"), "cannot be read")
-	testkit.Equal(t, "an empty one", quoted(" \n"), "; it said nothing")
+	testkit.Says(t, tail(path+"nowhere"), "cannot read")
+	testkit.Equal(t, "an empty output", quoted(" \n"), "; no output")
 }
 
-// Whatever a program says, no line of it stops the reading of its log.
+// No line of a log causes a panic.
 func FuzzLogLine(f *testing.F) {
 	f.Add(`{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I"}`)
 	f.Add("2026-11-21T18:00:00.123+0000 I  NETWORK")
@@ -112,7 +110,7 @@ func FuzzLogLine(f *testing.F) {
 			t.Error("its time is zero")
 		}
 		if n := len([]rune(shorten(line))); n > tailWidth+1 {
-			t.Errorf("%d characters are left", n)
+			t.Errorf("shortened to %d characters", n)
 		}
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// The error codes that taking a lock distinguishes.
 const (
 	codeUnauthorized  = 13
 	codeWriteConflict = 112
@@ -24,28 +23,27 @@ const (
 
 // Store is the lock document of one deployment.
 type Store interface {
-	// Take writes the document of a holder, and reports whether it did: not if
-	// somebody else holds the lock.
+	// Take writes the document of a holder. It returns false if another run holds the lock.
 	Take(ctx context.Context, h Holder, lease time.Duration) (bool, error)
-	// Renew prolongs the lease of a run, and reports whether it still holds it.
+	// Renew extends the lease of a run. It returns false if the run does not hold the lock.
 	Renew(ctx context.Context, run string, lease time.Duration) (bool, error)
-	// Read gives the holder, nil if there is none.
+	// Read returns the holder, or nil.
 	Read(ctx context.Context) (*Holder, error)
-	// Remove deletes the document of a run, if it is there.
+	// Remove deletes the document of a run, if it exists.
 	Remove(ctx context.Context, run string) error
-	// Quiet reports whether a write now would meet no fail point of a test.
+	// Quiet reports whether no fail point of a test can affect a write now.
 	Quiet(ctx context.Context) bool
 	Close()
 }
 
-// Document is the lock document of a deployment: its Store.
+// Document implements Store with the commands of a deployment.
 type Document struct {
-	// Run runs a command where the document is.
+	// Run runs a command on the deployment.
 	Run    func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 	client *mongo.Client
 }
 
-// Open opens the lock document of the deployment that a client of ours reaches.
+// Open returns the lock document of the deployment that a client with these options connects to.
 func Open(o *options.ClientOptions) (*Document, error) {
 	client, err := mongo.Connect(o.SetMinPoolSize(0).SetMaxPoolSize(2))
 	if err != nil {
@@ -61,12 +59,11 @@ func Open(o *options.ClientOptions) (*Document, error) {
 	}}, nil
 }
 
-// run repeats a command after an error that says nothing of it: to do twice what is
-// done about a lock is to do it once.
+// run retries a command after a temporary error. All commands of a lock are idempotent.
 func (d *Document) run(ctx context.Context, database string, command bson.D) (reply bson.Raw, err error) {
 	for range tries {
 		reply, err = d.Run(ctx, database, command)
-		code := wire.CodeOf(err) // somebody else's killAllSessions interrupts it
+		code := wire.CodeOf(err) // another client's killAllSessions interrupts it
 		if passes := wire.Passing(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
 			break
 		}
@@ -77,20 +74,21 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 func (d *Document) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = d.client.Disconnect(ctx) // the deployment may be gone
+	_ = d.client.Disconnect(ctx) // the deployment may be unreachable
 }
 
-// minority is a write for which the wait for a majority has failed.
+// minority is a write that was not acknowledged by a majority.
 type minority struct{ cause mongo.WriteException }
 
-func (m minority) Error() string { return "no majority has it: " + m.cause.WriteConcernError.Message }
+func (m minority) Error() string {
+	return "not acknowledged by a majority: " + m.cause.WriteConcernError.Message
+}
 func (m minority) Unwrap() error { return m.cause }
 
-// majority is the write concern of everything about a lock. A standalone takes
-// it, too.
+// majority is the write concern of all writes of a lock. A standalone accepts it, too.
 var majority = bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
 
-// leased are the fields that a renewal sets, by the server's clock.
+// leased returns the fields that a renewal sets, by the server's clock.
 func leased(lease time.Duration) bson.D {
 	return bson.D{
 		{Key: "renewed", Value: "$$NOW"},
@@ -98,8 +96,8 @@ func leased(lease time.Duration) bson.D {
 	}
 }
 
-// modify changes the lock document where query finds it, by a pipeline, and
-// gives it as it is then; nil if there is none.
+// modify applies a pipeline stage to the lock document that query matches, and returns the document afterwards or
+// nil.
 func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool) (bson.Raw, error) {
 	reply, err := d.run(ctx, Database, bson.D{
 		{Key: "findAndModify", Value: Collection},
@@ -116,10 +114,9 @@ func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool)
 	return now, nil
 }
 
-// take is one atomic step: the document stays as it is if somebody holds the
-// lock, and reports who has it then. (That the lock is free cannot stand
-// in the query: an upsert takes no $expr.) Two that make the document at the same
-// moment meet in its _id.
+// Take is atomic: it leaves the document unchanged if another run holds the lock, and reads the result. The query
+// cannot test whether the lock is free, because an upsert does not allow $expr. Of two concurrent inserts, the
+// unique index on _id rejects one.
 func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (bool, error) {
 	operator := func(name string, args ...any) bson.D { return bson.D{{Key: name, Value: bson.A(args)}} }
 	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
@@ -167,7 +164,7 @@ func (d *Document) Read(ctx context.Context) (*Holder, error) {
 	}
 	var h Holder
 	if err := bson.Unmarshal(found, &h); err != nil {
-		return nil, fmt.Errorf("the document is not one of a lock: %w", err)
+		return nil, fmt.Errorf("invalid lock document: %w", err)
 	}
 	return &h, nil
 }

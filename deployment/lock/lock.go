@@ -1,4 +1,4 @@
-// Package lock keeps other runs away from a deployment that is not ours.
+// Package lock keeps other runs away from a deployment that this run has not started.
 package lock
 
 import (
@@ -15,45 +15,38 @@ import (
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
-// The lock of a deployment is one document. Whoever put it there may run
-// suites; everybody else keeps away, since two runs would drop each other's
-// collections and meet each other's fail points. All times in it are the
-// server's ($$NOW), so that no clock of a client matters.
+// The lock of a deployment is one document. Only the run that wrote it may run suites: concurrent runs would drop
+// each other's collections and be affected by each other's fail points. All times in it are the server's ($$NOW), so
+// that client clocks do not matter.
 const (
 	Database   = "utr"
 	Collection = "lock"
 	lockID     = "run"
 )
 
-// The times of a lock. A run that ended without a word is over once its lease
-// is.
 const (
 	DefaultLease = time.Minute
 	RenewEvery   = 5 * time.Second
-	lockTry      = 10 * time.Second // bounds one attempt to get, renew or remove it
-	lockPoll     = time.Second      // between looks, while somebody waits for it
+	lockTry      = 10 * time.Second // limit of one attempt to acquire, renew or remove
+	lockPoll     = time.Second      // between attempts while waiting
 )
 
-// Options say how a run takes the lock of a deployment. The zero value
-// will do.
+// Options configures a lock. Package deployment sets Note; the zero value is valid otherwise.
 type Options struct {
-	// Name is what the run calls itself, for others to read, such as the URL
-	// of a CI job; "" leaves it out. Never put a secret here.
+	// Name describes the run to others, such as the URL of a CI job. It must not contain a secret.
 	Name string
-	// Wait is how long to wait for another run to end; 0 refuses at once.
+	// Wait is how long to wait for another run to end; 0 fails immediately.
 	Wait time.Duration
-	// Lease is how long the lock holds without being renewed; 0 means
-	// DefaultLease.
+	// Lease is how long the lock is valid after a renewal; 0 means DefaultLease.
 	Lease time.Duration
-	// Lost is called once, from another goroutine, if the lock is lost before
-	// it is released: the run has to end. Nil drops it.
+	// Lost is called once, from another goroutine, if the lock is lost before Release: the run must stop. It may be
+	// nil.
 	Lost func(error)
-	// Note gets what is worth knowing, a line at a time: that a stale
-	// lock was taken over, that there can be none. Nil drops it.
+	// Note receives messages, a line at a time, such as that a stale lock was taken over.
 	Note func(string)
 }
 
-// Lock is a lock that is held. Its methods may be called concurrently.
+// Lock is a held lock. Its methods may be called concurrently.
 type Lock struct {
 	store Store
 	hosts []string
@@ -64,14 +57,14 @@ type Lock struct {
 	beating sync.WaitGroup
 
 	mu      sync.Mutex // one renewal at a time
-	renewed time.Time  // when the last renewal that succeeded was sent; monotonic
+	renewed time.Time  // when the last successful renewal was sent; monotonic
 	tried   time.Time
 	over    bool // released or lost
 }
 
-// Acquire takes the lock of a deployment, and closes the store if that fails.
-// Release it. The error is a *HeldError if another run has it. ctx bounds all of
-// it, Options.Wait included.
+// Acquire acquires the lock of a deployment. Release releases it and closes the store; after an error, Acquire has
+// closed the store. The error is a *HeldError if another run holds the lock. ctx bounds everything, including
+// Options.Wait.
 func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lock, err error) {
 	defer func() {
 		if err != nil {
@@ -79,9 +72,6 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 		}
 	}()
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err
@@ -97,21 +87,21 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 	return l, nil
 }
 
-// withdraw removes the document of an attempt that failed and may have left one:
-// it was interrupted, or no majority took it.
+// withdraw removes the document that a failed attempt may have written: it was interrupted, or not acknowledged by a
+// majority.
 func (l *Lock) withdraw(ctx context.Context, why error) {
 	if held := new(HeldError); errors.As(why, &held) || wire.CodeOf(why) == codeUnauthorized {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
-	_ = l.store.Remove(ctx, l.me.Run) // otherwise it is stale after its lease
+	_ = l.store.Remove(ctx, l.me.Run) // otherwise the lease expires
 }
 
-// get takes the lock, or waits for it as long as was asked for.
+// get acquires the lock, waiting up to Options.Wait.
 func (l *Lock) get(ctx context.Context) error {
 	begun := time.Now()
-	for told := false; ; told = true {
+	for noted := false; ; noted = true {
 		holder, err := l.try(ctx)
 		if holder == nil {
 			return err
@@ -120,7 +110,7 @@ func (l *Lock) get(ctx context.Context) error {
 		if waited >= l.o.Wait {
 			return &HeldError{Hosts: l.hosts, Holder: *holder, Waited: min(l.o.Wait, waited)}
 		}
-		if !told {
+		if !noted {
 			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait, strings.Join(l.hosts, ","), holder))
 		}
 		select {
@@ -131,14 +121,12 @@ func (l *Lock) get(ctx context.Context) error {
 	}
 }
 
-// tries bounds how often something about the lock is done anew when it changes
-// hands, or a server steps down, at that very moment.
+// tries bounds retries after the lock changed hands, a server stepped down, or the like.
 const tries = 5
 
-// try takes the lock once. The holder is who has it, nil if we do, or if that
-// cannot be told.
+// try tries once to acquire the lock. It returns the other holder, or nil if we hold the lock or on an error.
 func (l *Lock) try(ctx context.Context) (*Holder, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither got nor refused within %s", Database, Collection, lockTry))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither acquired nor refused within %s", Database, Collection, lockTry))
 	defer cancel()
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("%s the lock %s.%s: %w", doing, Database, Collection, err)
@@ -163,11 +151,9 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 			return nil, failed("taking", err)
 		}
 		if !ok {
-			continue // somebody was faster
+			continue // another run was faster
 		}
-		l.mu.Lock()
-		l.renewed, l.tried = sent, sent
-		l.mu.Unlock()
+		l.renewed, l.tried = sent, sent // beat does not run yet
 		if left {
 			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), holder))
 		}
@@ -176,9 +162,8 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 	return nil, failed("taking", fmt.Errorf("it changed hands at each of %d tries", tries))
 }
 
-// Renew prolongs a lease that was not renewed for as long as that. Call it with
-// RenewEvery between tests: a renewal in the middle of one could meet its fail
-// points. ctx bounds it.
+// Renew extends a lease that was not renewed for the given time. Call it with RenewEvery between tests: during a test,
+// its fail points could affect the renewal. ctx bounds it.
 func (l *Lock) Renew(ctx context.Context, age time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,8 +186,8 @@ func (l *Lock) Renew(ctx context.Context, age time.Duration) {
 	}
 }
 
-// recover takes the lock again if its document has vanished, as it does when a
-// test drops the database. Anybody else's means that it is lost.
+// recover takes the lock again if its document has disappeared, as it does when a test drops the database. If another
+// run has taken it, the lock is lost.
 func (l *Lock) recover(ctx context.Context) (bool, error) {
 	ok, err := l.store.Take(ctx, l.me, l.o.Lease)
 	if err != nil || ok {
@@ -215,7 +200,7 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// lose reports once that the lock is lost.
+// lose reports that the lock is lost.
 func (l *Lock) lose(err *LostError) {
 	l.over = true
 	if l.o.Lost != nil {
@@ -223,7 +208,7 @@ func (l *Lock) lose(err *LostError) {
 	}
 }
 
-// beat renews the lease while a test takes so long that nobody calls Renew.
+// beat renews the lease during tests that take so long that nobody calls Renew.
 func (l *Lock) beat(ctx context.Context) {
 	ticker := time.NewTicker(l.o.Lease / 30)
 	defer ticker.Stop()
@@ -239,16 +224,15 @@ func (l *Lock) beat(ctx context.Context) {
 		if age < l.o.Lease/3 {
 			continue
 		}
-		// Rather late than into a fail point of the test, but not too late.
+		// While the test has fail points on, wait, but not until the lease expires.
 		if age > l.o.Lease*2/3 || l.store.Quiet(ctx) {
 			l.Renew(ctx, l.o.Lease/3)
 		}
 	}
 }
 
-// Release gives the lock up. It may be called more than once, and after the
-// lock was lost. The error says that the document could not be removed, so that
-// others have to wait for the end of the lease.
+// Release releases the lock. It may be called more than once, and after the lock was lost. The error means that the
+// document could not be removed, so that others must wait until the lease expires.
 func (l *Lock) Release() error {
 	l.stop()
 	l.beating.Wait()
@@ -265,19 +249,17 @@ func (l *Lock) Release() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if err := l.store.Remove(ctx, l.me.Run); err != nil {
-		return fmt.Errorf("the lock of the deployment at %s could not be removed and holds for %s more: %w",
+		return fmt.Errorf("the lock of the deployment at %s could not be removed and expires in %s: %w",
 			strings.Join(l.hosts, ","), l.o.Lease, err)
 	}
 	return nil
 }
 
-// releaseLimit bounds the removal of a lock: whoever interrupts a run does not
-// want to wait for a deployment that is gone.
+// releaseLimit bounds the removal of a lock: a user who interrupts a run must not wait for an unreachable deployment.
 const releaseLimit = 3 * time.Second
 
-// Clear removes the lock of a deployment if it is stale, or if its run is known to
-// be gone. It gives the holder, nil if there was none, and whether the lock was
-// removed.
+// Clear removes the lock of a deployment if it is stale or its run has certainly ended. It returns the holder, or nil,
+// and whether it removed the lock.
 func Clear(ctx context.Context, store Store) (holder *Holder, removed bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", Database, Collection, lockTry))
 	defer cancel()

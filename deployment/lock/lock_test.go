@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a Store that does what a test needs, and remembers when.
+// scripted is a Store with programmed behaviour that records calls with their times.
 type scripted struct {
 	begun   time.Time
-	holder  *Holder       // who has it
-	until   time.Duration // since begun; then it is free
+	holder  *Holder       // who holds the lock
+	until   time.Duration // since begun; then the lock is free
 	renewal error
-	loud    bool // a fail point of a test is on
+	loud    bool // fail points of a test are on
 	mu      sync.Mutex
 	said    []string
 }
@@ -57,10 +57,8 @@ func (s *scripted) Read(context.Context) (*Holder, error) {
 func (s *scripted) Quiet(context.Context) bool { return !s.loud }
 func (s *scripted) Close()                     {}
 
-// A lock on a store that does what a transcript says: a run that waits hears what for, and gets the lock soon after it
-// has become free; its wait ends with its time, and with the run's. While a long test runs, the lease is renewed all
-// the same, though late if its fail points are on: rather a disturbed test than two runs. A lease that nobody can
-// renew is lost when it is over, and not before.
+// TestLeases runs the steps of a transcript in virtual time. During a long test the lease is renewed even if fail
+// points are on, though late: a disturbed test is better than two concurrent runs.
 func TestLeases(t *testing.T) {
 	testkit.Transcript(t, "testdata/leases.txt", func(t *testing.T, input string) string {
 		s := &scripted{}
@@ -70,7 +68,7 @@ func TestLeases(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			o := Options{Note: s.say}
-			o.Lost = func(err error) { s.say(fmt.Sprintf("lost: %v, because of that: %t", err, errors.Is(err, s.renewal))) }
+			o.Lost = func(err error) { s.say(fmt.Sprintf("lost: %v, wraps the cause: %t", err, errors.Is(err, s.renewal))) }
 			var l *Lock
 			for line := range strings.SplitSeq(input, "\n") {
 				verb, about, _ := strings.Cut(line, " ")
@@ -78,13 +76,13 @@ func TestLeases(t *testing.T) {
 				switch verb {
 				case "free": // after a time
 					s.until = limit
-				case "interrupt": // as soon as it hears something
+				case "interrupt": // at the next note
 					o.Note = func(line string) { s.say(line); cancel(errors.New(about)) }
 				case "loud": // fail points of tests are on
 					s.loud = true
-				case "fails": // each renewal
+				case "fails": // every renewal
 					s.renewal = errors.New(about)
-				case "acquire": // and wait so long
+				case "acquire": // with this wait
 					o.Wait = limit
 					var err error
 					if l, err = Acquire(ctx, s, []string{"h:1"}, o); err != nil {
@@ -93,7 +91,7 @@ func TestLeases(t *testing.T) {
 					}
 					s.say("has the lock")
 					defer func() { testkit.Check(t, l.Release()) }()
-				case "tests": // of 10 ms, each of which ends with a renewal
+				case "tests": // of 10 ms, each followed by Renew
 					for range limit / (10 * time.Millisecond) {
 						time.Sleep(10 * time.Millisecond)
 						l.Renew(t.Context(), RenewEvery)

@@ -1,7 +1,5 @@
-// Package orchestration speaks to mongo-orchestration, a service that starts
-// and stops MongoDB servers, replica sets and sharded clusters on its machine
-// (its REST interface, version 1), and knows the configurations that the
-// service is given.
+// Package orchestration is a client of mongo-orchestration, a service that starts and stops MongoDB servers, replica
+// sets and sharded clusters on its machine (REST API, version 1), and reads the configurations for it.
 package orchestration
 
 import (
@@ -20,48 +18,45 @@ import (
 	"time"
 )
 
-// Kind is a kind of cluster, as the service's paths name it.
+// Kind is a kind of cluster, as in the service's paths.
 type Kind string
 
-// The kinds.
 const (
 	Server         Kind = "servers"
 	ReplicaSet     Kind = "replica_sets"
 	ShardedCluster Kind = "sharded_clusters"
 )
 
-// DeleteLimit bounds the taking down of a cluster, unless Limits say otherwise.
+// DeleteLimit bounds removing a cluster by default.
 const DeleteLimit = 2 * time.Minute
 
-// Limits bound requests. Zero means the default.
+// Limits bounds requests. Zero means the default.
 type Limits struct {
-	// Create bounds the making of a cluster (default 5 minutes): a sharded
-	// cluster with access control starts each of its servers twice.
+	// Create bounds creating a cluster (default 5 minutes): a sharded cluster with access control starts each of its
+	// servers twice.
 	Create time.Duration
-	// Delete bounds the taking down of one with all its parts (default
-	// DeleteLimit).
+	// Delete bounds removing a cluster with all its parts (default DeleteLimit).
 	Delete time.Duration
-	// Ask bounds everything else (default 1 minute): the service looks at each
-	// server before it answers, and waits for those that do not.
+	// Ask bounds everything else (default 1 minute): the service contacts each server before it answers, and waits for
+	// those that do not respond.
 	Ask time.Duration
 }
 
-// Client speaks to one service. Methods may be called concurrently; each has a
-// deadline of its own beside that of its context.
+// Client is a client of one service. Methods may be called concurrently; each has its own deadline in addition to that
+// of its context.
 type Client struct {
-	base   *url.URL // with the version, without a slash at the end
+	base   *url.URL // with the version, without a trailing slash
 	http   *http.Client
 	limits Limits
 }
 
-// New gives a client for the service at a URL, such as http://localhost:8889.
-// Version 1 of the interface is meant if the URL has no path. Nothing is asked
-// yet. Credentials of the URL go with each request and are in no error.
+// New returns a client for the service at a URL, such as http://localhost:8889. A URL without a path means version 1 of
+// the API. New sends no request. Credentials in the URL are sent with each request and are never in an error.
 func New(address string, l Limits) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil: // it repeats the address, which may hold a password
-		return nil, errors.New("it is no URL")
+	case err != nil: // err repeats the address, which may contain a password
+		return nil, errors.New("it is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("it must begin with http:// or https://")
 	case u.Host == "":
@@ -74,24 +69,23 @@ func New(address string, l Limits) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	l = Limits{cmp.Or(l.Create, 5*time.Minute), cmp.Or(l.Delete, DeleteLimit), cmp.Or(l.Ask, time.Minute)}
-	return &Client{base: u, http: &http.Client{Transport: transport, CheckRedirect: stay}, limits: l}, nil
+	return &Client{base: u, http: &http.Client{Transport: transport, CheckRedirect: noRedirect}, limits: l}, nil
 }
 
-// stay refuses to go elsewhere: a request with a method of its own would come
-// out as another one there.
-func stay(*http.Request, []*http.Request) error {
-	return errors.New("it asks to ask elsewhere: is that the URL of the service?")
+// noRedirect rejects redirects, which would change the method of a request.
+func noRedirect(*http.Request, []*http.Request) error {
+	return errors.New("it redirects the request: is that the URL of the service?")
 }
 
-// URL is the address of the service, without credentials.
+// URL returns the address of the service, without credentials.
 func (c *Client) URL() string {
 	u := *c.base
 	u.User = nil
 	return u.String()
 }
 
-// Local reports whether the service is reached at an address of this machine,
-// whatever name the URL has for it. One in a container can be, and see other files.
+// Local reports whether the service has an address of this machine, whatever host name the URL has. A service in a
+// container can have one and still see other files.
 func (c *Client) Local(ctx context.Context) bool {
 	port := cmp.Or(c.base.Port(), map[string]string{"http": "80", "https": "443"}[c.base.Scheme])
 	ctx, cancel := context.WithTimeout(ctx, localLimit)
@@ -104,36 +98,35 @@ func (c *Client) Local(ctx context.Context) bool {
 	return sameMachine(conn.LocalAddr(), conn.RemoteAddr())
 }
 
-// localLimit bounds a connection that only shows where the service is.
+// localLimit bounds the connection of Local.
 const localLimit = 5 * time.Second
 
-// sameMachine reports whether a connection has one machine at both ends: only there
-// do both have the same address, or one of the loopback interface.
+// sameMachine reports whether both ends of a connection are on one machine: only then do they have the same address or
+// a loopback address.
 func sameMachine(here, there net.Addr) bool {
 	a, okA := here.(*net.TCPAddr)
 	b, okB := there.(*net.TCPAddr)
 	return okA && okB && (b.IP.IsLoopback() || a.IP.Equal(b.IP))
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Cluster is what the service says of a cluster. Its connection strings may
-// hold credentials: never print them.
+// Cluster is a cluster as the service reports it. Its connection strings may contain credentials: never print them.
 type Cluster struct {
 	Part
-	// URI is the connection string without credentials; AuthURI is the one with
-	// them, "" without access control. The service does not escape passwords.
+	// URI is the connection string without credentials; AuthURI has them, or is "" without access control. The service
+	// does not escape passwords.
 	URI     string `json:"mongodb_uri"`
 	AuthURI string `json:"mongodb_auth_uri"`
 	Process struct {
 		Parameters struct {
-			Log string `json:"logpath"` // of a server, on the machine of the service
+			Log string `json:"logpath"` // of a server, on the service's machine
 		} `json:"params"`
 	} `json:"procInfo"`
 }
 
-// Check asks the service what it is.
+// Check checks that the service is mongo-orchestration.
 func (c *Client) Check(ctx context.Context) error {
 	var about struct {
 		Service string `json:"service"`
@@ -147,21 +140,20 @@ func (c *Client) Check(ctx context.Context) error {
 	return nil
 }
 
-// Create makes a cluster and gives it once the service has started all of its
-// servers. A cluster with the id of the body must not be there yet.
+// Create creates a cluster and returns when the service has started all of its servers. The id must equal the body's
+// and must not exist yet.
 //
-// After an error something may be left: see Remove. The end of the context does
-// not end the making either.
+// After an error, parts of the cluster may exist: see Remove. Cancelling the context does not stop the service.
 func (c *Client) Create(ctx context.Context, kind Kind, id string, body any) (Cluster, error) {
 	return c.cluster(ctx, c.limits.Create, http.MethodPut, kind, id, body)
 }
 
-// Get asks for a cluster. errors.Is(err, ErrNotFound) if there is none.
+// Get returns a cluster. The error matches ErrNotFound if it does not exist.
 func (c *Client) Get(ctx context.Context, kind Kind, id string) (Cluster, error) {
 	return c.cluster(ctx, c.limits.Ask, http.MethodGet, kind, id, nil)
 }
 
-// Find looks for a cluster among all kinds.
+// Find searches all kinds for a cluster.
 func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
 		found, err := c.Get(ctx, kind, id)
@@ -186,12 +178,11 @@ func (c *Client) cluster(ctx context.Context, limit time.Duration, method string
 
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
 
-// Remove takes a cluster down, with everything whose id is the cluster's and a
-// part after it: what a making that failed leaves behind. It reports whether
-// anything was there. What was not there is no error.
+// Remove removes a cluster and all its parts, such as those of a failed Create. It reports whether anything existed,
+// which is not required.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
 	limit := c.limits.Delete
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not over within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished within %s", limit))
 	defer cancel()
 	switch err := c.remove(ctx, kind, id); {
 	case err == nil:
@@ -212,26 +203,25 @@ func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, 
 	return found, nil
 }
 
-// Part is a server or replica set that belongs to a cluster.
+// Part identifies a cluster, or a server or replica set in one.
 type Part struct {
 	Kind Kind   `json:"-"`
 	ID   string `json:"id"`
 }
 
-// Parts lists what is there of a cluster beside itself, replica sets first:
-// they take their members with them.
+// Parts lists the parts of a cluster, replica sets first: removing one removes its members.
 func (c *Client) Parts(ctx context.Context, id string) ([]Part, error) {
 	all, err := c.list(ctx, ReplicaSet, Server)
 	return slices.DeleteFunc(all, func(p Part) bool { return !strings.HasPrefix(p.ID, id+partMark) }), err
 }
 
-// Made is what a run has made on the service, a whole cluster or what is left of one.
+// Made is a cluster that a run created, or the rest of one.
 type Made struct {
 	Part
 	Mark
 }
 
-// Made lists what runs have made, by the marks of the ids.
+// Made lists the clusters that runs created, by the marks in their ids.
 func (c *Client) Made(ctx context.Context) (made []Made, err error) {
 	all, err := c.list(ctx, ShardedCluster, ReplicaSet, Server)
 	for _, p := range all {
@@ -245,9 +235,8 @@ func (c *Client) Made(ctx context.Context) (made []Made, err error) {
 	return made, err
 }
 
-// Servers gives the servers of a cluster that Create made, by host:port, and where
-// each writes its log, on the machine of the service. One that does not run is left
-// out, after half a minute.
+// Servers returns the log paths on the service's machine by host:port, for the servers of a cluster that Create
+// created. Servers that are not running are omitted, after half a minute.
 func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]string, error) {
 	servers := []Part{{Server, id}}
 	if kind != Server {
@@ -276,7 +265,7 @@ func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
 	return c.do(ctx, c.limits.Delete, http.MethodDelete, place(kind, id), nil, nil)
 }
 
-// list gives what there is of some kinds; nothing if one of them cannot be listed.
+// list lists the clusters of some kinds, or returns an error if one of them cannot be listed.
 func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error) {
 	for _, kind := range kinds {
 		var answer map[string]json.RawMessage
@@ -294,10 +283,10 @@ func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error
 	return slices.Compact(all), nil
 }
 
-// answerLimit is more than a service of a thousand servers says.
+// answerLimit exceeds the answers of a service with a thousand servers.
 const answerLimit = 32 << 20
 
-// do makes a request and reads the answer into a value, if one is wanted.
+// do sends a request and decodes the answer, unless into is nil.
 func (c *Client) do(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
@@ -308,7 +297,7 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	}
 	switch {
 	case failed.Status < 200 || failed.Status > 299:
-		failed.Message = said(text)
+		failed.Message = message(text)
 		return failed
 	case into == nil || json.Unmarshal(text, into) == nil:
 		return nil
@@ -317,8 +306,7 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	return failed
 }
 
-// exchange makes a request, and notes the status of the answer, or that there may
-// be one.
+// exchange sends a request, and sets the error's Status, or its Unanswered.
 func (c *Client) exchange(ctx context.Context, e *Error, method, url string, body any) ([]byte, error) {
 	var send []byte
 	if body != nil {
@@ -329,7 +317,7 @@ func (c *Client) exchange(ctx context.Context, e *Error, method, url string, bod
 	}
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(send))
 	if err != nil {
-		return nil, errors.New("it cannot be asked")
+		return nil, errors.New("invalid request")
 	}
 	request.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -339,7 +327,7 @@ func (c *Client) exchange(ctx context.Context, e *Error, method, url string, bod
 	if err != nil {
 		var dialing *net.OpError
 		dialed := !errors.As(err, &dialing) || dialing.Op != "dial"
-		e.Unanswered = dialed && response == nil // there is one if it asks to ask elsewhere
+		e.Unanswered = dialed && response == nil // a rejected redirect is a response
 		return nil, reason(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -352,8 +340,7 @@ func (c *Client) exchange(ctx context.Context, e *Error, method, url string, bod
 	return text, nil
 }
 
-// reason says what kept a request from being answered. The error of package
-// http is left out: it repeats the URL.
+// reason returns why a request failed, without the *url.Error, which repeats the URL.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -27,7 +27,7 @@ func client(t *testing.T, address string, l Limits) *Client {
 	return c
 }
 
-// answering is a service that does the same to every request.
+// answering starts a service with one handler for all requests.
 func answering(t *testing.T, do http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(do)
@@ -35,7 +35,7 @@ func answering(t *testing.T, do http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// A service is on this machine by the address at which it is reached, not by its name.
+// The address of a service determines whether it is on this machine, not its name.
 func TestLocal(t *testing.T) {
 	for _, r := range []struct {
 		reason, here, there string
@@ -49,11 +49,11 @@ func TestLocal(t *testing.T) {
 		testkit.Equal(t, r.reason, got, r.want)
 	}
 	s := twin.Start(t)
-	testkit.Equal(t, "a service of this machine", client(t, s.URL, Limits{}).Local(t.Context()), true)
-	testkit.Equal(t, "nothing is there", client(t, "http://localhost:1", Limits{}).Local(t.Context()), false)
+	testkit.Equal(t, "a service on this machine", client(t, s.URL, Limits{}).Local(t.Context()), true)
+	testkit.Equal(t, "no service", client(t, "http://localhost:1", Limits{}).Local(t.Context()), false)
 }
 
-func TestMakeAskRemove(t *testing.T) {
+func TestCreateGetRemove(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := twin.Start(t)
 	c := client(t, s.URL, Limits{})
@@ -69,13 +69,13 @@ func TestMakeAskRemove(t *testing.T) {
 	}
 	_, err = c.Create(ctx, Server, "a", single.Body("a", true))
 	testkit.Fails(t, err, "ServersError: servers with id a already exists.")
-	// Only what belongs to the cluster goes with it.
+	// Remove removes only parts of the cluster.
 	for id, kind := range map[string]string{"a-part-member0": "servers", "a-part-config": "replica_sets", "ab-part-1": "servers", "b": "servers"} {
 		s.AddPart(kind, id)
 	}
 	for _, want := range []bool{true, false} {
 		there, err := c.Remove(ctx, Server, "a")
-		testkit.Equal(t, "it was there", []any{there, err}, []any{want, nil})
+		testkit.Equal(t, "it existed", []any{there, err}, []any{want, nil})
 	}
 	testkit.Equal(t, "left", s.Clusters(), []string{"servers/ab-part-1", "servers/b"})
 	_, err = c.Get(ctx, Server, "a")
@@ -83,14 +83,14 @@ func TestMakeAskRemove(t *testing.T) {
 	_, err3 := c.Servers(ctx, Server, "a")
 	for i, err := range []error{err, err2, err3} {
 		if !errors.Is(err, ErrNotFound) {
-			t.Errorf("question %d about a cluster that is gone: %v", i, err)
+			t.Errorf("request %d for a removed cluster: %v", i, err)
 		}
 	}
 }
 
-// An error has the words of the service, and no credentials.
+// Errors contain the service's message and no credentials.
 func TestFaults(t *testing.T) {
-	// The end of a connection is noticed once the request is read.
+	// net/http detects a closed connection only after the body was read.
 	hang := func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -107,35 +107,35 @@ func TestFaults(t *testing.T) {
 		want    string
 		status  int
 	}{
-		{"an error of Python", raise("errors.TimeoutError: Could not start Server. Please check server log"),
+		{"a Python exception", raise("errors.TimeoutError: Could not start Server. Please check server log"),
 			"500: errors.TimeoutError: Could not start Server. Please check server log", 500},
-		{"one of several lines", raise("pymongo.errors.OperationFailure: not\n  master: it is\n  a secondary"),
+		{"a message of several lines", raise("pymongo.errors.OperationFailure: not\n  master: it is\n  a secondary"),
 			"500: pymongo.errors.OperationFailure: not master: it is a secondary", 500},
-		{"one after another", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
+		{"two exceptions", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
 			"another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
 		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head>"+
 			"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"), "404: Error: 404 Not Found Not found: '/v2/'", 404},
-		{"nothing but a number", status(503, ""), "503 Service Unavailable", 503},
-		{"a number that nobody knows", status(599, ""), ": 599", 599},
+		{"a status without a body", status(503, ""), "503 Service Unavailable", 503},
+		{"an unknown status", status(599, ""), ": 599", 599},
 		{"control characters", status(500, "a\x1b[31mb\x00\nc"), "500: a [31mb c", 500},
-		{"a book", status(500, strings.Repeat("x", 1<<16)), "xxx…", 500},
+		{"a very long body", status(500, strings.Repeat("x", 1<<16)), "xxx…", 500},
 		{"not JSON", status(200, "<html>hello"), "not the JSON of mongo-orchestration: <html>hello", 0},
-		{"half of it", status(200, `{"id": "a", "mongodb`), "not the JSON of mongo-orchestration", 0},
+		{"incomplete JSON", status(200, `{"id": "a", "mongodb`), "not the JSON of mongo-orchestration", 0},
 		{"a list", status(200, "[]"), "not the JSON of mongo-orchestration", 0},
-		{"nothing", status(200, ""), "not the JSON of mongo-orchestration", 0},
+		{"an empty answer", status(200, ""), "not the JSON of mongo-orchestration", 0},
 		{"no connection string", status(200, `{"id": "a", "mongodb_uri": ""}`), "no mongodb_uri", 0},
 		{"no answer", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "no answer within 100ms", 0},
-		{"half an answer", func(w http.ResponseWriter, r *http.Request) {
+		{"an incomplete answer", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"id":`)
 			_ = http.NewResponseController(w).Flush()
 			hang(r)
 		}, "no answer within 100ms", 0},
-		{"a connection that breaks", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 0},
-		{"a way to somewhere else", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "asks to ask elsewhere", 0},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 0},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "it redirects the request", 0},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			s := answering(t, func(w http.ResponseWriter, q *http.Request) {
-				testkit.Equal(t, "JSON is announced", q.Header.Get("Content-Type") == "application/json", q.Method == http.MethodPut)
+				testkit.Equal(t, "the content type is JSON", q.Header.Get("Content-Type") == "application/json", q.Method == http.MethodPut)
 				r.handler(w, q)
 			})
 			limit := testkit.Patience
@@ -151,7 +151,7 @@ func TestFaults(t *testing.T) {
 				if !errors.As(err, &e) || e.Status != r.status || len(err.Error()) > 3000 {
 					t.Fatalf("%+v", err)
 				}
-				testkit.Equal(t, "it can still happen", e.Unanswered, strings.Contains(r.want, "no answer") || r.want == "EOF")
+				testkit.Equal(t, "unanswered", e.Unanswered, strings.Contains(r.want, "no answer") || r.want == "EOF")
 			}
 		})
 	}
@@ -167,13 +167,13 @@ func TestNobodyListens(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 	if _, err := c.Remove(t.Context(), Server, "a"); err == nil || errors.Is(err, ErrNotFound) {
-		t.Errorf("a service that is gone says nothing about its clusters: %v", err)
+		t.Errorf("Remove without a service: %v", err)
 	}
 	other := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"hello": "world"}`) })
 	testkit.Fails(t, client(t, other.URL, Limits{}).Check(t.Context()), "something other than mongo-orchestration answers")
 }
 
-// A request ends with its context, and says so.
+// Cancelling the context interrupts a request, with the cause as the error.
 func TestInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := answering(t, func(_ http.ResponseWriter, r *http.Request) { cancel(errors.New("enough")); <-r.Context().Done() })

@@ -15,28 +15,18 @@ import (
 	"time"
 )
 
-// Configuration says what a cluster is to be, in the words of
-// mongo-orchestration. It is not changed by its methods.
+// Configuration is a configuration of mongo-orchestration for a cluster. Its methods do not modify it.
 type Configuration struct {
-	Name string // of the preset or file
-	Kind Kind
-	// Preset reports whether it is one of ours.
-	Preset bool
-	// NeedsFiles reports whether FilesToken stands anywhere.
-	NeedsFiles bool
-	// NamesData reports whether it names folders of data, which Body leaves out.
-	NamesData bool
-	// TLS reports whether servers want TLS.
-	TLS bool
-	// CAFile is the certificate authority's file on the service's machine, "" if
-	// none is named.
-	CAFile string
-	// LoadBalanced reports whether its routers listen to a load balancer.
-	LoadBalanced bool
-	// Parameters are all server parameters that it sets, by name.
-	Parameters []string
-	// Secrets are all texts that must not be shown.
-	Secrets []string
+	Name         string // of the preset or file
+	Kind         Kind
+	Preset       bool     // whether it is one of our presets
+	NeedsFiles   bool     // whether it contains FilesToken
+	NamesData    bool     // whether it names data folders, which Body omits
+	TLS          bool     // whether the servers use TLS
+	CAFile       string   // the certificate authority's file on the service's machine, or ""
+	LoadBalanced bool     // whether its mongoses listen for a load balancer
+	Parameters   []string // the names of all server parameters that it sets
+	Secrets      []string // all strings that must not be printed
 
 	text []byte // JSON
 }
@@ -44,7 +34,7 @@ type Configuration struct {
 //go:embed presets/*.json
 var presets embed.FS
 
-// shapes are the presets that can stand alone.
+// shapes are the presets without suffixes.
 var shapes = []string{"single", "replicaset", "replicaset-one", "sharded", "load-balanced"}
 
 // Presets lists the names of all presets: shapes, with or without access control and TLS.
@@ -56,7 +46,7 @@ func Presets() []string {
 	return names
 }
 
-// Preset gives a configuration of our own by its name.
+// Preset returns one of our configurations.
 func Preset(name string) (Configuration, error) {
 	if !slices.Contains(Presets(), name) {
 		return Configuration{}, fmt.Errorf("there is no preset %q, only %s", name, strings.Join(Presets(), ", "))
@@ -70,7 +60,7 @@ func Preset(name string) (Configuration, error) {
 		}
 		text, err := presets.ReadFile("presets/" + part + ".json")
 		if err == nil {
-			err = json.Unmarshal(text, &doc) // beside the keys of other parts
+			err = json.Unmarshal(text, &doc) // adds to the keys of other parts
 		}
 		if err != nil {
 			return Configuration{}, fmt.Errorf("preset %s: %w", part, err)
@@ -79,9 +69,8 @@ func Preset(name string) (Configuration, error) {
 	return configuration(name, doc, true)
 }
 
-// Parse reads a configuration as drivers-evergreen-tools keeps them. The kind
-// is found from its shape. Errors never repeat the text, which may hold a
-// password.
+// Parse parses a configuration in the format of drivers-evergreen-tools. Its keys determine its kind. Errors never
+// repeat the text, which may contain a password.
 func Parse(name string, text []byte) (Configuration, error) {
 	doc, err := decode(text)
 	if err != nil {
@@ -92,11 +81,10 @@ func Parse(name string, text []byte) (Configuration, error) {
 
 func decode(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // a port stays 27017, and does not become 27017.0
+	decoder.UseNumber() // keeps 27017 from becoming 27017.0
 	var doc map[string]any
-	if err := decoder.Decode(&doc); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+	if err := decoder.Decode(&doc); err != nil || doc == nil {
+		if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
 			return nil, fmt.Errorf("it is not JSON: %w at byte %d", syntax, syntax.Offset)
 		}
 		return nil, errors.New("it is not a JSON object")
@@ -104,14 +92,11 @@ func decode(text []byte) (map[string]any, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the JSON object")
 	}
-	if doc == nil {
-		return nil, errors.New("it is not a JSON object")
-	}
 	return doc, nil
 }
 
-// marks are the keys that tell the kinds apart.
-var marks = []struct {
+// kindKeys are the keys that identify a kind.
+var kindKeys = []struct {
 	kind Kind
 	keys []string
 }{
@@ -122,16 +107,16 @@ var marks = []struct {
 
 func configuration(name string, doc map[string]any, preset bool) (Configuration, error) {
 	var found []Kind
-	for _, m := range marks {
+	for _, m := range kindKeys {
 		if slices.ContainsFunc(m.keys, func(k string) bool { _, is := doc[k]; return is }) {
 			found = append(found, m.kind)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return Configuration{}, fmt.Errorf("%s: it is no configuration of mongo-orchestration: a server has procParams, a replica set members, a sharded cluster shards", name)
+		return Configuration{}, fmt.Errorf("%s: it is not a configuration of mongo-orchestration: a server has procParams, a replica set members, a sharded cluster shards", name)
 	case len(found) > 1:
-		return Configuration{}, fmt.Errorf("%s: it is not clear what it is: it has keys of %s and of %s", name, found[0], found[1])
+		return Configuration{}, fmt.Errorf("%s: its kind is ambiguous: it has keys of %s and of %s", name, found[0], found[1])
 	}
 	c := Configuration{Name: name, Kind: found[0], Preset: preset}
 	if err := c.read(doc); err != nil {
@@ -140,13 +125,13 @@ func configuration(name string, doc map[string]any, preset bool) (Configuration,
 	return c, nil
 }
 
-// FilesToken stands in configurations for the folder that certificates are in.
-// drivers-evergreen-tools puts its own folder there before use.
+// FilesToken stands for the folder of certificates in configurations. drivers-evergreen-tools replaces it with its own
+// folder.
 const FilesToken = "ABSOLUTE_PATH_REPLACEMENT_TOKEN"
 
 const loadBalancerPort = "loadBalancerPort"
 
-// read finds out what there is to know of a configuration of a kind.
+// read checks a configuration and sets the fields.
 func (c *Configuration) read(doc map[string]any) (err error) {
 	if err := check(c.Kind, doc); err != nil {
 		return err
@@ -159,7 +144,7 @@ func (c *Configuration) read(doc map[string]any) (err error) {
 		firstText(ssl, "sslClusterPassword"), firstText(ssl, "tlsClusterPassword")}, func(s string) bool { return s == "" })
 	for _, n := range nodes(c.Kind, doc) {
 		if n.options["keyFile"] != nil {
-			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
+			return errors.New("keyFile: the service removes that file with the cluster; use auth_key with its content")
 		}
 		c.NamesData = c.NamesData || n.options[dataFolder] != nil
 		set, _ := n.options["setParameter"].(map[string]any)
@@ -173,7 +158,7 @@ func (c *Configuration) read(doc map[string]any) (err error) {
 	return err
 }
 
-// firstText gives the first of some keys that has a text.
+// firstText returns the value of the first key that has a string.
 func firstText(doc map[string]any, keys ...string) string {
 	for _, key := range keys {
 		if s, ok := doc[key].(string); ok {
@@ -183,22 +168,19 @@ func firstText(doc map[string]any, keys ...string) string {
 	return ""
 }
 
-// doc gives a copy of the configuration that may be changed.
+// doc returns the configuration as a map that may be modified.
 func (c Configuration) doc() map[string]any {
-	doc, _ := decode(c.text) // as it was encoded
+	doc, _ := decode(c.text) // encoded by read
 	return doc
 }
 
-// Settings fill in what a configuration leaves open.
+// Settings complete a configuration.
 type Settings struct {
-	// Files is what FilesToken stands for; it stays if that is "".
-	Files string
-	// Version names a release of the service; "" leaves the configuration's own.
-	Version string
+	Files   string // replaces FilesToken, unless it is ""
+	Version string // a release of the service, or "" for that of the configuration
 }
 
-// With gives a configuration with settings filled in, and with passwords made up
-// where it has empty ones.
+// With applies settings, and generates passwords where the configuration has empty ones.
 func (c Configuration) With(s Settings) Configuration {
 	if s.Files != "" {
 		files, _ := json.Marshal(s.Files)
@@ -213,27 +195,26 @@ func (c Configuration) With(s Settings) Configuration {
 			doc[key] = rand.Text()
 		}
 	}
-	_ = c.read(doc) // as it could be read before
+	_ = c.read(doc) // it succeeded before
 	return c
 }
 
-// partMark stands between the id of a cluster and that of a part of it.
+// partMark separates the id of a cluster from that of a part.
 const partMark = "-part-"
 
 var notInIDs = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// Mark is in the id of what a run makes, so that it can be taken down where nothing
-// else is known of the run.
+// Mark is part of the id of a cluster that a run creates, so that it can be removed without other information about the
+// run.
 type Mark struct {
-	Owner string    // the run: letters, digits and minus signs
-	At    time.Time // to the second
+	Owner string    // the run: letters, digits and hyphens
+	At    time.Time // in seconds
 }
 
 const markTime = "20060102t150405"
 
 var marked = regexp.MustCompile(`^utr-.*-(\d{8}t\d{6})-([0-9a-z-]+)-[0-9a-z]{10}$`)
 
-// markOf reads the mark of an id.
 func markOf(id string) (m Mark, found bool) {
 	parts := marked.FindStringSubmatch(id)
 	if parts == nil {
@@ -243,7 +224,7 @@ func markOf(id string) (m Mark, found bool) {
 	return Mark{Owner: parts[2], At: at}, err == nil
 }
 
-// NewID makes up an id that no other cluster has, with a mark in it.
+// NewID returns a unique id that contains a mark.
 func (c Configuration) NewID(m Mark) string {
 	id := firstText(c.doc(), "id")
 	if id == "" {
@@ -253,12 +234,10 @@ func (c Configuration) NewID(m Mark) string {
 	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner, rand.Text()[:10]}, "-"))
 }
 
-// Body gives what the service is sent to make a cluster of that id. Each of its
-// servers has an id that begins with the cluster's, so that what is left of a
-// making that failed can be found. Folders of data are left to the service, which
-// removes them with the cluster, whoever made them. Unless alone is true, other
-// clusters of the same configuration may be there: ports and log files are left to
-// the service as well.
+// Body returns the request body for creating a cluster. The id of each server begins with the cluster's, so that parts
+// of a failed creation can be found. It omits data folders: the service would remove them with the cluster even if it
+// has not created them. Unless alone is set, it also omits ports and log files, because other clusters of the same
+// configuration may exist.
 func (c Configuration) Body(id string, alone bool) map[string]any {
 	doc := c.doc()
 	doc["id"] = id
@@ -279,11 +258,10 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	return doc
 }
 
-// dataFolder is the option of a server that names its folder of data.
+// dataFolder is the option with a server's data folder.
 const dataFolder = "dbpath"
 
-// SetBalancerPorts gives each router the next of some ports for its load
-// balancer. It is called on a Body.
+// SetBalancerPorts sets a port for load balancers on each mongos of a Body that has one.
 func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, error) {
 	var ports []int
 	for _, r := range objects(body["routers"]) {
@@ -301,15 +279,14 @@ func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, err
 	return ports, nil
 }
 
-// node is an object that describes a server, or a replica set in a sharded
-// cluster.
+// node is an object that describes a server, or a replica set in a sharded cluster.
 type node struct {
-	key, id string         // the id of its own that it may have, and what it is after that of the cluster
-	doc     map[string]any // where the id stands
-	options map[string]any // of its processes
+	key, id string         // the key of its id, and the part of its id after that of the cluster
+	doc     map[string]any // the object with the id
+	options map[string]any // of its process or processes
 }
 
-// nodes gives all servers and replica sets, and makes the objects that are missing.
+// nodes returns all servers and replica sets. It adds missing objects.
 func nodes(kind Kind, doc map[string]any) (all []node) {
 	members := func(prefix string, list any) {
 		for i, m := range objects(list) {
@@ -339,7 +316,7 @@ func nodes(kind Kind, doc map[string]any) (all []node) {
 				all = append(all, node{"server_id", fmt.Sprint("config", i), s, s})
 				continue
 			}
-			if s["members"] == nil { // a replica set, of one member unless it says more
+			if s["members"] == nil { // a replica set with one member by default
 				s["members"] = []any{map[string]any{}}
 			}
 			members("config-", s["members"])
@@ -349,7 +326,7 @@ func nodes(kind Kind, doc map[string]any) (all []node) {
 	return all
 }
 
-// check finds places where an object or a list must stand and does not.
+// check checks that objects and lists are where they must be.
 func check(kind Kind, doc map[string]any) error {
 	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
 	for _, key := range lists[kind] {
@@ -367,7 +344,7 @@ func check(kind Kind, doc map[string]any) error {
 	return nil
 }
 
-// object gives the object below a key, made if it is not there.
+// object returns the object at a key, which it adds if necessary.
 func object(of map[string]any, key string) map[string]any {
 	out, ok := of[key].(map[string]any)
 	if !ok {
@@ -377,7 +354,7 @@ func object(of map[string]any, key string) map[string]any {
 	return out
 }
 
-// objects gives the elements of a list that are objects.
+// objects returns the elements of a list that are objects.
 func objects(list any) []map[string]any {
 	all, _ := list.([]any)
 	var out []map[string]any

@@ -24,15 +24,15 @@ func TestPresets(t *testing.T) {
 			testkit.Equal(t, "load balanced", c.LoadBalanced, shape == "load")
 			testkit.Equal(t, "test commands", slices.Contains(c.Parameters, "enableTestCommands"), true)
 			full := c.With(Settings{Files: "/files", Version: "7.0"})
-			filled := full.doc()
-			password, _ := filled["password"].(string)
-			testkit.Equal(t, "a user, and a password", []any{filled["login"] != nil, len(password) >= 20}, []any{auth, auth})
+			doc := full.doc()
+			password, _ := doc["password"].(string)
+			testkit.Equal(t, "a user, and a password", []any{doc["login"] != nil, len(password) >= 20}, []any{auth, auth})
 			if secrets := full.Secrets; (len(secrets) == 2) != auth || auth && secrets[0] == secrets[1] {
 				t.Errorf("%d secrets, or equal ones", len(secrets))
 			}
-			testkit.Equal(t, "filled in", []any{full.NeedsFiles, filled["version"], c.doc()["version"]}, []any{false, "7.0", nil})
+			testkit.Equal(t, "settings", []any{full.NeedsFiles, doc["version"], c.doc()["version"]}, []any{false, "7.0", nil})
 			text := fmt.Sprint(full.Body("x", true))
-			testkit.Equal(t, "what is sent names files", []bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
+			testkit.Equal(t, "the body names files", []bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
 				[]bool{false, tls})
 		})
 	}
@@ -41,7 +41,7 @@ func TestPresets(t *testing.T) {
 }
 
 var commands = testkit.Commands{
-	"service": func(_ *testing.T, a []string) (string, error) { // the URL, and whether it is of this machine
+	"service": func(_ *testing.T, a []string) (string, error) { // a URL
 		c, err := New(a[0], Limits{})
 		if err != nil {
 			return "", err
@@ -56,7 +56,7 @@ var commands = testkit.Commands{
 		testkit.Equal(t, "it is a preset", c.Preset, false)
 		return string(c.Kind), nil
 	},
-	"body": func(t *testing.T, a []string) (string, error) { // of the only cluster of this configuration, or of several
+	"body": func(t *testing.T, a []string) (string, error) { // alone or among several, and a configuration
 		c, err := Parse("x", []byte(a[1]))
 		testkit.Check(t, err)
 		before := string(c.text)
@@ -64,7 +64,7 @@ var commands = testkit.Commands{
 		testkit.Equal(t, "the configuration", string(c.text), before)
 		return string(body), err
 	},
-	"id": func(t *testing.T, a []string) (string, error) { // without the ten characters that are random
+	"id": func(t *testing.T, a []string) (string, error) { // without the ten random characters
 		c, err := Parse("/some/where/x.json", []byte(a[0]))
 		testkit.Check(t, err)
 		mark := Mark{"47-ab", time.Date(2026, 7, 3, 2, 0, 4, 0, time.UTC)}
@@ -99,8 +99,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Whatever a file says, what is made of it can be sent, names its parts, and
-// has no part with somebody else's id.
+// The body of any configuration is valid JSON of the same kind with the given id.
 func FuzzConfiguration(f *testing.F) {
 	for _, name := range Presets() {
 		c, err := Preset(name)

@@ -9,18 +9,17 @@ import (
 	"unicode"
 )
 
-// ErrNotFound is that the service has no such cluster.
+// ErrNotFound means that the service does not have the cluster.
 var ErrNotFound = errors.New("not found")
 
-// Error is a request that failed. It holds no credentials of the service's
-// URL; the message is the service's own.
+// Error is a failed request. It contains no credentials of the service's URL. Message is the service's own.
 type Error struct {
 	Method, URL string
-	Status      int    // of the answer, 0 if there was none that can be used
-	Message     string // what the service said
-	Err         error  // why there is no answer that can be used
-	// Unanswered reports whether the service may have got the request, and gave no
-	// whole answer: what was asked for can still happen.
+	Status      int    // of the answer, 0 without a usable one
+	Message     string // the service's message
+	Err         error  // why there is no usable answer
+	// Unanswered reports whether the service may have received the request without sending a complete answer: it may
+	// still execute the request.
 	Unanswered bool
 }
 
@@ -38,20 +37,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes a 404 equal to ErrNotFound.
 func (e *Error) Is(target error) bool {
 	return target == ErrNotFound && e.Status == http.StatusNotFound
 }
 
-// raised is how the last part of a Python traceback begins: the error itself.
+// raised matches the line after a Python traceback: the exception itself.
 var raised = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(?:: |$)`)
 
-// htmlTag keeps the words of a web server's own error page.
+// htmlTag matches what is not text on the error page of a web server.
 var htmlTag = regexp.MustCompile(`(?s)<(?:style|script|title)[^>]*>.*?</(?:style|script|title)>|<[^>]*>`)
 
-// said finds in the text of an answer what people want to read: of a traceback
-// the error that it ends with, of a page its words.
-func said(text []byte) string {
+// message extracts the message from an answer: the exceptions of a traceback, or the text of a page.
+func message(text []byte) string {
 	s := strings.TrimSpace(string(text))
 	switch {
 	case strings.HasPrefix(s, "Traceback"):
@@ -62,8 +59,7 @@ func said(text []byte) string {
 	return excerpt(s, 2000)
 }
 
-// exceptions gives the error that a traceback ends with, and in brackets the
-// one that was first: what Python was handling when it came to the other.
+// exceptions returns the last exception of a traceback, and in parentheses the first one, which Python was handling.
 func exceptions(s string) string {
 	all := raised.FindAllStringIndex(s, -1)
 	if len(all) == 0 {
@@ -80,7 +76,7 @@ func exceptions(s string) string {
 	return from(last) + " (" + strings.TrimSpace(from(0)) + ")"
 }
 
-// excerpt puts a text on one line of at most so many bytes.
+// excerpt puts a text on one line and limits its length.
 func excerpt(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }), " ")
 	if len(s) > most {

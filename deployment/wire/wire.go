@@ -1,8 +1,6 @@
-// Package wire runs commands on servers without a handshake, each on a
-// connection of its own, and knows what error codes mean. A client of the driver
-// waits for heartbeats where a server is being set up, and does not get in where a
-// fail point fails the handshake; servers do not insist on one, unless they
-// require authentication.
+// Package wire runs commands without a handshake, each on its own connection, and classifies server error codes.
+// A client of the driver waits for heartbeats while a server is being set up, and cannot connect while a fail point
+// fails the handshake. Servers require a handshake only with authentication.
 package wire
 
 import (
@@ -22,8 +20,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Run runs a command on the server at host:port, with TLS if secure is not nil.
-// What the server refuses is a mongo.CommandError.
+// Run runs a command on the server at host:port, with TLS if secure is not nil. A server error is a
+// mongo.CommandError.
 func Run(ctx context.Context, address string, secure *tls.Config, database string, command bson.D) (bson.Raw, error) {
 	reply, err := exchange(ctx, address, secure, slices.Concat(command, bson.D{{Key: "$db", Value: database}}))
 	if err != nil && ctx.Err() != nil {
@@ -45,7 +43,7 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	// The end of the context ends reads and writes.
+	// Cancelling the context interrupts reads and writes.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	body, err := bson.Marshal(command)
@@ -62,20 +60,19 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 	return read(conn)
 }
 
-// Hello is what a server says of itself, in the words of isMaster, which all
-// versions know.
+// Hello is a reply to isMaster, which all versions support.
 type Hello struct {
 	Msg       string
 	SetName   string `bson:"setName"`
 	Writable  bool   `bson:"ismaster"` // a primary, a standalone, or a mongos
 	Secondary bool
 	Arbiter   bool     `bson:"arbiterOnly"`
-	Hosts     []string // of the members of its set, as are those that follow
+	Hosts     []string // of its replica set, as are the following
 	Passives  []string
 	Arbiters  []string
 }
 
-// ReadHello reads what a command gave.
+// ReadHello decodes the result of a command.
 func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
 	if err == nil {
 		err = bson.Unmarshal(reply, &h)
@@ -83,18 +80,14 @@ func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
 	return h, err
 }
 
-// Mongos reports whether the server is one.
 func (h Hello) Mongos() bool { return h.Msg == "isdbgrid" }
 
-// A reply has at most so many bytes. Header, flags and the kind of its section
-// come first.
 const (
-	headLength = 16 + 4 + 1
-	maxReply   = 48_000_000
+	headLength = 16 + 4 + 1 // header, flags, and kind of the first section
+	maxReply   = 48_000_000 // bytes
 )
 
-// errReply means that bytes are not a reply.
-var errReply = errors.New("what answers does not speak as a server does")
+var errReply = errors.New("the answer is not a message of a MongoDB server")
 
 func read(r io.Reader) (bson.Raw, error) {
 	var head [headLength]byte
@@ -116,40 +109,36 @@ func read(r io.Reader) (bson.Raw, error) {
 	return body, nil
 }
 
-// refusal is the error in a reply.
+// refusal returns the error in a reply.
 func refusal(reply bson.Raw) error {
 	if ok, _ := reply.Lookup("ok").AsInt64OK(); ok == 1 {
 		return nil
 	}
-	var told struct {
+	var failed struct {
 		Code     int32
 		CodeName string `bson:"codeName"`
 		Errmsg   string
 	}
-	if err := bson.Unmarshal(reply, &told); err != nil {
-		return fmt.Errorf("the reply cannot be read: %w", err)
+	if err := bson.Unmarshal(reply, &failed); err != nil {
+		return fmt.Errorf("the reply cannot be decoded: %w", err)
 	}
-	if told.Code == 0 && told.Errmsg == "" {
-		return errors.New("the server says neither that all is well nor what is wrong")
+	if failed.Code == 0 && failed.Errmsg == "" {
+		return errors.New("the server's reply has neither ok: 1 nor an error")
 	}
-	return mongo.CommandError{Code: told.Code, Name: told.CodeName, Message: told.Errmsg}
+	return mongo.CommandError{Code: failed.Code, Name: failed.CodeName, Message: failed.Errmsg}
 }
 
-// passing are codes of errors that say nothing of the command: a server that is
-// no primary or is going away, and a mongos that does not reach one (Retryable
-// Reads, "Retryable Error"; Change Streams, "Resumable Error").
+// passing are the codes of temporary errors: the server is not primary or is shutting down, or a mongos cannot reach
+// it (Retryable Reads, "Retryable Error"; Change Streams, "Resumable Error").
 var passing = []int32{6, 7, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 
-// Passing reports whether a command that failed can be tried again as it was, if
-// to do it twice is to do it once: the network was to blame, or a server for a
-// while. So it is with writes that were done, if the wait for a majority ended
-// so.
+// Passing reports whether to retry an idempotent command: it failed with a network error or a temporary server error,
+// possibly while waiting for the write concern.
 func Passing(err error) bool {
 	return mongo.IsNetworkError(err) || slices.Contains(passing, CodeOf(err))
 }
 
-// CodeOf gives the server's code of an error, that of a write concern error if
-// the command itself went well; 0 if it has none.
+// CodeOf returns the server's code of an error, or of the write concern error if that is the only one, or 0.
 func CodeOf(err error) int32 {
 	var refused mongo.CommandError
 	var written mongo.WriteException

@@ -21,12 +21,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const opMsg = 2013
 
-// replyOf makes a message with a document, and with another size unless that is 0.
+// replyOf encodes a message with a document. A size other than 0 replaces the real one.
 func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {
 	t.Helper()
-	body, err := bson.Marshal(doc)
-	testkit.Check(t, err)
-	message := append(make([]byte, headLength), body...)
+	message := append(make([]byte, headLength), testkit.Raw(t, doc)...)
 	if size == 0 {
 		size = uint32(len(message))
 	}
@@ -35,7 +33,7 @@ func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {
 	return message
 }
 
-// Whoever accepts a connection and does not speak the protocol is not a server.
+// Only a MongoDB server's reply is accepted.
 func TestReplies(t *testing.T) {
 	fine := bson.D{{Key: "ok", Value: 1.0}}
 	cut := replyOf(t, opMsg, 0, fine)
@@ -46,13 +44,13 @@ func TestReplies(t *testing.T) {
 	for _, r := range []struct {
 		reason string
 		reply  []byte
-		code   int32  // of the server's refusal
+		code   int32  // of the server's error
 		err    string // part of any error
 	}{
-		{"all well", replyOf(t, opMsg, 0, fine), 0, ""},
+		{"a success", replyOf(t, opMsg, 0, fine), 0, ""},
 		{"ok as an integer", replyOf(t, opMsg, 0, bson.D{{Key: "ok", Value: 1}}), 0, ""},
-		{"a refusal", replyOf(t, opMsg, 0, refused), 74, "no quorum"},
-		{"a reply without ok is not a success", replyOf(t, opMsg, 0, bson.D{{Key: "n", Value: 1}}), 0, "neither that all is well"},
+		{"an error", replyOf(t, opMsg, 0, refused), 74, "no quorum"},
+		{"a reply without ok is not a success", replyOf(t, opMsg, 0, bson.D{{Key: "n", Value: 1}}), 0, "neither ok: 1"},
 		{"nothing", nil, 0, "EOF"},
 		{"half a header", make([]byte, 7), 0, "EOF"},
 		{"another protocol", []byte("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), 0, errReply.Error()},
@@ -60,8 +58,8 @@ func TestReplies(t *testing.T) {
 		{"another section", sequence, 0, errReply.Error()},
 		{"smaller than its header", replyOf(t, opMsg, 3, fine), 0, errReply.Error()},
 		{"larger than any reply", replyOf(t, opMsg, 1<<31, bson.D{}), 0, errReply.Error()},
-		{"cut off", replyOf(t, opMsg, 1000, fine), 0, "EOF"},
-		{"a document that is cut", cut, 0, errReply.Error()},
+		{"a truncated message", replyOf(t, opMsg, 1000, fine), 0, "EOF"},
+		{"a truncated document", cut, 0, errReply.Error()},
 	} {
 		reply, err := read(bytes.NewReader(r.reply))
 		if err == nil {
@@ -76,14 +74,14 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// A server answers, with and without TLS; one that does not is waited for until the context ends.
+// Run works with and without TLS. It waits for a silent server until the context ends.
 func TestRun(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		d, err := embedded.Start(t.Context(), embedded.Options{TLS: secure})
 		testkit.Check(t, err)
 		reply, err := Run(testkit.Context(t), d.Hosts()[0], d.ClientTLS(), "admin", bson.D{{Key: "hello", Value: 1}})
 		testkit.Check(t, err)
-		testkit.Equal(t, "it takes writes", reply.Lookup("isWritablePrimary").Boolean(), true)
+		testkit.Equal(t, "isWritablePrimary", reply.Lookup("isWritablePrimary").Boolean(), true)
 		_, err = Run(testkit.Context(t), d.Hosts()[0], d.ClientTLS(), "admin", bson.D{{Key: "nonsense", Value: 1}})
 		testkit.Fails(t, err, "no such command")
 		testkit.Check(t, d.Close())
@@ -103,7 +101,7 @@ func TestRun(t *testing.T) {
 	testkit.Fails(t, err, "enough")
 }
 
-// Whatever comes back, it is taken or refused; what is taken is BSON.
+// Any accepted input is valid BSON.
 func FuzzRead(f *testing.F) {
 	f.Add(replyOf(f, opMsg, 0, bson.D{{Key: "ok", Value: 1.0}}))
 	f.Add(replyOf(f, opMsg, 0, bson.D{})[:20])
@@ -111,10 +109,10 @@ func FuzzRead(f *testing.F) {
 	f.Add(make([]byte, headLength))
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		if len(reply) >= 4 && binary.LittleEndian.Uint32(reply) > 1<<16 {
-			return // to be read is to be made room for
+			return // read allocates that many bytes
 		}
 		if doc, err := read(bytes.NewReader(reply)); err == nil && doc.Validate() != nil {
-			t.Errorf("%x is taken for a reply", reply)
+			t.Errorf("%x is accepted as a reply", reply)
 		}
 	})
 }

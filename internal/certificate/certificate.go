@@ -1,4 +1,4 @@
-// Package certificate makes certificates for servers that live as long as a run.
+// Package certificate creates short-lived server certificates.
 package certificate
 
 import (
@@ -18,17 +18,16 @@ import (
 	"time"
 )
 
-// validity of certificates: no cluster lives that long.
+// validity exceeds the lifetime of any test cluster.
 const validity = 30 * 24 * time.Hour
 
-// Pair is an authority and a certificate that it has signed, in PEM form.
+// Pair is a certificate authority and a certificate that it has signed, in PEM form.
 type Pair struct {
-	CA     []byte // what everybody trusts
-	Server []byte // certificate and key of all servers, which are clients among themselves
+	CA     []byte // trusted by clients and servers
+	Server []byte // certificate and key of all servers, which also connect to each other with it
 }
 
-// New makes a pair for servers on the loopback interface and at one more host. The
-// authority's key is nowhere once this returns.
+// New creates a pair for servers on the loopback interface and one other host. The authority's key is discarded.
 func New(host string) (p Pair, err error) {
 	now := time.Now()
 	authority := &x509.Certificate{
@@ -55,7 +54,7 @@ func New(host string) (p Pair, err error) {
 	}
 	ca, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
 	if err == nil {
-		authority, err = x509.ParseCertificate(ca) // with the id of its key, which the other one names
+		authority, err = x509.ParseCertificate(ca) // with its key id, which the leaf names
 	}
 	if err != nil {
 		return p, fmt.Errorf("make an authority: %w", err)
@@ -75,19 +74,18 @@ const (
 	ServerFile = "server.pem" // certificate and key
 )
 
-// Write writes a pair for a host into a folder, and gives what a client needs to trust
-// it.
+// Write writes a new pair for a host into a folder and returns a TLS configuration that trusts it.
 func Write(folder, host string) (*tls.Config, error) {
-	made, err := New(host)
+	pair, err := New(host)
 	if err != nil {
 		return nil, err
 	}
-	return Trust(made.CA), errors.Join(
-		os.WriteFile(filepath.Join(folder, CAFile), made.CA, 0o600),
-		os.WriteFile(filepath.Join(folder, ServerFile), made.Server, 0o600))
+	return Trust(pair.CA), errors.Join(
+		os.WriteFile(filepath.Join(folder, CAFile), pair.CA, 0o600),
+		os.WriteFile(filepath.Join(folder, ServerFile), pair.Server, 0o600))
 }
 
-// Trust gives the configuration of a client that trusts an authority alone.
+// Trust returns a client TLS configuration that trusts only the given authority.
 func Trust(ca []byte) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)

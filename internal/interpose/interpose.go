@@ -1,5 +1,5 @@
-// Package interpose stands between clients and one server. It forwards messages, and its caller decides what
-// happens to each command and its reply. It reads no encrypted and no compressed messages.
+// Package interpose is a proxy between clients and one server. It forwards messages, and its caller decides what
+// happens to each command and its reply. It does not support encrypted or compressed messages.
 package interpose
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Deed is what happens to a command.
+// Deed is what the proxy does with a command.
 type Deed uint8
 
 // The deeds.
 const (
 	Forward     Deed = iota
-	DropRequest      // the connection ends before the server has read the command
-	DropReply        // the connection ends after the server has executed it
-	Refuse           // the server does not read it; the client gets an error that is not retryable
+	DropRequest      // the connection is closed before the server reads the command
+	DropReply        // the connection is closed after the server has executed the command
+	Refuse           // the server does not receive it; the client gets an error that is not retryable
 )
 
-// Hooks are called for every command, by several connections at once. Both may be nil.
+// Hooks are called for every command, concurrently for different connections. Both may be nil.
 type Hooks struct {
 	// Command decides about a command by its name.
 	Command func(name string) Deed
-	// Replied is called when the server has replied, before the client gets the reply, and when the connection
-	// to the server ends instead.
+	// Replied is called when the server has replied, before the client gets the reply, or when the connection
+	// to the server is closed instead.
 	Replied func(name string, deed Deed)
 }
 
@@ -47,8 +47,7 @@ type Proxy struct {
 	down   bool
 }
 
-// Listen forwards connections to a server, host:port, from a port of the loopback
-// interface.
+// Listen forwards connections from a port of the loopback interface to a server, host:port.
 func Listen(server string, hooks Hooks) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,25 +58,25 @@ func Listen(server string, hooks Hooks) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is host:port, to which clients connect.
+// Address returns the host:port that clients connect to.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Close ends all connections, and waits until they have ended.
+// Close closes all connections and waits until their goroutines have returned.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
 	_ = p.listener.Close()
-	p.hangUp()
+	p.closeAll()
 	p.mu.Unlock()
 	p.running.Wait()
 }
 
-// Vanish ends all connections, and new ones at once, until Return.
+// Vanish closes all connections, and new ones immediately, until Return.
 func (p *Proxy) Vanish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = true
-	p.hangUp()
+	p.closeAll()
 }
 
 // Return accepts connections again.
@@ -87,14 +86,15 @@ func (p *Proxy) Return() {
 	p.down = false
 }
 
-func (p *Proxy) hangUp() {
+func (p *Proxy) closeAll() {
 	for c := range p.open {
 		_ = c.Close()
 	}
 }
 
-// keep notes a connection, unless it has to end at once.
-func (p *Proxy) keep(c net.Conn) bool {
+// track adds a connection to those that Close and Vanish close. It returns false if the proxy is already closed
+// or down.
+func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.down {
@@ -105,25 +105,25 @@ func (p *Proxy) keep(c net.Conn) bool {
 	return true
 }
 
-func (p *Proxy) drop(c net.Conn) {
+func (p *Proxy) untrack(c net.Conn) {
 	p.mu.Lock()
 	delete(p.open, c)
 	p.mu.Unlock()
 	_ = c.Close()
 }
 
-// serve hands commands on, and replies back: a client sends no command before the reply to the one before has
-// come. Unacknowledged commands have no reply, and are not supported.
+// serve forwards commands and replies one at a time: a client sends no command before the reply to the previous
+// one. Unacknowledged commands have no reply and are not supported.
 func (p *Proxy) serve(client net.Conn) {
-	if !p.keep(client) {
+	if !p.track(client) {
 		return
 	}
-	defer p.drop(client)
+	defer p.untrack(client)
 	server, err := net.Dial("tcp", p.server)
-	if err != nil || !p.keep(server) {
+	if err != nil || !p.track(server) {
 		return
 	}
-	defer p.drop(server)
+	defer p.untrack(server)
 	for {
 		h, body, err := wire.ReadMessage(client)
 		if err != nil {
@@ -139,15 +139,15 @@ func (p *Proxy) serve(client net.Conn) {
 			}
 			continue
 		}
-		if deed == DropRequest || write(server, h, body) != nil || !p.back(name, deed, server, client) {
+		if deed == DropRequest || write(server, h, body) != nil || !p.reply(name, deed, server, client) {
 			return
 		}
 	}
 }
 
-// back hands the reply to a command back, or all of them where the server streams. It
-// reports whether the connection goes on.
-func (p *Proxy) back(name string, deed Deed, server, client net.Conn) bool {
+// reply forwards the reply to a command, or all replies if the server streams. It reports whether the connection
+// stays open.
+func (p *Proxy) reply(name string, deed Deed, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)
 		if name != "" && p.hooks.Replied != nil {
@@ -177,13 +177,12 @@ func command(h wire.Header, body []byte) string {
 	return first.Key()
 }
 
-// write writes a message as it was read.
 func write(to io.Writer, h wire.Header, body []byte) error {
 	_, err := to.Write(wire.AppendMessage(nil, h, body))
 	return err
 }
 
-// refusal is the reply of a server that does not let the client do something.
+// refusal is the reply of a server that does not authorize a command.
 func refusal(to int32) []byte {
 	doc, _ := bson.Marshal(bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"}, {Key: "errmsg", Value: "not authorized"}})
 	return wire.AppendMsg(nil, 0, to, 0, doc)

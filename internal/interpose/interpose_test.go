@@ -27,7 +27,7 @@ func connect(t *testing.T, host string) *mongo.Collection {
 	return client.Database("interpose").Collection("documents")
 }
 
-// Each deed shows in what the server has executed and in what the client hears.
+// TestDeeds checks what the server executes and what the client receives.
 func TestDeeds(t *testing.T) {
 	d, err := embedded.Start(t.Context(), embedded.Options{})
 	testkit.Check(t, err)
@@ -74,7 +74,6 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// A server that vanishes cannot be reached, until it returns.
 func TestVanish(t *testing.T) {
 	d, err := embedded.Start(t.Context(), embedded.Options{})
 	testkit.Check(t, err)
@@ -87,7 +86,7 @@ func TestVanish(t *testing.T) {
 	testkit.Check(t, err)
 	p.Vanish()
 	if _, err := c.InsertOne(t.Context(), bson.D{}); err == nil {
-		t.Error("it can be reached")
+		t.Error("the server is reachable after Vanish")
 	}
 	p.Return()
 	_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})

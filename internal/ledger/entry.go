@@ -10,54 +10,53 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// Kind says what sort of thing an entry is.
+// Kind is the type of an entry.
 type Kind string
 
 // The kinds, in the order in which leftovers are removed.
 const (
 	Cluster      Kind = "cluster" // of an orchestration service
 	ChildProcess Kind = "process" // such as a mongod
-	Folder       Kind = "folder"  // a temporary one
-	Lock         Kind = "lock"    // the lock document in a deployment that is not ours, on which fail points may be, too
+	Folder       Kind = "folder"  // temporary
+	Lock         Kind = "lock"    // the lock document of a deployment that is not ours; its fail points may be on, too
 )
 
 var kinds = []Kind{Cluster, ChildProcess, Folder, Lock}
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }
 
-// Entry is one thing outside a run. Which fields count depends on the kind.
+// Entry is one thing that a run creates outside itself. Which fields apply depends on the kind.
 type Entry struct {
 	Kind Kind `json:"kind"`
 
-	// URL of an orchestration service, with the version of its interface but
-	// without credentials; Resource is servers, replica_sets or
-	// sharded_clusters, and ID that of the cluster.
+	// URL is that of an orchestration service, with the version of its API but without credentials. Resource is
+	// servers, replica_sets or sharded_clusters, and ID the cluster's id.
 	URL      string `json:"url,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	ID       string `json:"id,omitempty"`
-	// Making reports whether the service was asked to make the cluster and has not
-	// answered yet: it can turn up later.
+	// Making reports whether the service has been asked to create the cluster and has not answered yet: the cluster
+	// can still appear.
 	Making bool `json:"making,omitempty"`
 
-	// Process is a child process; Add looks up when it started. Command is shown
-	// to people: leave out arguments that hold secrets.
+	// Process is a child process; Add looks up its start time. Command is shown to people: omit arguments that
+	// contain secrets.
 	Process Process `json:"process,omitzero"`
 	Command string  `json:"command,omitempty"`
 
-	// Path of a temporary folder: absolute, and its last part begins with
-	// "utr-", so that nothing else is ever removed.
+	// Path is the absolute path of a temporary folder. Its last element begins with FolderPrefix, so that nothing
+	// else is ever removed.
 	Path string `json:"path,omitempty"`
 
-	// URI is the connection string, without credentials, of the deployment
-	// that a lock document is in, and Name is its namespace.
+	// URI is the connection string, without credentials, of the deployment with the lock document; Name is the
+	// document's namespace.
 	URI  string `json:"uri,omitempty"`
 	Name string `json:"name,omitempty"`
 }
 
-// FolderPrefix begins the name of every temporary folder that is remembered.
+// FolderPrefix begins the name of every temporary folder in the ledger.
 const FolderPrefix = "utr-"
 
-// String says what the entry is, for people.
+// String describes the entry for people.
 func (e Entry) String() string {
 	switch e.Kind {
 	case Cluster:
@@ -66,14 +65,12 @@ func (e Entry) String() string {
 		return fmt.Sprintf("process %d (%s)", e.Process.PID, e.Command)
 	case Folder:
 		return "folder " + e.Path
-	case Lock:
-		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
 	default:
-		return "entry of kind " + string(e.Kind)
+		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
 	}
 }
 
-// check refuses what could not be removed, and what must not be written.
+// check rejects what could not be removed later and what must not be written.
 func (e Entry) check() error {
 	need := map[string]string{}
 	switch e.Kind {
@@ -86,12 +83,12 @@ func (e Entry) check() error {
 		}
 	case Folder:
 		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
-			return fmt.Errorf("%q cannot be a folder of ours: it must be absolute, and its name must begin with %s", e.Path, FolderPrefix)
+			return fmt.Errorf("%q is not a temporary folder of utr: it must be absolute, and its name must begin with %s", e.Path, FolderPrefix)
 		}
 	case Lock:
 		need = map[string]string{"uri": e.URI, "name": e.Name}
 	default:
-		return fmt.Errorf("there is no kind %q", e.Kind)
+		return fmt.Errorf("unknown kind %q", e.Kind)
 	}
 	for what, value := range need {
 		if value == "" {
@@ -100,7 +97,7 @@ func (e Entry) check() error {
 	}
 	for _, text := range []string{e.URL, e.URI, e.Command} {
 		if secret.Hide(text) != text {
-			return errors.New("an entry holds credentials")
+			return errors.New("the entry contains credentials")
 		}
 	}
 	return nil

@@ -1,6 +1,5 @@
-// Package ledger remembers what a run makes outside itself, so that utr clean
-// can take it away after a run that was killed: one small file for each thing,
-// in a state directory that all runs of a user share. No file holds a secret.
+// Package ledger records what a run creates outside itself, so that utr clean can remove it after the run was killed.
+// Each thing is one small file in a state directory that all runs of a user share. No file contains a secret.
 package ledger
 
 import (
@@ -18,19 +17,19 @@ import (
 	"time"
 )
 
-// EnvDir names the environment variable that chooses the state directory.
+// EnvDir is the environment variable with the state directory.
 const EnvDir = "UTR_STATE_DIR"
 
-// EnvParent names the variable with the parent of the state directory, if EnvDir chooses none.
+// EnvParent is the environment variable with the parent of the state directory. EnvDir takes precedence.
 const EnvParent = "XDG_STATE_HOME"
 
-// Dir gives the state directory of utr: $UTR_STATE_DIR, else utr in
-// $XDG_STATE_HOME, else utr in the user's cache directory. It need not be there.
+// Dir returns the state directory: $UTR_STATE_DIR, or utr in $XDG_STATE_HOME, or utr in the user's cache directory.
+// It may not exist yet.
 func Dir(getenv func(string) string) (string, error) {
 	if dir := getenv(EnvDir); dir != "" {
 		return filepath.Abs(dir)
 	}
-	// A relative one is to be ignored (XDG Base Directory Specification).
+	// A relative path must be ignored (XDG Base Directory Specification).
 	if dir := getenv(EnvParent); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "utr"), nil
 	}
@@ -41,16 +40,14 @@ func Dir(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "utr"), nil
 }
 
-// Ledger is the state directory as one run sees it. Methods may be called
-// concurrently, and any number of runs may share the directory. A nil Ledger
-// remembers nothing.
+// Ledger is the state directory as one run sees it. Methods may be called concurrently, and any number of runs may
+// share the directory. A nil Ledger records nothing.
 type Ledger struct {
 	dir string
 	run Run
 }
 
-// Open gives the ledger in a directory, which is made if it is not there. Its
-// entries belong to the run that is this process.
+// Open opens the ledger in a directory, which it creates if necessary. New entries belong to this process.
 func Open(dir string) (*Ledger, error) {
 	self, err := Self()
 	if err != nil {
@@ -63,12 +60,11 @@ func Open(dir string) (*Ledger, error) {
 	return &Ledger{dir: dir, run: self}, nil
 }
 
-// suffix of the files that are entries; others are being written.
+// suffix ends the names of complete entries.
 const suffix = ".json"
 
-// Add remembers a thing. Call it before the thing is made, and done once it is
-// gone: done may be called many times, also concurrently. An entry that lacks
-// something, or that holds credentials, is refused.
+// Add records a thing. Call it before creating the thing, and done after removing it. done may be called repeatedly
+// and concurrently. Add rejects entries that are incomplete or contain credentials.
 func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	if l == nil {
 		return func() error { return nil }, nil
@@ -85,12 +81,12 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	}
 	name := filepath.Join(l.dir, rand.Text()+suffix)
 	if err := write(name, append(text, '\n')); err != nil {
-		return nil, fmt.Errorf("ledger: cannot remember %s, which a crash would leave behind: %w", e, err)
+		return nil, fmt.Errorf("ledger: cannot record %s, which a crash would leave behind: %w", e, err)
 	}
 	return func() error { return forget(name) }, nil
 }
 
-// write makes a file appear whole or not at all.
+// write creates a file atomically.
 func write(name string, text []byte) error {
 	unfinished := strings.TrimSuffix(name, suffix) + ".new"
 	err := os.WriteFile(unfinished, text, 0o600)
@@ -110,22 +106,21 @@ func forget(name string) error {
 	return nil
 }
 
-// Leftover is what a file holds: an entry, and which run made it, which may be gone.
+// Leftover is the content of a file: an entry, and the run that made it, which may have ended.
 type Leftover struct {
 	Run   Run       `json:"run"`
-	At    time.Time `json:"at"` // when it was made, in UTC
+	At    time.Time `json:"at"` // creation time, in UTC
 	Entry Entry     `json:"entry"`
 	file  string
 }
 
-// Forget takes the entry out of the ledger, once the thing is gone.
+// Forget removes the entry from the ledger.
 func (l Leftover) Forget() error { return forget(l.file) }
 
-// Leftovers lists the entries of runs that are no more, in the order in which
-// they are best removed: processes before the folders that they write to,
-// and older ones first. Entries of runs that cannot be judged from here, those of
-// another machine or of another container, are in elsewhere. The error reports files
-// that cannot be read; the others are listed all the same.
+// Leftovers lists the entries of runs that have ended, in the order in which to remove them: processes before the
+// folders that they write to, and older entries first. elsewhere lists entries of runs whose state cannot be
+// determined from here: on another machine or in another container. The error reports unreadable files; the others
+// are still listed.
 func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -141,7 +136,7 @@ func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 		}
 		left, err := read(filepath.Join(l.dir, f.Name()))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // done in the meantime
+		case errors.Is(err, fs.ErrNotExist): // removed in the meantime
 			continue
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ledger: %w", err))
@@ -149,7 +144,7 @@ func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 		}
 		switch fate, err := left.Run.Fate(); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("ledger: %s: whether its run is still there: %w", left.file, err))
+			errs = append(errs, fmt.Errorf("ledger: %s: cannot tell whether its run has ended: %w", left.file, err))
 		case fate == Gone:
 			dead = append(dead, left)
 		case fate == Unknown:
@@ -174,7 +169,7 @@ func read(name string) (Leftover, error) {
 		err = l.Entry.check()
 	}
 	if err == nil && (l.Run.PID <= 0 || l.Run.Started == "") {
-		err = errors.New("it does not say which run made it")
+		err = errors.New("it does not name its run")
 	}
 	if err != nil {
 		return l, fmt.Errorf("%s is not an entry: %w", name, err)
@@ -182,15 +177,15 @@ func read(name string) (Leftover, error) {
 	return l, nil
 }
 
-// TempFolder is a temporary folder that is remembered.
+// TempFolder is a temporary folder with an entry in the ledger.
 type TempFolder struct {
 	Path string
-	// Forget removes its entry, not the folder.
+	// Forget removes the entry, not the folder.
 	Forget func() error
 }
 
-// MakeFolder makes a temporary folder, which is remembered before it is there.
-// Its name says the purpose; parent is where, "" for the system's place.
+// MakeFolder records and then creates a temporary folder. purpose is part of its name. An empty parent means the
+// system's folder for temporary files.
 func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -210,7 +205,7 @@ func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
 	return &TempFolder{path, forget}, nil
 }
 
-// Close removes the folder and its entry.
+// Close removes the folder, then its entry.
 func (f *TempFolder) Close(context.Context) error {
 	if err := os.RemoveAll(f.Path); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// envAct makes this test binary a run of its own: it remembers entries in the
-// named folder, says so, and waits to be killed.
+// envAct makes this test binary act as another run: it adds entries to the ledger in the named folder, prints the
+// result, and waits to be killed.
 const envAct = "UTR_TEST_LEDGER"
 
 func TestMain(m *testing.M) {
@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ours is the path of a folder that a run may remember.
+// ours returns the path of a folder that a ledger accepts.
 func ours(name string) string { return filepath.Join(os.TempDir(), FolderPrefix+name) }
 
-// run starts a run of its own, which is killed by the function that it gives.
+// run starts another run, which kill kills.
 func run(t *testing.T, dir string) (pid int, kill func()) {
 	t.Helper()
 	child := exec.CommandContext(testkit.Context(t), os.Args[0])
@@ -52,7 +52,7 @@ func run(t *testing.T, dir string) (pid int, kill func()) {
 	kill = sync.OnceFunc(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	t.Cleanup(kill)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "<nil>\n" {
-		t.Fatalf("the other run says %q, %v", line, err)
+		t.Fatalf("the other run prints %q, %v", line, err)
 	}
 	return child.Process.Pid, kill
 }
@@ -64,33 +64,32 @@ func open(t *testing.T, dir string) *Ledger {
 	return l
 }
 
-// empty expects that a ledger has no files.
+// empty checks that a ledger has no files.
 func (l *Ledger) empty(t *testing.T) {
 	t.Helper()
 	files, err := os.ReadDir(l.dir)
 	testkit.Check(t, err)
-	testkit.Equal(t, "files that are left", files, "[]")
+	testkit.Equal(t, "remaining files", files, "[]")
 }
 
-// buried is a ledger whose entries are of a run that is over.
-func buried(t *testing.T) *Ledger {
+// ledgerOfEndedRun returns a ledger that adds entries of a run that has ended.
+func ledgerOfEndedRun(t *testing.T) *Ledger {
 	l := open(t, t.TempDir())
 	l.run.Started = "long ago"
 	return l
 }
 
-// leftovers gives what is left, and fails the test unless it is so much.
+// leftovers returns the entries of ended runs. It fails the test unless the numbers of entries are as expected.
 func (l *Ledger) leftovers(t *testing.T, reason string, dead, elsewhere int) []Leftover {
 	t.Helper()
 	d, e, err := l.Leftovers()
 	if err != nil || len(d) != dead || len(e) != elsewhere {
-		t.Fatalf("%s: left are %v and, of other machines, %v; want %d and %d (%v)", reason, d, e, dead, elsewhere, err)
+		t.Fatalf("%s: leftovers are %v and, elsewhere, %v; want %d and %d (%v)", reason, d, e, dead, elsewhere, err)
 	}
 	return d
 }
 
-// What a run made is left once the run was killed, and not before. Its process
-// is gone although nobody has asked for its exit code.
+// Entries of a run become leftovers when the run is killed, even while it is a zombie.
 func TestLeftoversOfAKilledRun(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -102,7 +101,7 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Check(t, p.Kill(testkit.Context(t)))
 	_, err = ProcessOf(pid)
-	testkit.Equal(t, "the killed process is gone", errors.Is(err, ErrNoProcess), true)
+	testkit.Equal(t, "the killed process does not exist", errors.Is(err, ErrNoProcess), true)
 	kill()
 	dead := l.leftovers(t, "one run was killed", 3, 0)
 	var kinds []Kind
@@ -111,12 +110,12 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 		testkit.Equal(t, d.Entry.String()+" was made by", d.Run.PID, pid)
 		testkit.Equal(t, d.Entry.String()+" was made just now", time.Since(d.At) < time.Hour && time.Since(d.At) >= 0, true)
 	}
-	testkit.Equal(t, "processes go before folders", kinds, []Kind{Cluster, ChildProcess, Folder})
+	testkit.Equal(t, "processes come before folders", kinds, []Kind{Cluster, ChildProcess, Folder})
 	living, err := dead[1].Entry.Process.Living()
 	testkit.Check(t, err)
 	testkit.Equal(t, "the killed process lives", living, false)
-	testkit.Equal(t, "killing a process that is gone", dead[1].Entry.Process.Kill(t.Context()), nil)
-	for range 2 { // two utr clean at once
+	testkit.Equal(t, "killing a process that has ended", dead[1].Entry.Process.Kill(t.Context()), nil)
+	for range 2 { // two concurrent utr clean
 		for _, d := range dead {
 			testkit.Check(t, d.Forget())
 		}
@@ -125,17 +124,15 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 	l.empty(t)
 }
 
-// A temporary folder is remembered from before it is there until it is
-// forgotten.
 func TestMakeFolder(t *testing.T) {
-	l, parent := buried(t), t.TempDir()
+	l, parent := ledgerOfEndedRun(t), t.TempDir()
 	folder, err := l.MakeFolder(parent, "data")
 	testkit.Check(t, err)
 	about, err := os.Stat(folder.Path)
 	testkit.Check(t, err)
 	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rwx------")
-	testkit.Equal(t, folder.Path+" is ours", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")), true)
-	testkit.Equal(t, "it is remembered as", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)
+	testkit.Equal(t, folder.Path+" has the prefix", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")), true)
+	testkit.Equal(t, "its entry", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)
 	testkit.Check(t, folder.Close(t.Context()))
 	_, err = os.Stat(folder.Path)
 	testkit.Fails(t, err)
@@ -144,8 +141,7 @@ func TestMakeFolder(t *testing.T) {
 	l.leftovers(t, "none", 0, 0)
 }
 
-// What could not be removed later, and what holds credentials, is refused. Of an
-// entry that is accepted the transcript has what people are told.
+// TestRefusals shows how Add rejects entries and how accepted ones are described.
 func TestRefusals(t *testing.T) {
 	l := open(t, t.TempDir())
 	testkit.Transcript(t, "testdata/entries.txt", func(t *testing.T, input string) string {
@@ -164,9 +160,9 @@ func TestRefusals(t *testing.T) {
 	l.empty(t)
 }
 
-// Many add and remove while others read: nobody sees half an entry.
+// TestManyAtOnce checks that no reader sees an incomplete entry.
 func TestManyAtOnce(t *testing.T) {
-	l := buried(t)
+	l := ledgerOfEndedRun(t)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -188,9 +184,9 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Files that are not entries are reported, and do not hide the others.
+// Invalid files are reported and do not hide valid entries.
 func TestUnreadableEntries(t *testing.T) {
-	l := buried(t)
+	l := ledgerOfEndedRun(t)
 	_, err := l.Add(Entry{Kind: Folder, Path: ours("good")})
 	testkit.Check(t, err)
 	good := `{"run":{"machine":"m","pid":9,"started":"s"},"entry":`
@@ -202,20 +198,20 @@ func TestUnreadableEntries(t *testing.T) {
 	}
 	dead, _, err := l.Leftovers()
 	if len(dead) != 1 || dead[0].Entry.Path != ours("good") {
-		t.Errorf("%v are left", dead)
+		t.Errorf("leftovers are %v", dead)
 	}
 	testkit.Fails(t, err, "empty.", "half.", "list.", "root.", "norun.")
-	testkit.Equal(t, "a file that is being written is reported", strings.Contains(err.Error(), "writing."), false)
+	testkit.Equal(t, "an incomplete file is reported", strings.Contains(err.Error(), "writing."), false)
 }
 
-// A run is gone only if its process can be looked up from here and is not there,
-// or if its machine has started anew since; a nil ledger remembers nothing.
+// A run has certainly ended only if its process could be looked up and does not exist, or if its machine has rebooted
+// since.
 func TestFate(t *testing.T) {
 	self, err := Self()
 	testkit.Check(t, err)
-	testkit.Equal(t, "a process cannot tell where its id means something", self.Place == "", false)
+	testkit.Equal(t, "this process does not know its place", self.Place == "", false)
 	dead := func(r *Run) { r.Started = "long ago" }
-	anew := func(r *Run) { r.ID, r.Place = "id", "an earlier start/pid:[1]"; dead(r) }
+	rebooted := func(r *Run) { r.ID, r.Place = "id", "an earlier boot/pid:[1]"; dead(r) }
 	for _, r := range []struct {
 		reason string
 		change func(*Run)
@@ -223,13 +219,13 @@ func TestFate(t *testing.T) {
 	}{
 		{"this process", func(*Run) {}, Living},
 		{"a process that has ended", dead, Gone},
-		{"nobody knows where it is", func(r *Run) { dead(r); r.Place = "" }, Unknown},
-		{"nobody knows when it started", func(r *Run) { r.PID, r.Started = 1<<22, "" }, Unknown},
-		{"another container of a host name", func(r *Run) { dead(r); r.Place += "0" }, Unknown},
-		{"another container, and a name for the machine", func(r *Run) { dead(r); r.ID, r.Place = "id", r.Place+"0" }, Unknown},
-		{"another host name", func(r *Run) { anew(r); r.Machine += "0" }, Unknown},
-		{"a machine without a name for itself", func(r *Run) { anew(r); r.ID = "" }, Unknown},
-		{"this process, before the machine started anew", anew, Gone},
+		{"its place is unknown", func(r *Run) { dead(r); r.Place = "" }, Unknown},
+		{"its start is unknown", func(r *Run) { r.PID, r.Started = 1<<22, "" }, Unknown},
+		{"another container with the same host name", func(r *Run) { dead(r); r.Place += "0" }, Unknown},
+		{"another container on a machine with an id", func(r *Run) { dead(r); r.ID, r.Place = "id", r.Place+"0" }, Unknown},
+		{"another host name", func(r *Run) { rebooted(r); r.Machine += "0" }, Unknown},
+		{"a machine without an id", func(r *Run) { rebooted(r); r.ID = "" }, Unknown},
+		{"a process before a reboot of this machine", rebooted, Gone},
 	} {
 		run, id := self, self.ID
 		if r.change(&run); run.ID == "id" {
@@ -239,7 +235,7 @@ func TestFate(t *testing.T) {
 		testkit.Check(t, err)
 		testkit.Equal(t, r.reason, fate, r.want)
 	}
-	l := buried(t)
+	l := ledgerOfEndedRun(t)
 	l.run.Place += "0"
 	_, err = l.Add(Entry{Kind: Folder, Path: ours("1")})
 	testkit.Check(t, err)
@@ -250,8 +246,7 @@ func TestFate(t *testing.T) {
 	l.leftovers(t, "nil", 0, 0)
 }
 
-// A later process with the same id is neither alive nor killed: this test would
-// not survive it.
+// A later process with the same id does not count as running and is not killed: this test would not survive it.
 func TestAnotherProcessOfTheSameID(t *testing.T) {
 	self, err := ProcessOf(os.Getpid())
 	testkit.Check(t, err)
@@ -263,10 +258,9 @@ func TestAnotherProcessOfTheSameID(t *testing.T) {
 	}
 	testkit.Check(t, later.Kill(t.Context()))
 	place, _ := here()
-	testkit.Equal(t, place+" has the namespace of process ids", runtime.GOOS != "linux" || strings.Contains(place, "/pid:["), true)
+	testkit.Equal(t, place+" contains the PID namespace", runtime.GOOS != "linux" || strings.Contains(place, "/pid:["), true)
 }
 
-// The variable goes before the state directory, and that before the cache.
 func TestDir(t *testing.T) {
 	here, err := filepath.Abs(".")
 	testkit.Check(t, err)
@@ -279,8 +273,8 @@ func TestDir(t *testing.T) {
 	}{
 		{"the variable", map[string]string{EnvDir: "/a", "XDG_STATE_HOME": "/b"}, "/a"},
 		{"a relative path in the variable", map[string]string{EnvDir: "a"}, filepath.Join(here, "a")},
-		{"the state directory of the user", map[string]string{"XDG_STATE_HOME": "/b"}, filepath.Join("/b", "utr")},
-		{"a relative state directory, which is ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
+		{"XDG_STATE_HOME", map[string]string{"XDG_STATE_HOME": "/b"}, filepath.Join("/b", "utr")},
+		{"a relative XDG_STATE_HOME, which is ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
 		{"no variable", nil, filepath.Join(cache, "utr")},
 	} {
 		got, err := Dir(func(k string) string { return r.env[k] })
@@ -289,8 +283,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// Whatever stands in a file, reading it ends, and what it gives can be written
-// again.
+// FuzzRead checks that no file content makes utr clean remove a foreign folder or kill a system process.
 func FuzzRead(f *testing.F) {
 	for _, e := range []Entry{
 		{Kind: Folder, Path: "/tmp/utr-1"},

@@ -8,20 +8,17 @@ import (
 	"time"
 )
 
-// Process is a process of this machine that cannot be mistaken for a later one
-// with the same id.
+// Process identifies a process of this machine, even if another one has its id later.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is when it started, in the words of the operating system, and
-	// where the machine may have started anew since, which start of it that was.
+	// Started is the start time as the operating system reports it. On Linux it includes the boot id.
 	Started string `json:"started"`
 }
 
-// ErrNoProcess is that no process has an id; one that has ended and that its
-// parent did not ask about is none.
+// ErrNoProcess means that no process has an id. A zombie counts as none.
 var ErrNoProcess = errors.New("there is no such process")
 
-// ProcessOf identifies the process that has an id now.
+// ProcessOf identifies the process that currently has an id.
 func ProcessOf(pid int) (Process, error) {
 	at, err := started(pid)
 	if err != nil {
@@ -30,7 +27,7 @@ func ProcessOf(pid int) (Process, error) {
 	return Process{PID: pid, Started: at}, nil
 }
 
-// Living reports whether the process still runs.
+// Living reports whether the process is running.
 func (p Process) Living() (bool, error) {
 	at, err := started(p.PID)
 	switch {
@@ -42,18 +39,16 @@ func (p Process) Living() (bool, error) {
 	return at == p.Started, nil
 }
 
-// pollInterval is how often Kill looks whether a process is gone: nothing tells
-// of the end of a process that is not a child.
+// pollInterval is how often Kill checks whether a process has ended. Only a parent is notified of that.
 const pollInterval = 10 * time.Millisecond
 
-// Kill ends the process at once and waits until it is gone. One that is gone
-// already is no error, and another one that has its id now is left alone.
+// Kill kills the process and waits until it has ended. It does nothing if the process has already ended, even if
+// another one has its id now.
 func (p Process) Kill(ctx context.Context) error {
-	// Found before it is looked at: where the system has handles for processes,
-	// the signal reaches the one that was looked at or none.
+	// Find first, then check: on systems with process handles, the signal reaches the checked process or none.
 	found, err := os.FindProcess(p.PID)
 	if err != nil {
-		return nil // on Windows: there is none
+		return nil // on Windows: no such process
 	}
 	defer func() { _ = found.Release() }()
 	if living, err := p.Living(); err != nil || !living {
@@ -70,7 +65,7 @@ func (p Process) Kill(ctx context.Context) error {
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("process %d was killed and is still there: %w", p.PID, context.Cause(ctx))
+			return fmt.Errorf("process %d was killed but has not ended: %w", p.PID, context.Cause(ctx))
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// started gives the start of a process in ticks since the machine started, and
-// which start of the machine that was (proc(5), stat and boot_id).
+// started returns the boot id and the start of a process in ticks since the boot (proc(5), stat and boot_id).
 func started(pid int) (string, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -20,7 +19,7 @@ func started(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The name in parentheses is the second field, and may hold anything.
+	// The second field is the name in parentheses, which may contain any characters.
 	fields := strings.Fields(string(text)[strings.LastIndex(string(text), ")")+1:])
 	const state, start = 0, 19 // fields 3 and 22
 	if len(fields) <= start {
@@ -36,14 +35,14 @@ func started(pid int) (string, error) {
 	return boot + "/" + fields[start], nil
 }
 
-// boot names this start of the machine.
+// boot returns an id of the current boot.
 func boot() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id)), err
 }
 
-// here goes by the namespace of process ids (pid_namespaces(7)), and by the name
-// of an installation (machine-id(5)), which many containers lack.
+// here returns the boot and the PID namespace (pid_namespaces(7)), and the id of the installation (machine-id(5)),
+// which many containers lack.
 func here() (place, machine string) {
 	id, _ := os.ReadFile("/etc/machine-id")
 	machine = strings.TrimSpace(string(id))

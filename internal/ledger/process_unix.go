@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// started gives the date and time at which a process started.
+// started returns the date and time at which a process started.
 func started(pid int) (string, error) {
 	ps := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid))
 	ps.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
@@ -30,7 +30,7 @@ func started(pid int) (string, error) {
 	return strings.Join(strings.Fields(at), " "), nil
 }
 
-// here is the machine: processes are told apart by the date of their start.
+// here returns the machine: start times tell its processes apart.
 func here() (place, machine string) {
 	for _, name := range []string{"kern.uuid", "kern.hostuuid", "hw.uuid"} { // macOS and BSDs
 		if id, err := exec.Command("sysctl", "-n", name).Output(); err == nil {

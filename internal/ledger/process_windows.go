@@ -11,10 +11,10 @@ const (
 	queryLimitedInformation = 0x1000
 	stillActive             = 259
 	errInvalidParameter     = syscall.Errno(87)
-	wow64Key                = 0x100 // of the registry as 64-bit programs see it
+	wow64Key                = 0x100 // registry view of 64-bit programs
 )
 
-// started gives the time at which a process was created, in units of 100 ns.
+// started returns the time at which a process was created, in units of 100 ns.
 func started(pid int) (string, error) {
 	h, err := syscall.OpenProcess(queryLimitedInformation, false, uint32(pid))
 	if errors.Is(err, errInvalidParameter) {
@@ -38,7 +38,7 @@ func started(pid int) (string, error) {
 	return strconv.FormatInt(created.Nanoseconds(), 10), nil
 }
 
-// here is the machine: processes are told apart by the time of their start.
+// here returns the machine: start times tell its processes apart.
 func here() (place, machine string) {
 	var key syscall.Handle
 	path, value := syscall.StringToUTF16Ptr(`SOFTWARE\Microsoft\Cryptography`), syscall.StringToUTF16Ptr("MachineGuid")

@@ -8,21 +8,18 @@ import (
 	"strings"
 )
 
-// Run is a process of this program, which made a thing or holds the lock of a
-// deployment.
+// Run is a process of this program that created something or holds the lock of a deployment.
 type Run struct {
-	// Machine is its host name, for people: many machines and containers can
-	// have the same.
+	// Machine is the host name, for people: several machines and containers can have the same.
 	Machine string `json:"machine"`
-	// ID is the machine's own name for itself, "" if it has none.
+	// ID is the machine's id, "" if unknown.
 	ID string `json:"id,omitempty"`
-	// Place is where the id of the process means something: one start of one
-	// machine, and of its containers one. It is "" where that is not known.
+	// Place is where the process id is valid: a boot of a machine and a container. It is "" if unknown.
 	Place string `json:"place,omitempty"`
 	Process
 }
 
-// Self is the run that is this process.
+// Self returns the run of this process.
 func Self() (Run, error) {
 	process, err := ProcessOf(os.Getpid())
 	if err != nil {
@@ -37,13 +34,13 @@ func Self() (Run, error) {
 	return r, nil
 }
 
-// Owner names the run in few letters and digits, for what has no room for more.
+// Owner is a short name of the run, in digits, letters and a hyphen.
 func (r Run) Owner() string {
 	sum := sha256.Sum256([]byte(r.Place + " " + r.Started))
 	return fmt.Sprintf("%d-%x", r.PID, sum[:6])
 }
 
-// Lives reports whether the run of an Owner is seen from here to be still there.
+// Lives reports whether the run with an Owner is known to be running.
 func Lives(owner string) bool {
 	number, _, _ := strings.Cut(owner, "-")
 	pid, err := strconv.Atoi(number)
@@ -56,22 +53,19 @@ func Lives(owner string) bool {
 	return err == nil && r.Owner() == owner
 }
 
-// Fate is what is known of a run.
+// Fate is the state of a run.
 type Fate int
 
-// The fates of a run.
 const (
-	Unknown Fate = iota // it cannot be judged from here
+	Unknown Fate = iota // cannot be determined from here
 	Living
-	Gone // for sure
+	Gone // certainly ended
 )
 
-// Fate is the one judgement of whether a run is still there, for what is in the
-// ledger and for locks. Only a process of this very place can be looked up, and
-// those of an earlier start of this machine are gone.
+// Fate determines whether a run has ended, for ledger entries and locks. Only a process in the same place can be
+// looked up. Processes of an earlier boot of this machine have ended.
 func (r Run) Fate() (Fate, error) { return r.fate(here()) }
 
-// fate judges from a place of a machine.
 func (r Run) fate(place, id string) (Fate, error) {
 	if r.Place == "" || r.Started == "" {
 		return Unknown, nil
@@ -92,7 +86,7 @@ func (r Run) fate(place, id string) (Fate, error) {
 	return Gone, nil
 }
 
-// start is the part of a place that names the start of the machine.
+// start returns the boot in a place.
 func start(place string) string {
 	before, _, _ := strings.Cut(place, "/")
 	return before

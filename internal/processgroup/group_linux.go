@@ -2,5 +2,5 @@ package processgroup
 
 import "syscall"
 
-// dieWithParent has a child killed when the thread that starts it ends.
+// dieWithParent asks the kernel to kill the child when the thread that started it ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

@@ -4,5 +4,5 @@ package processgroup
 
 import "syscall"
 
-// dieWithParent does nothing: these systems cannot do that.
+// dieWithParent does nothing: these systems do not support it.
 func dieWithParent(*syscall.SysProcAttr) {}

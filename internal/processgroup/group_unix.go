@@ -9,18 +9,17 @@ import (
 	"syscall"
 )
 
-// Isolate puts a child into a process group of its own: Ctrl-C reaches
-// this process alone, and Kill reaches all that the child started.
+// Isolate puts a child into its own process group: Ctrl-C reaches only this process, and Kill reaches the
+// child's descendants.
 func Isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(c.SysProcAttr)
 }
 
-// Exists reports whether a process of the group of a child is left.
+// Exists reports whether any process of a child's group still exists.
 func Exists(p *os.Process) bool { return !errors.Is(syscall.Kill(-p.Pid, 0), syscall.ESRCH) }
 
-// Kill ends a child and all that it started. The error is os.ErrProcessDone if none of
-// them is left.
+// Kill kills a child and its descendants. The error is os.ErrProcessDone if none exists any more.
 func Kill(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {

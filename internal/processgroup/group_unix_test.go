@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// start starts a shell, which writes "started".
+// start starts a shell script that writes "started".
 func start(t *testing.T, script string) (c *exec.Cmd, out io.Reader, reaped <-chan struct{}) {
 	t.Helper()
 	c = exec.CommandContext(t.Context(), "sh", "-c", script)
@@ -31,8 +31,7 @@ func start(t *testing.T, script string) (c *exec.Cmd, out io.Reader, reaped <-ch
 	return c, out, ended
 }
 
-// TestKill kills a shell whose child holds the shell's output open: the output ends
-// only when both are dead.
+// TestKill kills a shell whose child holds the shell's output open: the output ends only when both are dead.
 func TestKill(t *testing.T) {
 	c, out, reaped := start(t, "sleep 300 & echo started; wait")
 	if !processgroup.Exists(c.Process) {
@@ -45,14 +44,14 @@ func TestKill(t *testing.T) {
 	testkit.Check(t, testkit.Receive(t, "the shell's child ends", ended))
 }
 
-// TestGone kills a shell that has ended by itself.
+// TestGone kills a shell that has already exited.
 func TestGone(t *testing.T) {
 	c, _, reaped := start(t, "echo started")
 	testkit.Receive(t, "the shell ends", reaped)
 	if processgroup.Exists(c.Process) {
-		t.Error("the group of a shell that has ended exists")
+		t.Error("the group of a shell that has exited exists")
 	}
 	if err := processgroup.Kill(c.Process); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("killing a group that is gone: %v, want os.ErrProcessDone", err)
+		t.Errorf("killing a group that does not exist: %v, want os.ErrProcessDone", err)
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"syscall"
 )
 
-// Isolate puts a child into a process group of its own, which Ctrl-C does
-// not reach.
+// Isolate puts a child into its own process group, which Ctrl-C does not reach.
 func Isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// Exists returns false: Windows does not say what is left of a group.
+// Exists returns false: Windows cannot list a group.
 func Exists(*os.Process) bool { return false }
 
-// Kill ends a child. What it started can go on.
+// Kill kills a child, but not its descendants.
 func Kill(p *os.Process) error { return p.Kill() }

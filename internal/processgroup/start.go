@@ -1,5 +1,5 @@
-// Package processgroup starts programs that end together with what they start: on
-// request, and where the system can do that, with this process.
+// Package processgroup starts processes that are killed together with their descendants: on request and, where the
+// system supports it, when this process ends.
 package processgroup
 
 import (
@@ -7,10 +7,9 @@ import (
 	"runtime"
 )
 
-// Start starts a program in a process group of its own, and calls attend with the
-// error of that in another goroutine. attend should wait for the program: a child
-// that is to die with its parent dies with the thread that started it, which stays
-// until attend returns.
+// Start starts a program in its own process group and calls attend with the resulting error in another goroutine.
+// attend should wait for the program: on Linux a child is killed when the thread that started it ends, and that
+// thread lives until attend returns.
 func Start(c *exec.Cmd, attend func(err error)) {
 	Isolate(c)
 	go func() {

@@ -1,5 +1,4 @@
-// Package relay takes connections and hands them on to a server behind, as load
-// balancers and the processes in front of a host do.
+// Package relay accepts connections and forwards them to a server, for load balancers and proxies.
 package relay
 
 import (
@@ -11,11 +10,10 @@ import (
 	"time"
 )
 
-// acceptPause is after an error that goes away, such as too many open files.
+// acceptPause follows a temporary error, such as too many open files.
 const acceptPause = 10 * time.Millisecond
 
-// Accept gives serve the connections, one after the other, until the listener is
-// closed. What keeps it from accepting one is waited out.
+// Accept calls serve with each connection in turn until the listener is closed. It retries after other errors.
 func Accept(listener net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listener.Accept()
@@ -30,10 +28,9 @@ func Accept(listener net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Pass copies both ways until the server ends, then closes both connections. A
-// client that ends is heard of at a server whose ends can be closed one by one:
-// it executes what was sent before, answers, and ends then. Whoever wants to end
-// it earlier closes the connections.
+// Pass copies in both directions until the server closes its end, then closes both connections. When the client
+// closes its end, Pass half-closes a server connection that supports it, so that the server can still execute and
+// answer what was sent before. To stop earlier, close the connections.
 func Pass(client, server net.Conn) {
 	both := func() { _, _ = client.Close(), server.Close() }
 	var answers sync.WaitGroup
@@ -48,14 +45,13 @@ func Pass(client, server net.Conn) {
 	answers.Wait()
 }
 
-// ReadAhead is a connection of which In has read ahead. Its ends cannot be closed
-// one by one.
+// ReadAhead is a connection from which In has already buffered bytes. It cannot be half-closed.
 type ReadAhead struct {
 	net.Conn
 	In *bufio.Reader
 }
 
-// Read gives what In has read, then what the connection does.
+// Read returns the buffered bytes first.
 func (r *ReadAhead) Read(b []byte) (int, error) {
 	if r.In != nil && r.In.Buffered() > 0 {
 		return r.In.Read(b)

@@ -15,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// pair gives both ends of a connection over TCP, which last as long as the test.
+// pair returns both ends of a TCP connection, which the end of the test closes.
 func pair(t *testing.T) (here, there *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +30,7 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 	return a.(*net.TCPConn), b.(*net.TCPConn)
 }
 
-// same, whole and ahead are connections as Pass may get them: as they are, ones
-// that cannot be closed by halves, and ones of which a text was read ahead.
+// same, whole and ahead wrap connections for Pass: unchanged, without half-close, and with a text read ahead.
 func same(c net.Conn) net.Conn  { return c }
 func whole(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
 
@@ -49,23 +48,23 @@ func TestPass(t *testing.T) {
 	for _, r := range []struct {
 		reason         string
 		before, behind func(net.Conn) net.Conn
-		// The story of the outer ends, in words of two: who does what. The client
-		// and the server say something, end, or hear something up to the end.
-		story string
+		// steps of the client and the server: "client:x" sends x, "client." half-closes, and "client=x" reads
+		// x until the end.
+		steps string
 	}{
-		{"a client that has sent all is answered", same, same, "client:question client. server=question server:answer server. client=answer"},
-		{"a server that ends takes the client along", same, same, "server:farewell server. client=farewell"},
-		{"a server that cannot hear of an end is closed", same, whole, "client:question client. server=question client="},
-		{"what was read ahead of the server is not lost", same, ahead("a"), "server:nswer server. client=answer"},
-		{"what was read ahead of the client is not lost", ahead("q"), same, "client:uestion client. server=question server:answer server. client=answer"},
-		{"a server that was read ahead of cannot hear of an end, and is closed", same, ahead(""), "client. server= client="},
+		{"a client that half-closes is answered", same, same, "client:question client. server=question server:answer server. client=answer"},
+		{"a server that closes closes the client", same, same, "server:farewell server. client=farewell"},
+		{"a server without half-close is closed", same, whole, "client:question client. server=question client="},
+		{"bytes read ahead from the server are not lost", same, ahead("a"), "server:nswer server. client=answer"},
+		{"bytes read ahead from the client are not lost", ahead("q"), same, "client:uestion client. server=question server:answer server. client=answer"},
+		{"a server that was read ahead has no half-close and is closed", same, ahead(""), "client. server= client="},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			client, front := pair(t)
 			back, server := pair(t)
 			over := make(chan bool)
 			go func() { relay.Pass(r.before(front), r.behind(back)); close(over) }()
-			for _, step := range strings.Fields(r.story) {
+			for _, step := range strings.Fields(r.steps) {
 				at := strings.IndexAny(step, ":.=")
 				text, who := step[at+1:], map[string]*net.TCPConn{"client": client, "server": server}[step[:at]]
 				var err error
@@ -75,13 +74,13 @@ func TestPass(t *testing.T) {
 				case '.':
 					err = who.CloseWrite()
 				case '=':
-					var heard []byte
-					heard, err = io.ReadAll(who)
-					testkit.Equal(t, step, string(heard), text)
+					var received []byte
+					received, err = io.ReadAll(who)
+					testkit.Equal(t, step, string(received), text)
 				}
 				testkit.Check(t, err)
 			}
-			testkit.Receive(t, "the end of it", over)
+			testkit.Receive(t, "Pass returns", over)
 			for _, c := range []net.Conn{front, back} {
 				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("a connection was left open: %v", err)
@@ -91,13 +90,13 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// troubled is a listener whose attempts to accept end like this, one after the other.
-type troubled struct {
+// failing is a listener whose calls of Accept return these errors in turn. nil is a connection.
+type failing struct {
 	net.Listener
-	errs []error // nil is a connection
+	errs []error
 }
 
-func (l *troubled) Accept() (net.Conn, error) {
+func (l *failing) Accept() (net.Conn, error) {
 	err := l.errs[0]
 	l.errs = l.errs[1:]
 	return nil, err
@@ -113,13 +112,13 @@ func TestAccept(t *testing.T) {
 		took   time.Duration
 	}{
 		{"connections are served until the listener is closed", []error{nil, nil, closed}, 2, 0},
-		{"a lack of file descriptors is waited out, not asked away", []error{full, full, nil, closed}, 1, 20 * time.Millisecond},
-		{"a client that left before it was accepted ends nothing", []error{left, nil, closed}, 1, 10 * time.Millisecond},
+		{"too many open files: it waits between retries", []error{full, full, nil, closed}, 1, 20 * time.Millisecond},
+		{"a client that closed before it was accepted is ignored", []error{left, nil, closed}, 1, 10 * time.Millisecond},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun, served := time.Now(), 0
-				relay.Accept(&troubled{errs: r.errs}, func(net.Conn) { served++ })
+				relay.Accept(&failing{errs: r.errs}, func(net.Conn) { served++ })
 				testkit.Equal(t, "served, and waited", []any{served, time.Since(begun)}, []any{r.served, r.took})
 			})
 		})

@@ -11,30 +11,28 @@ import (
 	"sync"
 )
 
-// Keeper knows secrets and takes them out of texts. Its methods may be called
-// concurrently.
+// Keeper knows secrets and removes them from texts. Its methods may be called concurrently.
 type Keeper struct {
 	mutex sync.RWMutex
-	known []string // sorted, and replaced as a whole
+	known []string // longest first; replaced, never modified
 }
 
-// NewKeeper knows the secrets of some texts, such as the arguments of a command
-// line.
+// NewKeeper returns a keeper that knows the secrets in some texts, such as command line arguments.
 func NewKeeper(texts ...string) *Keeper {
 	k := &Keeper{}
 	k.Read(texts...)
 	return k
 }
 
-// Read learns the secrets of some texts.
+// Read adds the secrets found in some texts.
 func (k *Keeper) Read(texts ...string) {
 	for _, t := range texts {
 		k.learn(Find(t)...)
 	}
 }
 
-// Learn learns a secret that turns up, such as the password of a cluster that was
-// made. A short one stands in ordinary words, and is not learned.
+// Learn adds a secret, such as the password of a new cluster. It ignores short ones, which also occur in ordinary
+// words.
 func (k *Keeper) Learn(secret string) {
 	if len(secret) >= 3 {
 		k.learn(secret)
@@ -48,13 +46,12 @@ func (k *Keeper) learn(secrets ...string) {
 	for _, s := range secrets {
 		known = append(known, forms(s)...)
 	}
-	// A secret that is part of a longer one must leave nothing of that.
+	// Longest first: replacing a part of a longer secret would leave the rest of it.
 	slices.SortFunc(known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	k.known = slices.Compact(known)
 }
 
-// forms gives a secret as it was written, as it is meant, and as others may write
-// it.
+// forms returns a secret as written, unescaped, and in the ways that others may escape it.
 func forms(secret string) (all []string) {
 	for _, decode := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
 		if plain, err := decode(secret); err == nil {
@@ -67,15 +64,13 @@ func forms(secret string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// all gives what is known so far.
 func (k *Keeper) all() []string {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
 	return k.known
 }
 
-// Hide takes secrets out of a text: those that are known go first, of which an
-// expression might see a part.
+// Hide removes secrets from a text: known ones first, because the expressions could match only a part of one.
 func (k *Keeper) Hide(text string) string {
 	for _, secret := range k.all() {
 		text = strings.ReplaceAll(text, secret, Mark)
@@ -83,13 +78,13 @@ func (k *Keeper) Hide(text string) string {
 	return Hide(text)
 }
 
-// Holds reports whether bytes hold a secret.
+// Holds reports whether bytes contain a secret.
 func (k *Keeper) Holds(b []byte) bool {
 	return userInfo.Match(b) || optionValue.Match(b) ||
 		slices.ContainsFunc(k.all(), func(s string) bool { return bytes.Contains(b, []byte(s)) })
 }
 
-// Error takes secrets out of an error, which keeps what it is if it has none.
+// Error removes secrets from an error. It returns an error without secrets unchanged.
 func (k *Keeper) Error(err error) error {
 	if hidden := k.Hide(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)
@@ -97,7 +92,7 @@ func (k *Keeper) Error(err error) error {
 	return err
 }
 
-// Writer takes secrets out of what is written. Each Write is a whole message.
+// Writer returns a writer that removes secrets. Each Write must be a whole message.
 func (k *Keeper) Writer(w io.Writer) io.Writer { return &writer{k, w} }
 
 type writer struct {

@@ -1,5 +1,4 @@
-// Package secret keeps what must not be shown out of what is shown: it knows what
-// is secret in connection strings and URLs, and finds it in any text.
+// Package secret finds secrets in connection strings, URLs and options, and removes them from texts.
 package secret
 
 import (
@@ -9,49 +8,42 @@ import (
 	"strings"
 )
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = "***"
 
-// options are the options of connection strings whose values are secrets (URI
-// Options; Authentication, "authMechanismProperties"), in lower case.
+// options are the connection string options with secret values (URI Options; Authentication,
+// "authMechanismProperties"), in lower case.
 var options = []string{"authmechanismproperties", "proxypassword", "sslclientcertificatekeypassword", "tlscertificatekeyfilepassword"}
 
-// IsOption reports whether the value of an option of connection strings is secret.
+// IsOption reports whether the value of a connection string option is secret.
 func IsOption(name string) bool { return slices.Contains(options, strings.ToLower(name)) }
 
-// The expressions for what is secret by its place: credentials before the host of
-// a URL, which the last @ before the path ends, and the values of options.
+// These match what is secret by its position: credentials in a URL, up to the last @ before the path, and values
+// of secret options.
 var (
 	userInfo    = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?\s"'<>]*@`)
 	optionValue = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;\s"'<>]*`)
 )
 
-// Hide takes out of a text what is secret by its place, also where nobody has
-// announced it.
+// Hide removes what is secret by its position, whether or not a Keeper knows it.
 func Hide(text string) string {
 	return optionValue.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}"+Mark+"@"), "$1="+Mark)
 }
 
-// Find gives the secrets of a text that is a URL, a connection string, an option
-// NAME=VALUE, or an argument that holds one of them.
+// Find returns the secrets in a URL, a connection string, an option NAME=VALUE, or an argument that contains one.
 func Find(text string) (found []string) {
-	for rest := text; ; {
-		_, after, more := strings.Cut(rest, "://")
-		if !more {
-			break
-		}
+	for _, after, more := strings.Cut(text, "://"); more; _, after, more = strings.Cut(after, "://") {
 		found = append(found, ofURL(after)...)
-		rest = after
 	}
 	name, value, _ := strings.Cut(strings.TrimPrefix(text, "--uri-option="), "=")
 	return append(found, ofOption(name, value)...)
 }
 
-// ofURL gives the secrets of what follows the scheme.
+// ofURL returns the secrets in a URL without its scheme.
 func ofURL(rest string) (found []string) {
 	hosts, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndex(hosts, "@"); at >= 0 {
-		if _, password, with := strings.Cut(hosts[:at], ":"); with {
+		if _, password, ok := strings.Cut(hosts[:at], ":"); ok {
 			found = append(found, password)
 		}
 	}
@@ -62,8 +54,7 @@ func ofURL(rest string) (found []string) {
 	return found
 }
 
-// ofOption gives the secrets of an option: of properties, what is not a name of a
-// service or mechanism.
+// ofOption returns the secrets of an option. authMechanismProperties contain names that are not secret.
 func ofOption(name, value string) (found []string) {
 	if !IsOption(name) || value == "" || value == Mark {
 		return nil
@@ -71,7 +62,7 @@ func ofOption(name, value string) (found []string) {
 	found = []string{value}
 	if plain, err := url.QueryUnescape(value); err == nil {
 		for _, property := range strings.Split(plain, ",") {
-			if key, v, with := strings.Cut(property, ":"); with && strings.EqualFold(key, "AWS_SESSION_TOKEN") {
+			if key, v, ok := strings.Cut(property, ":"); ok && strings.EqualFold(key, "AWS_SESSION_TOKEN") {
 				found = append(found, v)
 			}
 		}

@@ -14,19 +14,19 @@ func TestHide(t *testing.T) {
 		argument, text, _ := strings.Cut(input, "\n")
 		k, err := NewKeeper(argument), errors.New(text)
 		hidden := k.Hide(text)
-		testkit.Equal(t, "held", k.Holds([]byte(text)), hidden != text)
+		testkit.Equal(t, "the text contains a secret", k.Holds([]byte(text)), hidden != text)
 		testkit.Equal(t, "an error", k.Error(err), hidden)
-		testkit.Equal(t, "an error without a secret is as it was", k.Error(err) == err, hidden == text)
+		testkit.Equal(t, "an error without a secret is unchanged", k.Error(err) == err, hidden == text)
 		return hidden
 	})
 }
 
-// Secrets that turn up later are learned, also while others use the keeper.
+// A keeper can learn secrets while others use it.
 func TestLearn(t *testing.T) {
 	k := NewKeeper("mongodb://ann:first@h/")
 	const text = "first abc p@ss w/o%rd p%40ss%20w%2Fo%25rd p%40ss+w%2Fo%25rd p@ss%20w%2Fo%25rd xx"
 	testkit.Equal(t, "before", k.Hide(text), strings.Replace(text, "first", "***", 1))
-	for _, secret := range []string{"p@ss w/o%rd", "xx", ""} { // xx is part of ordinary words
+	for _, secret := range []string{"p@ss w/o%rd", "xx", ""} { // xx is too short
 		k.Learn(secret)
 	}
 	testkit.Equal(t, "after", k.Hide(text), "*** abc *** *** *** *** xx")
@@ -52,15 +52,15 @@ func FuzzKeeper(f *testing.F) {
 	f.Add("%41", "A", "A")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		if secret == "" || strings.ContainsAny(secret, "?*") {
-			t.Skip("no password, or one that ends a connection string or looks like our mark")
+			t.Skip("no password, or one that ends the authority of a connection string or looks like the mark")
 		}
-		// The parts around it may contain the secret, or join with the mark to it.
+		// The surrounding text may contain the secret, or form it together with the mark.
 		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" && strings.HasSuffix(secret, after[:1])
 		if overlaps || strings.Contains(before+"\x00"+after, secret) {
 			return
 		}
 		if got := NewKeeper("mongodb://user:" + secret + "@host/").Hide(before + secret + after); strings.Contains(got, secret) {
-			t.Errorf("%q is in %q", secret, got)
+			t.Errorf("%q contains %q", got, secret)
 		}
 	})
 }

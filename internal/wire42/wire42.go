@@ -1,8 +1,6 @@
-// Package wire42 lets the Go driver's packages talk to servers of version 4.2,
-// the oldest that the specifications have in view. The driver as released
-// begins at 4.4, by two exported variables that name its range. Importing this
-// package for its effect sets them, once, before anything connects; 4.2 speaks
-// the same protocol, and what it lacks is decided by wire version elsewhere.
+// Package wire42 lowers the Go driver's minimum server version to 4.2, the oldest that the specifications
+// cover. The released driver requires 4.4, through two exported variables. Importing this package sets them
+// before anything connects. 4.2 speaks the same protocol; features it lacks are decided by wire version elsewhere.
 package wire42
 
 import "go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"

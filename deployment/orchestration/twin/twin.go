@@ -1,6 +1,5 @@
-// Package twin is a stand-in for mongo-orchestration in tests: the same paths,
-// answers and errors, with embedded deployments for clusters. It can be told to
-// misbehave.
+// Package twin emulates mongo-orchestration in tests: the same paths, answers and errors, with embedded deployments as
+// clusters. It can be made to misbehave.
 package twin
 
 import (
@@ -21,7 +20,7 @@ import (
 
 // Service is a running twin. Its methods may be called concurrently.
 type Service struct {
-	URL  string // with the version
+	URL  string // includes the API version
 	http *httptest.Server
 
 	mu       sync.Mutex
@@ -32,26 +31,24 @@ type Service struct {
 	log      string
 }
 
-// cluster is one that was made, or, without a deployment, a part of one whose making
-// failed.
+// cluster is a cluster, or, without a deployment, a part of one whose creation failed.
 type cluster struct {
 	*embedded.Deployment
 	login, password string
-	log             string // path, "" if there is none
+	log             string // path, or ""
 }
 
-// stop stops its servers.
 func (c *cluster) stop() {
 	if c.Deployment != nil {
 		_ = c.Close()
 	}
 }
 
-// Fault may answer a request in the place of the twin: it returns true then.
-// method and path are as in a request, without the version.
+// Fault may answer a request in place of the twin: then it returns true. method and path are those of the request,
+// without the API version.
 type Fault func(method, path string, w http.ResponseWriter, r *http.Request) bool
 
-// Start starts a twin, which the end of the test stops with all its clusters.
+// Start starts a twin. At the end of the test it stops with all its clusters.
 func Start(t testing.TB) *Service {
 	s := &Service{clusters: make(map[string]*cluster)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -60,49 +57,48 @@ func Start(t testing.TB) *Service {
 	return s
 }
 
-// Vanish ends the service as a crash does: its clusters go on until the test ends, and
-// nothing answers any more.
+// Vanish stops the service as a crash does: it no longer answers, and its clusters run until the test ends.
 func (s *Service) Vanish() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Logs has the clusters that are made from now on say that this is their log.
+// Logs sets the log path that later clusters report.
 func (s *Service) Logs(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = path
 }
 
-// Misbehave has a fault answer first; nil ends that.
+// Misbehave installs a fault; nil removes it.
 func (s *Service) Misbehave(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// Clusters gives kind and id of what is there: "servers/x".
+// Clusters lists the clusters with their kinds, such as "servers/x".
 func (s *Service) Clusters() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.clusters))
 }
 
-// Made is how many clusters were made.
+// Made returns how many clusters were created.
 func (s *Service) Made() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made
 }
 
-// Bodies gives what was sent to make clusters.
+// Bodies returns the request bodies of created clusters.
 func (s *Service) Bodies() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.bodies)
 }
 
-// Add makes a cluster that nobody asked for.
+// Add creates a cluster without a request.
 func (s *Service) Add(t testing.TB, kind, id string, o embedded.Options) {
 	t.Helper()
 	d, err := embedded.Start(context.Background(), o)
@@ -118,15 +114,14 @@ func (s *Service) Add(t testing.TB, kind, id string, o embedded.Options) {
 	s.clusters[kind+"/"+id] = c
 }
 
-// AddPart leaves a part of a cluster whose making failed.
+// AddPart adds a part of a cluster whose creation failed.
 func (s *Service) AddPart(kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clusters[kind+"/"+id] = new(cluster)
 }
 
-// Kill stops the servers of a cluster, or of all without a name, which the
-// service does not notice. Names are as Clusters gives them.
+// Kill stops the servers of some clusters, or of all, which the service does not notice. Names are those of Clusters.
 func (s *Service) Kill(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +160,7 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// Raise answers as the service does after a Python error.
+// Raise answers as the service does after a Python exception.
 func Raise(w http.ResponseWriter, what string) {
 	w.WriteHeader(http.StatusInternalServerError)
 	_, _ = fmt.Fprintf(w, "Traceback (most recent call last):\n  File \"apps/__init__.py\", line 66, in wrap\n    return f(*arg, **kwd)\n%s\n", what)
@@ -222,7 +217,7 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 	answer(w, c.info(id))
 }
 
-// info is what the service says of a cluster: passwords are not escaped.
+// info is the service's description of a cluster. Passwords are not escaped.
 func (c *cluster) info(id string) map[string]any {
 	hosts := strings.Join(c.Hosts(), ",")
 	uri, auth := "mongodb://"+hosts, "mongodb://"+c.login+":"+c.password+"@"+hosts+"/?authSource=admin"
