@@ -8,22 +8,21 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Client Operations and those that follow: an operation is an API method of
-// the entity's class.
+// Client Operations and the sections after it: an operation is an API method of the entity's class.
 func (i *inspection) checkOperationName(s step) {
 	if s.Known || s.Kind == "" {
-		return // an undefined object is reported as such
+		return // refer reports an undefined object
 	}
 	name := s.get("name")
 	switch others := operations.KindsWith(s.Name); {
 	case s.Name == "loop":
-		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated, and made for tests of Atlas that end by a signal")
+		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
 	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
 		i.report("unknown-operation", name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
 	case len(others) > 0:
-		i.report("unknown-operation", name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.Kind, joinKinds(others))
+		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, joinKinds(others))
 	default:
-		i.report("unknown-operation", name, "operation %s is not known", s.Name)
+		i.report("unknown-operation", name, "unknown operation %s", s.Name)
 	}
 }
 
@@ -73,7 +72,7 @@ func (i *inspection) checkType(v place, a operations.Argument) {
 	n, whole := v.Whole()
 	switch {
 	case a.Type == operations.Count && (!whole || n < 0):
-		i.report("argument-value", v, "argument %s must be an integer that is not negative, not %s", a.Name, v.JSON())
+		i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
 	case a.Type != operations.Count && v.Kind.String() != string(a.Type):
 		i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 	}
@@ -84,13 +83,12 @@ func isHexBytes(v *source.Value) bool {
 	return v.Kind == source.String && err == nil
 }
 
-// checkSpecialOperation checks what operations of the test runner have and
-// others have not.
+// checkSpecialOperation checks what only test runner operations have.
 func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	// Special Test Operations: not to be combined with expectations or results.
 	for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {
 		if v := s.get(key); v.exists() {
-			i.report("special-operation", v, "%s cannot be used with an operation of the test runner", key)
+			i.report("special-operation", v, "%s cannot be used with a test runner operation", key)
 		}
 	}
 	arguments := s.get("arguments")
@@ -101,7 +99,7 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	switch {
 	case !s.Known || !f.exists():
 	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" || f.Fields[0].Value.Kind != source.String:
-		i.report("fail-point", f, "a fail point is a document that starts with configureFailPoint, the name of a fail point")
+		i.report("fail-point", f, "a fail point must be a document whose first key is configureFailPoint, with the name of a fail point")
 	case f.Value.Get("mode") == nil:
 		i.report("fail-point", f, "the fail point has no mode")
 	}

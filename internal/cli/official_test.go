@@ -23,8 +23,8 @@ var refusals = []struct{ end, words string }{
 	{"-required", `must have the key "{}"`},
 	{"-minItems", "{}: must have at least one element"},
 	{"-minProperties", "must have (exactly|at least) one key"},
-	{"-maxProperties", "must have exactly one key, has 2"},
-	{"-const", "{}: must be true, is false"},
+	{"-maxProperties", "must have exactly one key, but has 2"},
+	{"-const", "{}: must be true, not false"},
 	{"-pattern", "two or three numbers"},
 	{"-invalidName", "unknown key in kmsProviders"},
 	{"-events_conflicts_with_cmap_eventType", "unknown key in an expected event of type cmap"},
@@ -32,7 +32,7 @@ var refusals = []struct{ end, words string }{
 	{"-events_conflicts_with_command_eventType", "unknown key in an expected event of type command"},
 	{"-tlsOptions_not_supported", "unknown key in clientEncryptionOpts"},
 	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" exclude each other`},
-	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" exclude each other`},
+	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" are mutually exclusive`},
 	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" exclude each other`},
 }
 

@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// all is the table, built once: sorted by kind and name, as the rows below are, with
-// arguments sorted by name.
+// all returns the table, sorted by kind and name as the rows below are, with arguments sorted by name.
 var all = sync.OnceValue(func() []Operation {
 	var rows []Operation
 	for _, kind := range [...]struct {
@@ -38,8 +37,7 @@ var all = sync.OnceValue(func() []Operation {
 	return rows
 })
 
-// row is a row as written below: the arguments are words, those that are
-// required end in an exclamation mark.
+// row is a row as written below. Arguments are words; an exclamation mark follows required ones.
 type row struct {
 	name      string
 	effect    Effect
@@ -60,15 +58,14 @@ func (r row) parse() []Argument {
 
 // Options that many operations share.
 const (
-	// each is taken by what sends a command: Driver Sessions, "Introducing a
-	// ClientSession"; Client Side Operations Timeout, "timeoutMS".
+	// each is for operations that send a command: Driver Sessions, "Introducing a ClientSession"; Client
+	// Side Operations Timeout, "timeoutMS".
 	each = " session timeoutMS "
-	// timed is what most reads and find-and-modify operations take besides.
+	// timed is for most reads.
 	timed = each + "maxTimeMS comment rawData "
-	// write is what all CRUD writes take.
+	// write is for all CRUD writes.
 	write = each + "comment bypassDocumentValidation rawData writeConcern "
-	// iterated is what operations take that make a cursor (Client Side
-	// Operations Timeout, "Cursors").
+	// iterated is for operations that create a cursor (Client Side Operations Timeout, "Cursors").
 	iterated = "batchSize timeoutMode maxAwaitTimeMS "
 
 	aggregateOptions = timed + iterated + "allowDiskUse bypassDocumentValidation collation hint let readConcern readPreference writeConcern "
@@ -89,7 +86,6 @@ const (
 	csfle          = "Client Side Encryption, "
 	indexes        = "Index Management, "
 	searchIndexes  = "Index Management, Search Indexes"
-	changeStreams  = "Change Streams, Driver API"
 	transactions   = "Transactions, ClientSession changes"
 	specialSection = utf + "Special Test Operations"
 )
@@ -202,8 +198,7 @@ var cursorRows = []row{
 	{"iterateUntilDocumentOrError", Reads, RootDocument, utf + "iterateUntilDocumentOrError", ""},
 }
 
-// special are the arguments of special test operations that are more than text: the same
-// wherever they occur.
+// special are the arguments of special test operations whose type is not Text.
 var special = map[string]Argument{
 	"connections": {Type: Count}, "count": {Type: Count}, "ms": {Type: Count}, "timeoutMS": {Type: Count},
 	"event": {Type: Document}, "failPoint": {Type: Document}, "operation": {Type: Document}, "entities": {Type: List},
@@ -227,8 +222,7 @@ var testRunnerRows = []row{
 	{"assertSessionUnpinned", Reads, Nothing, specialSection, "session!"},
 	{"assertTopologyType", Reads, Nothing, specialSection, "topologyDescription! topologyType!"},
 	{"createEntities", Reads, Nothing, specialSection, "entities!"},
-	// The format gives failPoint no session; suites of Transactions carry one,
-	// and it has no effect.
+	// In the format failPoint has no session. Suites of Transactions have one, without effect.
 	{"failPoint", Reads, Nothing, specialSection, "client! failPoint! session"},
 	{"recordTopologyDescription", Reads, Nothing, specialSection, "client! id!"},
 	{"runOnThread", Reads, Nothing, specialSection, "operation! thread!"},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// objectIn and listIn give what a schema has there, or nil.
+// objectIn and listIn return v, or nil if it has another type.
 func objectIn(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
 func listIn(v any) []any { l, _ := v.([]any); return l }
@@ -24,9 +24,8 @@ func followRef(root, s map[string]any) map[string]any {
 	}
 }
 
-// walkSchema visits what a schema says of each path, in every alternative: ".key" for
-// each name that a pattern stands for, ".*" for any other, "[]" for elements. A
-// recursion is followed once.
+// walkSchema visits the schemas of each path, in every alternative: ".key" for each name of a pattern,
+// ".*" for other keys, "[]" for elements. It follows a recursion once.
 func walkSchema(root map[string]any, visit func(path string, s map[string]any)) {
 	var walk func(s map[string]any, path string, refs []string)
 	walk = func(s map[string]any, path string, refs []string) {

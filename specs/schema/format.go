@@ -2,10 +2,9 @@ package schema
 
 const suite reference = "suite"
 
-// format is the annotated source: the Unified Test Format's data model, each
-// key and value with the minor version that brought it where that is later
-// than the place where it stands. See the package comment for how to add a
-// version.
+// format is the annotated source: the data model of the Unified Test Format. A key or value that is
+// newer than its context has the minor version that introduced it. The package comment describes how
+// to add a version.
 var format = map[string]shape{
 	"suite": objectOf("a test file",
 		key("description", text).required(),
@@ -293,15 +292,14 @@ var format = map[string]shape{
 	),
 }
 
-// topologyType is the type of a topology description (Server Discovery and
-// Monitoring, "TopologyType").
+// topologyType is "TopologyType" of Server Discovery and Monitoring.
 var topologyType = oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced")
 
 // event is the key of an expected event.
 func event(name string, keys ...field) field { return key(name, objectOf("a "+name, keys...)) }
 
-// provider is the key of a KMS provider with its credentials. Where there is
-// an accessToken, which came later, it stands for all others.
+// provider is the key of a KMS provider with its credentials. An accessToken, since 1.28, replaces the
+// credentials listed before it.
 func provider(name, article string, credentials ...string) field {
 	o := objectOf(article + " KMS provider")
 	for i, c := range credentials {
