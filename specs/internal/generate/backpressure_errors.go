@@ -1,8 +1,6 @@
 package main
 
-import (
-	"slices"
-)
+import "slices"
 
 // patient are options with which a client that backs off after every error of 11
 // runs out of time, but for one run in 300, and one that does so after overload
@@ -88,7 +86,7 @@ func commitSequences() *File {
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,
 			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
-			Seen:   insert.Attempts(1, 0, begins), Then: Join(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
+			Seen:   insert.Attempts(1, 0, begins), Then: slices.Concat(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
 				commit.Attempts(r.majority, r.majority-1, majority))})
 	}
 	return f

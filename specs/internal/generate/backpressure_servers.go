@@ -102,7 +102,7 @@ func sameMongos() *File {
 	overloads := func(command string) []string {
 		return []string{TargetedFailPoint(command, Times(2), overload)}
 	}
-	before := Join([]string{known}, Begin(insert, "client"))
+	before := slices.Concat([]string{known}, Begin(insert, "client"))
 	f.Tell(update, Story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"),
 		With:  "session: session",
 		After: []string{pinned, OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: goesOn,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -77,12 +78,12 @@ func overloadTransactions() *File {
 		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
 		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
 	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: Begin(insert, "client"),
-		Mode: Times(3), Fails: overload, After: Join(Begin(insert, "client"), undo), Seen: inserted,
-		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
+		Mode: Times(3), Fails: overload, After: slices.Concat(Begin(insert, "client"), undo), Seen: inserted,
+		Then: slices.Concat(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
 	f.Tell(endingWith("commitTransaction", majority), Story{
 		Says: "is retried with majority after an error that is not a retryable overload error (W10)", Before: Begin(insert, "client"),
-		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
+		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: slices.Concat(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
 
@@ -103,22 +104,22 @@ func convenient() *File {
 	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn)
 	committed, aborted := commit.Attempts(1, 0, ""), abort.Attempts(1, 0, "")
 	with("insert", Story{Says: "goes on after an overload error of its first command (B1)", Fails: overload,
-		Seen: Join(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
 	with("update", Story{Says: "goes on after an overload error in the middle (B1)", Mode: Times(2), Fails: overload,
-		Seen: Join(inserted, update.Attempts(3, 2, goesOn), committed), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(inserted, update.Attempts(3, 2, goesOn), committed), Outcome: bothWritten}, in, up)
 	with("commitTransaction", Story{Says: "goes on after an overload error of its commit (B1)", Mode: Times(2), Fails: overload,
-		Seen: Join(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
 	with("update", Story{Says: "raises the overload error after two retries in the middle (B4)", Mode: Times(3), Fails: overload, Raises: raisesOverload,
-		Seen: Join(inserted, update.Attempts(3, 3, goesOn), aborted)}, in, update.Call("client", "session: session", raisesOverload))
+		Seen: slices.Concat(inserted, update.Attempts(3, 3, goesOn), aborted)}, in, update.Call("client", "session: session", raisesOverload))
 	with("insert", Story{Says: "raises the overload error after two retries of the first command (B4)", Mode: Times(3),
 		Fails: overload, Raises: raisesOverload,
-		Seen: Join(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raisesOverload))
+		Seen: slices.Concat(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raisesOverload))
 	// The error of the first run is a result that the second run does not have.
 	either := "{ name: updateOne, object: collection, arguments: " + Merge(update.Arguments,
 		"session: session") + ", ignoreResultAndError: true }"
 	with("update", Story{Says: "runs the callback again after overload errors with TransientTransactionError (B4)", Mode: Times(3),
 		Fails: Labelled(limited, overloaded, retryable, TransientTransactionError),
-		Seen:  Join(inserted, update.Attempts(3, 3, goesOn), aborted), Extra: true, Outcome: bothWritten}, in, either)
+		Seen:  slices.Concat(inserted, update.Attempts(3, 3, goesOn), aborted), Extra: true, Outcome: bothWritten}, in, either)
 
 	// What withTransaction itself tries again, and the backoff before it.
 	conflict := WriteConflict
@@ -129,17 +130,17 @@ func convenient() *File {
 	}
 	recommit := Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, goesOn2)
 	with("update", Story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
-		Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
+		Seen: slices.Concat(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
 	with("update", Story{Says: "raises an error without TransientTransactionError (T7)", Fails: Labelled(conflict),
-		Raises: RaisedCode(conflict), Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
+		Raises: RaisedCode(conflict), Seen: slices.Concat(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
 		update.Call("client", "session: session", RaisedCode(conflict)))
 	with("commitTransaction", Story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: Times(2),
 		Fails: Labelled(HostUnreachable, writable), Outcome: bothWritten,
-		Seen: Join(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
+		Seen: slices.Concat(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
 	with("commitTransaction", Story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: ErrorCode(MaxTimeMSExpired),
 		Raises: RaisedLabels(MaxTimeMSExpired, UnknownTransactionCommitResult, ""), Outcome: bothWritten,
 		After: []string{OnSession("commitTransaction", "client")}, // so that nothing is left in the server
-		Seen:  Join(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
+		Seen:  slices.Concat(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
 	ignoring := func(by string) string {
 		return "{ name: insertOne, object: collection-" + by + ", arguments: " + Merge(insert.Arguments,
 			InSession(by)) + ", ignoreResultAndError: true }"

@@ -1,8 +1,6 @@
 package main
 
-import (
-	"slices"
-)
+import "slices"
 
 var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
 

@@ -43,7 +43,7 @@ func otherMongosForEnds() *File {
 	} {
 		o := ending(r.command, `recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" }`)
 		f.Tell(o, Story{Says: "is retried on another mongos (R40)",
-			Before: Join([]string{MongosesKnown("client")}, Begin(insert, "client")),
+			Before: slices.Concat([]string{MongosesKnown("client")}, Begin(insert, "client")),
 			Points: []string{TargetedFailPoint(r.command, r.mode, r.data)},
 			After:  []string{Special("assertSessionUnpinned", "session: session")},
 			Seen:   insert.Attempts(1, 0, begins), Then: o.Attempts(2, r.failing, "")})

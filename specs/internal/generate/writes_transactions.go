@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -95,7 +96,7 @@ func endingsBy(f *File, by string) {
 	begin := Begin(insert, by)
 	again := []string{OnSession("commitTransaction", by)}
 	tell := func(o Operation, story Story) {
-		story.By, story.Seen = by, Join(inserted(1), story.Seen)
+		story.By, story.Seen = by, slices.Concat(inserted(1), story.Seen)
 		if story.Before == nil {
 			story.Before = begin
 		}
@@ -109,32 +110,32 @@ func endingsBy(f *File, by string) {
 		}
 		for _, e := range ends() {
 			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
-				Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 0, retry))})
+				Then: slices.Concat(sent(o, 1, 1, undecided), sent(o, 1, 0, retry))})
 			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
-				Mode: Times(2), Fails: e.data, Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 1, retry))}
+				Mode: Times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, undecided), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
-				twice.After, twice.Then = again, Join(twice.Then, sent(o, 1, 0, retry))
+				twice.After, twice.Then = again, slices.Concat(twice.Then, sent(o, 1, 0, retry))
 			} else {
-				twice.After = Join(begin, []string{OnSession(o.Name, by)})
-				twice.Then = Join(twice.Then, inserted(2), sent(o, 2, 0, undecided))
+				twice.After = slices.Concat(begin, []string{OnSession(o.Name, by)})
+				twice.Then = slices.Concat(twice.Then, inserted(2), sent(o, 2, 0, undecided))
 			}
 			tell(o, twice)
 		}
 	}
 	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: LabelledConcern(writable), Then: Join(sent(commit, 1, 0, undecided), sent(commit, 1, 0, majority))})
+		Fails: LabelledConcern(writable), Then: slices.Concat(sent(commit, 1, 0, undecided), sent(commit, 1, 0, majority))})
 	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
 		Raises:  raisesPlain(Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
-		Then: Join(sent(commit, 1, 1, undecided), sent(commit, 1, 0, majority))})
+		Then: slices.Concat(sent(commit, 1, 1, undecided), sent(commit, 1, 0, majority))})
 	for _, c := range []struct{ says, set, own, retry string }{
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
 	} {
 		tell(commit, Story{Says: ended(c.says+" when it is retried with majority", by), Fails: Closes, After: again,
 			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
-			Then:   Join(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
+			Then:   slices.Concat(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
 	}
 }
 
@@ -231,7 +232,7 @@ func bulks(f *File, order string) {
 		for _, e := range fails {
 			f.Tell(o,
 				Story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
-					Seen: before, Then: Join(sent(command, at+1, no, yes), rest), Outcome: left[3]},
+					Seen: before, Then: slices.Concat(sent(command, at+1, no, yes), rest), Outcome: left[3]},
 				Story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
 					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
 		}
@@ -264,14 +265,14 @@ func bulks(f *File, order string) {
 	many := func(fails string) Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
 	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
 	f.Tell(many(""), Story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
-		Then: Join(inserted, updated, deleted), Outcome: allOfMany})
+		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany})
 	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
 		Story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
-			Then: Join(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
+			Then: slices.Concat(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
 	for _, e := range fails {
 		f.Tell(many("update"), Story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
-			Fails: e.data, Raises: e.plain, Then: Join(inserted, sent("update", 0, no)), Outcome: left[1]})
+			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, sent("update", 0, no)), Outcome: left[1]})
 		f.Tell(many("insert"), Story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
-			Fails: e.data, Then: Join(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
+			Fails: e.data, Then: slices.Concat(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
 	}
 }
