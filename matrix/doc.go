@@ -1,7 +1,6 @@
-// Package matrix reads matrix files: clusters, engines, suites and options,
-// whose product, with what is included and excluded, are the cells of a night.
-// It only decides: it starts nothing and reads nothing but the text that it gets.
-// The settings of a cell are flags of utr run, which checks their values.
+// Package matrix reads matrix files: the product of clusters, engines, suites and options, with exclusions and
+// inclusions, is a list of cells. The settings of a cell are flags of utr run, which checks their values. The
+// package starts nothing and reads no other files.
 //
 // It also reads engines files, which name drivers in other processes.
 //
