@@ -9,8 +9,7 @@ import (
 var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
 	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
 
-// writeSessions checks that a retry has the session and the transaction number of
-// the first attempt, and the next write another number.
+// writeSessions checks the session and the transaction number of a retry and of the next write.
 func writeSessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
 		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
@@ -31,8 +30,7 @@ func writeSessions(operations []Operation) *File {
 	return f
 }
 
-// writeTransactions checks that no write in a transaction is retried, and that the
-// session is as before afterwards.
+// writeTransactions checks that no write in a transaction is retried, but writes after it are.
 func writeTransactions(operations []Operation) *File {
 	f := NewFile("transactions", "no retries in a transaction", retrying,
 		"A write in a transaction is attempted once, and the driver gives its errors no label "+writable+". After the",
@@ -50,7 +48,7 @@ func writeTransactions(operations []Operation) *File {
 	return f
 }
 
-// ending is the operation that ends a transaction with collection.insertOne, and what its command has.
+// ending returns the operation that ends a transaction of collection.insertOne, with extra fields of its command.
 func ending(name, extra string) Operation {
 	o := Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: Merge("{ "+name+": 1 }", extra)}
 	if name == "commitTransaction" {
@@ -59,8 +57,7 @@ func ending(name, extra string) Operation {
 	return o
 }
 
-// ended says what happens to the end of a transaction, with the option of the
-// client and the rule.
+// ended adds the option of the client and the rule to a description.
 func ended(says, by string) string {
 	if by == "noRetry" {
 		return says + off + " (W30)"
@@ -68,7 +65,7 @@ func ended(says, by string) string {
 	return says + " (W31)"
 }
 
-// endings are commit and abort, which are retried whatever retryWrites says.
+// endings has commit and abort, which are retried whatever the value of retryWrites.
 func endings() *File {
 	f := NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
 		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
@@ -85,7 +82,7 @@ func endings() *File {
 func endingsBy(f *File, by string) {
 	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
 	s := Suffix(by)
-	// sent is a command of the session's nth transaction, which fails or not.
+	// sent returns the events of a command of the session's nth transaction.
 	sent := func(o Operation, n, failing int, concern string) []string {
 		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
 			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
@@ -139,7 +136,7 @@ func endingsBy(f *File, by string) {
 	}
 }
 
-// end is an error after which a transaction's end is retried.
+// end is an error after which commit and abort are retried.
 type end struct{ says, data, require, raises string }
 
 func ends() []end {
@@ -152,7 +149,7 @@ func ends() []end {
 	return rows
 }
 
-// bulk checks that each command of a bulk is retryable or not by itself.
+// bulk checks that each command of a bulk write is retried independently.
 func bulk() *File {
 	f := NewFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
@@ -160,15 +157,15 @@ func bulk() *File {
 	f.Clients = writes.Both("")
 	bulks(f, "ordered")
 	bulks(f, "unordered")
-	// Drivers may send the two updates in one command or in two: the first
-	// command has an update of many in both cases.
+	// Drivers may send the two updates in one command or in two. Either way the first command has the
+	// updateMany.
 	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
 		Story{Says: "an update of one document in a command with an update of many is not retried (R34)",
 			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
 	return f
 }
 
-// Models of the bulks.
+// Write models.
 const (
 	insertFourth = "{ insertOne: { document: " + fourth + " } }"
 	updateSecond = "{ updateOne: { filter: { _id: 2 }, update: { $inc: { x: 1 } } } }"
@@ -177,14 +174,13 @@ const (
 	deleteThirds = "{ deleteMany: { filter: { _id: 3 } } }"
 )
 
-// bulkOf is a bulk of which a command fails.
+// bulkOf returns a bulk write with a command that fails.
 func bulkOf(order, fails string, models ...string) Operation {
 	return Operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
 		Arguments: fmt.Sprintf("{ requests: [ %s ], ordered: %t }", strings.Join(models, ", "), order == "ordered")}
 }
 
-// sent are events of a command with a transaction number, 0 for none, whose
-// attempts succeed or fail.
+// sent returns the events of a command with a transaction number, 0 for none. Attempts are "succeeds" or "fails".
 func sent(command string, number int, attempts ...string) (out []string) {
 	carries := Unnumbered
 	if number > 0 {
@@ -197,7 +193,7 @@ func sent(command string, number int, attempts ...string) (out []string) {
 	return out
 }
 
-// bulks are the tests of ordered or of unordered bulks.
+// bulks adds the tests of ordered or unordered bulk writes.
 func bulks(f *File, order string) {
 	const yes, no = "succeeds", "fails"
 	commands := []string{"insert", "update", "delete"}
