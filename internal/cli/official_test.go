@@ -17,7 +17,7 @@ var refusals = []struct{ end, words string }{
 	{"-type", "must be "},
 	{"-enum", "must be one of "},
 	{"-property-value", "must be one of "},
-	{"-additionalPropertyType", "needs schemaVersion 1.27, this file dec"},
+	{"-additionalPropertyType", "requires schemaVersion 1.27; this file dec"},
 	{"schemaVersion-required", "schemaVersion is missing"},
 	{"-items", `\[0\]: must be `},
 	{"-required", `must have the key "{}"`},
@@ -31,9 +31,9 @@ var refusals = []struct{ end, words string }{
 	{"-events_conflicts_with_default_eventType", "unknown key in an expected event of type command"},
 	{"-events_conflicts_with_command_eventType", "unknown key in an expected event of type command"},
 	{"-tlsOptions_not_supported", "unknown key in clientEncryptionOpts"},
-	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" exclude each other`},
+	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" are mutually exclusive`},
 	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" are mutually exclusive`},
-	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" exclude each other`},
+	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" are mutually exclusive`},
 }
 
 // refuses checks that validate and run refuse a file with words that match.
@@ -68,7 +68,7 @@ func TestInvalidSuitesAreRefusedByTheirRule(t *testing.T) {
 		case name == "expectedTracingSpans-emptyNestedSpan": // it has "nested:[]", which YAML's parser refuses before
 			want = "malformed YAML"
 		case strings.HasPrefix(name, "expectedTracingSpans"): // they declare 1.26
-			want = "needs schemaVersion 1.27, this file dec"
+			want = "requires schemaVersion 1.27; this file dec"
 		case want == "":
 			t.Errorf("%s: no rule is known for it", name)
 		}

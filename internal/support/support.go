@@ -1,5 +1,4 @@
-// Package support makes the support matrix of docs/engines.md from the operation
-// tables of the engines.
+// Package support generates the support matrix of docs/engines.md from the operation tables of the engines.
 package support
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestPageIsFresh$ .
@@ -14,13 +13,13 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Marker is the line of the page behind which everything is generated.
+// Marker is a line of the page. Everything after it is generated.
 const Marker = "<!-- What follows is made by go generate ./internal/support. -->\n"
 
 // column is an engine of the matrix.
 type column struct {
 	name string
-	// arguments returns the arguments that an operation is served with; false if it is not.
+	// arguments returns the arguments that the engine supports, and false if it does not support the operation.
 	arguments func(operations.Kind, string) ([]string, bool)
 }
 
@@ -28,8 +27,7 @@ func columns() []column {
 	return []column{{"reference", reference.Arguments}, {"driver", driver.Arguments}}
 }
 
-// Page returns the page with a new matrix. The error is a page without the
-// marker.
+// Page returns the page with a new matrix, or an error if it has no marker.
 func Page(old string) (string, error) {
 	text, _, found := strings.Cut(old, Marker)
 	if !found {
@@ -38,7 +36,7 @@ func Page(old string) (string, error) {
 	return text + Marker + matrix(columns()), nil
 }
 
-// matrix has a row for each operation of the format that engines serve.
+// matrix returns a table with a row for each operation except those of the test runner.
 func matrix(columns []column) string {
 	var b strings.Builder
 	b.WriteString("\n| operation |")
@@ -59,15 +57,15 @@ func matrix(columns []column) string {
 	return b.String()
 }
 
-// cell is "yes", or names the missing arguments, or is empty.
+// cell returns "yes", "without" the unsupported arguments, or "" for an unsupported operation.
 func cell(o operations.Operation, c column) string {
-	taken, served := c.arguments(o.Kind, o.Name)
-	if !served {
+	arguments, supported := c.arguments(o.Kind, o.Name)
+	if !supported {
 		return ""
 	}
 	var missing []string
 	for _, a := range o.Arguments {
-		if !slices.Contains(taken, a.Name) {
+		if !slices.Contains(arguments, a.Name) {
 			missing = append(missing, a.Name)
 		}
 	}

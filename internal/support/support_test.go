@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// The page is not stale: go generate ./internal/support writes it.
+// go generate ./internal/support writes the page.
 func TestPageIsFresh(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "engines.md")
 	page, err := Page(testkit.Read(t, name))
@@ -17,7 +17,7 @@ func TestPageIsFresh(t *testing.T) {
 	testkit.Golden(t, name, page)
 }
 
-// What is above the marker stays, what is below is replaced.
+// Page replaces the text below the marker.
 func TestPageNeedsItsMarker(t *testing.T) {
 	if _, err := Page("# Engines\n"); err == nil {
 		t.Error("a page without a marker is accepted")
@@ -28,20 +28,19 @@ func TestPageNeedsItsMarker(t *testing.T) {
 	}
 }
 
-// A cell changes with what an engine serves.
 func TestCell(t *testing.T) {
 	drop, _ := operations.Lookup(operations.Collection, "dropIndexes")
 	for _, row := range []struct {
-		reason string
-		taken  []string
-		served bool
-		want   string
+		reason    string
+		supported []string
+		found     bool
+		want      string
 	}{
-		{"not served", nil, false, ""},
-		{"served whole", []string{"comment", "maxTimeMS", "rawData", "session", "timeoutMS", "writeConcern"}, true, "yes"},
-		{"served in part", []string{"comment", "session", "timeoutMS", "writeConcern"}, true, "without maxTimeMS, rawData"},
+		{"unsupported", nil, false, ""},
+		{"supported", []string{"comment", "maxTimeMS", "rawData", "session", "timeoutMS", "writeConcern"}, true, "yes"},
+		{"supported in part", []string{"comment", "session", "timeoutMS", "writeConcern"}, true, "without maxTimeMS, rawData"},
 	} {
-		got := cell(drop, column{arguments: func(operations.Kind, string) ([]string, bool) { return row.taken, row.served }})
+		got := cell(drop, column{arguments: func(operations.Kind, string) ([]string, bool) { return row.supported, row.found }})
 		testkit.Equal(t, row.reason, got, row.want)
 	}
 }
