@@ -36,16 +36,14 @@ func Text(sections []Section) string {
 }
 
 //go:embed page.html
-var page string
+var layout string
+
+var page = template.Must(template.New("coverage").Parse(layout))
 
 // HTML writes sections as a self-contained page. Of and against name the suites; against is "" without a
 // comparison.
 func HTML(w io.Writer, sections []Section, of, against string) error {
-	t, err := template.New("coverage").Parse(page)
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
+	return page.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
 }
 
 // Exercised is the number of rows that have tests.

@@ -57,10 +57,7 @@ const (
 	axisCount
 )
 
-// axisNames returns the keys of the file.
-func axisNames() [axisCount]string {
-	return [axisCount]string{"clusters", "engines", "suites", "options"}
-}
-
-// singular returns the keys under exclude.
-func singular() [axisCount]string { return [axisCount]string{"cluster", "engine", "suites", "options"} }
+var (
+	axisNames = [axisCount]string{"clusters", "engines", "suites", "options"} // keys of the file
+	singular  = [axisCount]string{"cluster", "engine", "suites", "options"}   // keys under exclude
+)

@@ -9,22 +9,24 @@ import (
 
 // clusters reads a cluster definition, which is several clusters if axes in it are lists.
 func (r *reader) clusters(v *source.Value) []part {
-	before := len(r.problems)
-	p := r.part(v, "a cluster", kindNames()...)
-	if v.Kind != source.Document {
-		return nil
-	}
 	var kinds []clusterKind
-	for _, k := range clusterKinds() {
+	var names []string
+	for _, k := range clusterKinds {
+		names = append(names, k.name)
 		if v.Get(k.name) != nil {
 			kinds = append(kinds, k)
 		}
+	}
+	before := len(r.problems)
+	p := r.part(v, "a cluster", names...)
+	if v.Kind != source.Document {
+		return nil
 	}
 	if len(kinds) == 0 && len(r.problems) > before {
 		return nil // part has reported what is probably a misspelt kind
 	}
 	if len(kinds) != 1 {
-		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(kindNames(), ", "))
+		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(names, ", "))
 		return nil
 	}
 	kind := kinds[0]
@@ -67,7 +69,8 @@ func spread(p part) []part {
 				one.settings = slices.Clone(q.settings)
 				one.settings[i].values = []string{v}
 				if p.name == "" || len(s.values) > 1 {
-					one.name = strings.TrimPrefix(q.name+"-"+safe(axisLabel(v)), "-")
+					file := v[strings.LastIndexAny(v, `/\`)+1:] // v may be a path
+					one.name = strings.TrimPrefix(q.name+"-"+safe(strings.TrimSuffix(file, ".json")), "-")
 				}
 				next = append(next, one)
 			}
@@ -75,10 +78,4 @@ func spread(p part) []part {
 		out = next
 	}
 	return out
-}
-
-// axisLabel returns what a value adds to the name of a cluster: for a path, the name of the file.
-func axisLabel(v string) string {
-	v = v[strings.LastIndexAny(v, `/\`)+1:]
-	return strings.TrimSuffix(v, ".json")
 }

@@ -20,7 +20,7 @@ func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Ce
 	combinations := [][axisCount]part{{}}
 	for a, parts := range axes {
 		if len(combinations)*len(parts) > maxCells {
-			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames()[a])
+			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames[a])
 			return nil
 		}
 		var longer [][axisCount]part
@@ -82,10 +82,9 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 
 // exclude removes excluded cells and records the reasons. A rule must have a reason and match a cell.
 func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
-	names := singular()
 	out := map[string]bool{} // by the name of a cell
 	for _, rule := range r.list(v, "exclude") {
-		if !r.document(rule, "a rule of exclude", append(names[:], "reason")) {
+		if !r.document(rule, "a rule of exclude", append(singular[:], "reason")) {
 			continue
 		}
 		reason := ""
@@ -96,7 +95,7 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 		}
 		patterns := r.patterns(rule)
 		if len(patterns) == 0 {
-			r.add(rule.Position, "a rule of exclude must have one of %s", strings.Join(names[:], ", "))
+			r.add(rule.Position, "a rule of exclude must have one of %s", strings.Join(singular[:], ", "))
 			continue
 		}
 		found := false
@@ -119,7 +118,7 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 
 // hint suggests a correction of a rule.
 func (r *reader) hint(rule *source.Value) string {
-	for a, name := range singular() {
+	for a, name := range singular {
 		if v := rule.Get(name); v != nil && v.Kind == source.String {
 			var known []string
 			for _, p := range r.top[a] {
@@ -138,7 +137,7 @@ type patterns map[int][]string
 
 func (r *reader) patterns(rule *source.Value) patterns {
 	p := patterns{}
-	for a, name := range singular() {
+	for a, name := range singular {
 		v := rule.Get(name)
 		if v == nil {
 			continue
@@ -171,17 +170,16 @@ func matches(pattern, name string) bool {
 // include returns the cells of the included blocks. A block is a small matrix; an axis that it omits is that of the
 // file.
 func (r *reader) include(v *source.Value) (cells []Cell) {
-	names := axisNames()
 	for _, block := range r.list(v, "include") {
-		if !r.document(block, "a block of include", names[:]) {
+		if !r.document(block, "a block of include", axisNames[:]) {
 			continue
 		}
 		axes := r.top
 		for a := range axisCount {
-			if b := block.Get(names[a]); b != nil {
+			if b := block.Get(axisNames[a]); b != nil {
 				axes[a] = r.parts(a, b, append([]part{}, r.top[a]...))
 			} else if len(axes[a]) == 0 {
-				r.add(block.Position, "the block must have %s, because the file has none", names[a])
+				r.add(block.Position, "the block must have %s, because the file has none", axisNames[a])
 			}
 		}
 		cells = append(cells, r.product(axes, block.Position)...)

@@ -34,8 +34,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	}
 	r := &reader{}
 	v := &variables{problems: &r.problems, set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}
-	names := axisNames()
-	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
+	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
 	}
 	v.declare(root.Get("variables"))
@@ -50,7 +49,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	}
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
 	for a := range axisCount {
-		r.top[a] = r.parts(a, root.Get(names[a]), nil)
+		r.top[a] = r.parts(a, root.Get(axisNames[a]), nil)
 	}
 	if root.Get("engines") == nil {
 		r.top[engines] = r.engine("reference", "reference", root.Position, nil)
@@ -98,10 +97,9 @@ func (p *problems) err() error {
 
 // why explains why there are no cells.
 func (r *reader) why(excluded int) string {
-	names := axisNames()
 	for a := range axisCount {
 		if len(r.top[a]) == 0 {
-			return "it names no " + names[a]
+			return "it names no " + axisNames[a]
 		}
 	}
 	return fmt.Sprintf("all %d are excluded", excluded)
@@ -184,10 +182,10 @@ func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"),
 
 // settings reads the settings of a document, which may also have other keys.
 func (r *reader) settings(v *source.Value, what string, others []string) (all []setting) {
-	if v == nil || !r.document(v, what, append(slices.Clone(others), keyNames(settingKeys())...)) {
+	if v == nil || !r.document(v, what, append(slices.Clone(others), keyNames(settingKeys)...)) {
 		return nil
 	}
-	return r.keyed(v, settingKeys())
+	return r.keyed(v, settingKeys)
 }
 
 // keyed reads the keys of a table in a document.
@@ -258,7 +256,7 @@ func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
 // parts reads an axis. A text can be a pattern that matches defined parts.
 func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 	read := [axisCount]func(*source.Value) []part{r.clusters, r.oneEngine, r.suites, r.options}[a]
-	for _, item := range r.list(v, axisNames()[a]) {
+	for _, item := range r.list(v, axisNames[a]) {
 		var named []part
 		if defined != nil && item.Kind == source.String {
 			named = r.named(a, item, defined)
@@ -279,7 +277,7 @@ func (r *reader) part(v *source.Value, what string, others ...string) part {
 // named returns the defined parts that a pattern matches. It returns nil if the text is the definition of an engine
 // or of suites.
 func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
-	pattern, ok := r.text(item, axisNames()[a])
+	pattern, ok := r.text(item, axisNames[a])
 	if !ok {
 		return []part{}
 	}
@@ -296,7 +294,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
-	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), meant.Hint(pattern, names))
+	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "), meant.Hint(pattern, names))
 	return []part{}
 }
 

@@ -28,14 +28,12 @@ type key struct {
 // cellTimeout is the only setting that is not a flag of utr run.
 const cellTimeout = "cell-timeout"
 
-// settingKeys returns the settings of clusters, engines, suites, options and defaults.
-func settingKeys() []key {
-	return []key{
-		{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
-		{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
-		{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
-		{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
-	}
+// settingKeys are the settings of clusters, engines, suites, options and defaults.
+var settingKeys = []key{
+	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
+	{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
+	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
+	{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
 }
 
 // clusterKind is a kind of deployment. Its value is a document, or the value of the key short.
@@ -45,24 +43,15 @@ type clusterKind struct {
 	keys  []key
 }
 
-func clusterKinds() []clusterKind {
-	return []clusterKind{
-		{name: "embedded", short: "topology", keys: []key{
-			{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
-		{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
-		{name: "orchestration", short: "url", keys: []key{
-			{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
-			{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
-		{name: "local", short: "dir", keys: []key{
-			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
-	}
-}
-
-func kindNames() (names []string) {
-	for _, k := range clusterKinds() {
-		names = append(names, k.name)
-	}
-	return names
+var clusterKinds = []clusterKind{
+	{name: "embedded", short: "topology", keys: []key{
+		{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
+	{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
+	{name: "orchestration", short: "url", keys: []key{
+		{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
+		{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
+	{name: "local", short: "dir", keys: []key{
+		{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
 }
 
 func keyNames(keys []key) (names []string) {

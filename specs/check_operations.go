@@ -13,25 +13,21 @@ func (i *inspection) checkOperationName(s step) {
 	if s.Known || s.Kind == "" {
 		return // refer reports an undefined object
 	}
+	var others []string
+	for _, k := range operations.KindsWith(s.Name) {
+		others = append(others, string(k))
+	}
 	name := s.get("name")
-	switch others := operations.KindsWith(s.Name); {
+	switch {
 	case s.Name == "loop":
 		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
 	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
 		i.report("unknown-operation", name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
-	case len(others) > 0:
-		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, joinKinds(others))
+	case others != nil:
+		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, strings.Join(others, ", "))
 	default:
 		i.report("unknown-operation", name, "unknown operation %s", s.Name)
 	}
-}
-
-func joinKinds(kinds []operations.Kind) string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
-	}
-	return strings.Join(names, ", ")
 }
 
 // checkArguments compares the arguments of an operation with its row.
@@ -47,10 +43,16 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	for _, a := range s.Row.Arguments {
 		v := arguments.get(a.Name)
 		switch {
-		case !v.exists() && a.Required:
-			i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
-		case v.exists() && a.Type != "":
-			i.checkType(v, a)
+		case !v.exists():
+			if a.Required {
+				i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
+			}
+		case a.Type == operations.Count:
+			if n, whole := v.Whole(); !whole || n < 0 {
+				i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
+			}
+		case a.Type != "" && v.Kind.String() != string(a.Type):
+			i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 		}
 		if a.Entity != "" {
 			i.refer(v, sc, string(a.Entity))
@@ -65,16 +67,6 @@ func (i *inspection) checkArguments(s step, sc scope) {
 		if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
 			i.report("argument-value", bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
 		}
-	}
-}
-
-func (i *inspection) checkType(v place, a operations.Argument) {
-	n, whole := v.Whole()
-	switch {
-	case a.Type == operations.Count && (!whole || n < 0):
-		i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
-	case a.Type != operations.Count && v.Kind.String() != string(a.Type):
-		i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 	}
 }
 

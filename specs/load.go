@@ -38,11 +38,10 @@ func (l *Loaded) Left() string {
 		{l.Others, "skipped 1 file of another format", "skipped %d files of other formats"},
 		{l.Refused, "rejected 1 invalid suite, as expected", "rejected %d invalid suites, as expected"},
 	} {
-		switch n := len(p.files); n {
-		case 0:
-		case 1:
+		switch n := len(p.files); {
+		case n == 1:
 			parts = append(parts, p.one)
-		default:
+		case n > 1:
 			parts = append(parts, fmt.Sprintf(p.many, n))
 		}
 	}

@@ -1,7 +1,7 @@
 // Command mutate checks the tests: it makes one change of the program at a time, from a committed list, and expects a test
 // to fail. It does not modify the tree: each changed file is an overlay for the compiler.
 //
-//	mutate [-list FILE] [-match REGEXP] [-jobs N]          run the list
+//	mutate [-match REGEXP] [-jobs N]                       run the list
 //	mutate -sample N [-seed S] [-jobs N] PACKAGE...        propose new rows
 //
 // It exits with 1 if a mutation survives or does not fit the code.
@@ -34,7 +34,6 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	list := flag.String("list", "internal/mutate/list.yml", "the `file` of mutations to run")
 	match := flag.String("match", "", "run only rows whose file or reason matches this `regexp`")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations run in parallel")
 	sample := flag.Int("sample", 0, "propose this many new rows for each package, with their verdicts")
@@ -46,7 +45,7 @@ func run(ctx context.Context) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	rows, err := readList(*list, *match)
+	rows, err := readList(*match)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,8 @@ func run(ctx context.Context) error {
 }
 
 // readList reads the rows that match. A duplicate row and a pattern without a match are errors.
-func readList(name, match string) ([]Mutation, error) {
+func readList(match string) ([]Mutation, error) {
+	const name = "internal/mutate/list.yml"
 	pattern, err := regexp.Compile(match)
 	if err != nil {
 		return nil, err

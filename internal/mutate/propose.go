@@ -104,7 +104,8 @@ func (c *changer) visit(n ast.Node) bool {
 			c.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String(), n.Op.String()+" became "+to.String())
 		}
 	case *ast.IfStmt:
-		c.replace(n.Cond.Pos(), n.Cond.End(), "!("+c.between(n.Cond.Pos(), n.Cond.End())+")", "a condition was negated")
+		from, to := c.files.Position(n.Cond.Pos()).Offset, c.files.Position(n.Cond.End()).Offset
+		c.replace(n.Cond.Pos(), n.Cond.End(), "!("+string(c.text[from:to])+")", "a condition was negated")
 	case *ast.BlockStmt:
 		for _, s := range n.List {
 			c.statement(s)
@@ -143,10 +144,6 @@ func (c *changer) statement(s ast.Stmt) {
 		return
 	}
 	c.replace(s.Pos(), s.End(), "", "a statement was dropped")
-}
-
-func (c *changer) between(from, to token.Pos) string {
-	return string(c.text[c.files.Position(from).Offset:c.files.Position(to).Offset])
 }
 
 // replace adds a change of whole lines, with as much context as makes the old text unique in the file.

@@ -80,21 +80,14 @@ func isInteger(v *source.Value) bool {
 
 // hint returns how to quote the value in YAML to get this type, or "".
 func (s scalar) hint(v *source.Value) string {
-	isNumber := v.Kind == source.Int || v.Kind == source.Float
+	_, err := strconv.ParseInt(v.String, 10, 64)
 	switch {
-	case s == text && (isNumber || v.Kind == source.Bool):
+	case s == text && (v.Kind == source.Int || v.Kind == source.Float || v.Kind == source.Bool):
 		return " (in quotes it would be a string)"
-	case v.Kind == source.String && s == boolean && (v.String == "true" || v.String == "false"),
-		v.Kind == source.String && s == integer && isDigits(v.String):
+	case s == boolean && (v.String == "true" || v.String == "false"), s == integer && err == nil:
 		return " (without quotes it would be " + withArticle(source.Kind(s)) + ")"
-	default:
-		return ""
 	}
-}
-
-func isDigits(s string) bool {
-	_, err := strconv.ParseInt(s, 10, 64)
-	return err == nil
+	return ""
 }
 
 func (a always) explain(w walk, v *source.Value) {

@@ -21,8 +21,7 @@ func endingWith(name, extra string) Operation {
 }
 
 // bothWritten is the outcome of collection.insertOne and collection.updateOne.
-var bothWritten = []Outcome{{Collection: Collection,
-	Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
+var bothWritten = []Outcome{{Collection, []string{first, raised, third, fourth}}}
 
 // overloadTransactions checks that every command of a transaction is retried, and does not change.
 func overloadTransactions() *File {

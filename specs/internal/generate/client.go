@@ -12,15 +12,7 @@ type Client struct {
 	Options string // flow YAML of uriOptions, without braces
 	Many    bool   // useMultipleMongoses
 	Observe []string
-	Ignore  []string // ignoreCommandMonitoringEvents; nil for commands that clean up
-}
-
-// Ignored returns ignoreCommandMonitoringEvents.
-func (c Client) Ignored() []string {
-	if c.Ignore == nil {
-		return []string{"killCursors", "abortTransaction"}
-	}
-	return c.Ignore
+	Ignore  []string // ignoreCommandMonitoringEvents; nil for killCursors and abortTransaction
 }
 
 // Observed returns a client that observes commands and other events.

@@ -70,13 +70,7 @@ type Outcome struct {
 const Collection = "documents"
 
 // Initial returns the documents of Collection before each test.
-func Initial() []string {
-	var out []string
-	for i := 1; i <= 3; i++ {
-		out = append(out, fmt.Sprintf("{ _id: %d, x: %d }", i, 11*i))
-	}
-	return out
-}
+func Initial() []string { return []string{first, second, third} }
 
 // render returns the text of the file with the lowest possible schemaVersion.
 func (f *File) render(s Specification) ([]byte, error) {
