@@ -45,7 +45,6 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 	return all, r.err()
 }
 
-// adapter reads an engine of an engines file in a folder.
 func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	a := Adapter{Directory: folder}
 	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout"}) {

@@ -38,7 +38,6 @@ func (r *reader) clusters(v *source.Value) []part {
 	return all
 }
 
-// kindSettings reads the value of the key of a kind.
 func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	if v.Kind != source.Document {
 		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: kind.short, KeyPosition: v.Position, Value: v}}}

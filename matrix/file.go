@@ -67,14 +67,12 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	return f, r.err()
 }
 
-// reader reads one file.
 type reader struct {
 	problems
 	defaults []setting
 	top      [axisCount][]part // the axes of the file
 }
 
-// problems are the problems of a file.
 type problems []source.Error
 
 func (p *problems) add(at source.Position, format string, args ...any) {
@@ -188,7 +186,6 @@ func (r *reader) settings(v *source.Value, what string, others []string) (all []
 	return r.keyed(v, settingKeys)
 }
 
-// keyed reads the keys of a table in a document.
 func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 	for _, k := range table {
 		f := v.Field(k.name)

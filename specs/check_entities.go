@@ -56,11 +56,9 @@ var uriOptions = strings.Fields(`
 // serverApi: test runners fail if the driver does not support the version. Versioned API, "Declaring
 // an API Version": the only version is 1.
 func (i *inspection) checkClient(client place) {
-	if options := client.get("uriOptions"); options.exists() {
-		for _, f := range options.Fields {
-			if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
-				i.reportAt("uri-option", f.KeyPosition, options.path+"."+f.Key, "unknown URI option %s", f.Key)
-			}
+	for _, f := range client.get("uriOptions").fields() {
+		if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
+			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s", f.Key)
 		}
 	}
 	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {
@@ -82,10 +80,7 @@ var credentials = map[string][]string{
 // entity.clientEncryption: a missing field is not configured, so creating the entity fails.
 func (i *inspection) checkKMSCredentials(options place) {
 	providers := options.get("kmsProviders")
-	if !providers.exists() {
-		return
-	}
-	for _, f := range providers.Fields {
+	for _, f := range providers.fields() {
 		name, _, _ := strings.Cut(f.Key, ":")
 		if len(f.Value.Fields) == 0 || f.Value.Get("accessToken") != nil {
 			continue

@@ -113,10 +113,8 @@ func observed(client place) map[string]bool {
 	for _, e := range client.Value.Get("observeEvents").Elements() {
 		types[e.Text()] = true
 	}
-	if logs := client.get("observeLogMessages"); logs.exists() {
-		for _, component := range logs.Fields {
-			types[logOf+component.Key] = true
-		}
+	for _, component := range client.get("observeLogMessages").fields() {
+		types[logOf+component.Key] = true
 	}
 	return types
 }
@@ -125,11 +123,8 @@ func observed(client place) map[string]bool {
 // ignores all other events.
 func (i *inspection) checkObservedEvent(event place, client string, observed map[string]map[string]bool) {
 	types, isClient := observed[client]
-	if !isClient || !event.exists() {
-		return
-	}
-	for _, f := range event.Fields {
-		if !types[f.Key] {
+	for _, f := range event.fields() {
+		if isClient && !types[f.Key] {
 			i.reportAt("unobserved-event", f.KeyPosition, event.path+"."+f.Key, "client %q does not observe %s", client, f.Key)
 		}
 	}

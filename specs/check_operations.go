@@ -30,14 +30,11 @@ func (i *inspection) checkOperationName(s step) {
 	}
 }
 
-// checkArguments compares the arguments of an operation with its row.
 func (i *inspection) checkArguments(s step, sc scope) {
 	arguments := s.get("arguments")
-	if s.Known && arguments.exists() {
-		for _, f := range arguments.Fields {
-			if _, takes := s.Row.Argument(f.Key); !takes {
-				i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
-			}
+	for _, f := range arguments.fields() {
+		if _, found := s.Row.Argument(f.Key); s.Known && !found {
+			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
 		}
 	}
 	for _, a := range s.Row.Arguments {
@@ -75,7 +72,6 @@ func isHexBytes(v *source.Value) bool {
 	return v.Kind == source.String && err == nil
 }
 
-// checkSpecialOperation checks what only test runner operations have.
 func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	// Special Test Operations: not to be combined with expectations or results.
 	for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {

@@ -80,6 +80,13 @@ func (p place) each(visit func(place)) {
 	}
 }
 
+func (p place) fields() []source.Field {
+	if p.exists() {
+		return p.Fields
+	}
+	return nil
+}
+
 // walk visits a value and, if visit returns true, everything below it.
 func walk(p place, visit func(place) bool) {
 	if !p.exists() || !visit(p) {
@@ -159,7 +166,6 @@ func (i *inspection) test(t place, s scope) {
 	i.checkVacuous(t)
 }
 
-// create defines the entities of a list.
 func (i *inspection) create(list place, s scope) {
 	if s.test != nil {
 		s.test.Entities = append(s.test.Entities, DecodeEntities(list.Value)...)

@@ -81,7 +81,6 @@ func overlayOf(dir, file, text string) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-// test runs the tests of one package with an overlay.
 func test(ctx context.Context, overlay, pkg string) (verdict, error) {
 	// -count disables the cache, which would have the result of the unchanged program for tests that build a program.
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-count", "1",

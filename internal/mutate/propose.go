@@ -83,7 +83,6 @@ func mutationsIn(dir string) ([]Mutation, error) {
 	return out, nil
 }
 
-// changer collects the changes of one file.
 type changer struct {
 	file  string
 	text  []byte

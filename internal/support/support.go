@@ -16,7 +16,6 @@ import (
 // Marker is a line of the page. Everything after it is generated.
 const Marker = "<!-- What follows is made by go generate ./internal/support. -->\n"
 
-// column is an engine of the matrix.
 type column struct {
 	name string
 	// arguments returns the arguments that the engine supports, and false if it does not support the operation.

@@ -141,22 +141,12 @@ func (m *mutator) scalar() any {
 }
 
 func clone(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for k, x := range v {
-			c[k] = clone(x)
-		}
-		return c
-	case []any:
-		c := make([]any, len(v))
-		for i, x := range v {
-			c[i] = clone(x)
-		}
-		return c
-	default:
-		return v
+	text, err := json.Marshal(v)
+	c, readErr := readJSON(text)
+	if err != nil || readErr != nil {
+		panic("not a raw document")
 	}
+	return c
 }
 
 // wordsOf returns every key and enumerated value of a schema, sorted.

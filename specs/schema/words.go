@@ -64,7 +64,6 @@ func step(key string) string {
 	return "[" + strconv.Quote(key) + "]"
 }
 
-// subject names an object at the start of a sentence.
 func (o object) subject() string {
 	if o.title == "" {
 		return "this object"

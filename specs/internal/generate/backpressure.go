@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// overloadSuites returns the suites of client backpressure.
 func overloadSuites() Specification {
 	var files []*File
 	for _, o := range operations(overloadDatabase) {
@@ -39,7 +38,6 @@ func tell(f *File, titles []string, stories ...Story) {
 	}
 }
 
-// overloadStories returns the stories of every operation.
 func overloadStories(o Operation) []Story {
 	list := []Story{
 		{Says: "is retried twice after overload errors (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
@@ -74,7 +72,6 @@ const (
 	threeDocuments = "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"
 )
 
-// getMore is only retried for overload errors.
 func getMore() *File {
 	f := NewFile("getMore", "getMore", anywhere,
 		"getMore is no retryable read, and is retried for overload errors all the same.")
@@ -92,7 +89,6 @@ func getMore() *File {
 	return f
 }
 
-// watching has the getMore of a change stream, which is not resumed for an error that is retried.
 func watching() *File {
 	f := NewFile("change-streams", "getMore of a change stream", labelling,
 		"An overload error of a getMore is retried; the change stream is not opened anew for it.")
@@ -142,7 +138,6 @@ func killCursors() *File {
 	return f
 }
 
-// overloadStandalone checks that writes on a standalone are retried for overload errors only.
 func overloadStandalone() *File {
 	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
 		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
@@ -163,7 +158,6 @@ func overloadStandalone() *File {
 	return f
 }
 
-// retries has other values of maxAdaptiveRetries.
 func retries() *File {
 	f := NewFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling,
 		"The option replaces the limit of two retries, for reads, writes and generic commands alike.")
@@ -204,7 +198,6 @@ const numberedOne = `txnNumber: { $numberLong: "1" }`
 // generic reports whether an operation obeys both retryReads and retryWrites.
 func generic(o Operation) bool { return o.Name == "runCommand" }
 
-// operations returns all operations.
 func operations(database string) []Operation {
 	list := append(readOperations(database), table("map reduce", database)...)
 	for i := range list {

@@ -6,7 +6,6 @@ import "slices"
 // 300 runs; if it only does so after overload errors it has time to spare.
 const patient = "maxAdaptiveRetries: 11, timeoutMS: 10000"
 
-// overloadSequences has attempts that fail in different ways.
 func overloadSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
 		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
@@ -62,7 +61,6 @@ func overloadSequences() *File {
 	return f
 }
 
-// commitSequences has commits whose attempts fail in different ways.
 func commitSequences() *File {
 	f := NewFile("commit-sequences", "the write concern of commits that fail in different ways", Sequences(Retrying),
 		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
@@ -91,8 +89,7 @@ func commitSequences() *File {
 	return f
 }
 
-// mixed has overload errors and network errors in one operation. A fail point of the storage engine causes the
-// network errors, which only affects retryable writes on a replica set.
+// mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *File {
 	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
 		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
@@ -138,7 +135,6 @@ func mixed() *File {
 	return f
 }
 
-// otherErrors has overload errors that are retryable reads or writes.
 func otherErrors() *File {
 	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
 		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// retargeting has a replica set whose primary is overloaded.
 func retargeting() *File {
 	const preferred = "readPreference: primaryPreferred"
 	f := NewFile("retargeting", "enableOverloadRetargeting", Servers("4.4", Sets),
@@ -126,7 +125,6 @@ func overloadTimeouts() *File {
 	return f
 }
 
-// baseBackoff has a server that returns baseBackoffMS, so short that all retries succeed within timeoutMS.
 func baseBackoff() *File {
 	const parameter = "externalClientBaseBackoffMS"
 	f := NewFile("baseBackoffMS", "a base of the backoff that the server gives",
@@ -144,7 +142,6 @@ func baseBackoff() *File {
 	return f
 }
 
-// connections checks that a connection is checked in before a backoff.
 func connections() *File {
 	f := NewFile("connections", "connections of the attempts", Servers("4.4", Monitored),
 		"Each attempt checks a connection out and in again: none is kept during a backoff.")
@@ -187,7 +184,6 @@ func establishment() *File {
 	return f
 }
 
-// authentication closes new connections after hello, which is not a sign of overload.
 func authentication() *File {
 	f := NewFile("authentication", "connections that cannot be authenticated", "",
 		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",

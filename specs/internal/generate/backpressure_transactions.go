@@ -23,7 +23,6 @@ func endingWith(name, extra string) Operation {
 // bothWritten is the outcome of collection.insertOne and collection.updateOne.
 var bothWritten = []Outcome{{Collection, []string{first, raised, third, fourth}}}
 
-// overloadTransactions checks that every command of a transaction is retried, and does not change.
 func overloadTransactions() *File {
 	f := NewFile("transactions", "commands of a transaction", labelling,
 		"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
@@ -85,7 +84,6 @@ func overloadTransactions() *File {
 	return f
 }
 
-// convenient has overload errors in the middle of withTransaction.
 func convenient() *File {
 	f := NewFile("convenient-transactions", "withTransaction", labelling,
 		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")

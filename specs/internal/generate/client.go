@@ -54,19 +54,17 @@ func Suffix(client string) string {
 }
 
 // Objects returns entities below a client, with those they depend on.
-func Objects(database, client string, kinds ...string) []string {
+func Objects(database, client string, kinds ...string) (out []string) {
 	s := Suffix(client)
-	entities := []struct{ kind, entity string }{
+	if slices.Contains(kinds, "collection") || slices.Contains(kinds, "bucket") {
+		kinds = append(slices.Clone(kinds), "database")
+	}
+	for _, e := range []struct{ kind, entity string }{
 		{"admin", fmt.Sprintf("database: { id: admin%s, client: %s, databaseName: admin }", s, client)},
 		{"database", fmt.Sprintf("database: { id: database%s, client: %s, databaseName: %s }", s, client, database)},
 		{"collection", fmt.Sprintf("collection: { id: collection%s, database: database%s, collectionName: %s }", s, s, Collection)},
 		{"bucket", fmt.Sprintf("bucket: { id: bucket%s, database: database%s }", s, s)},
-	}
-	if slices.Contains(kinds, "collection") || slices.Contains(kinds, "bucket") {
-		kinds = append(slices.Clone(kinds), "database")
-	}
-	var out []string
-	for _, e := range entities {
+	} {
 		if slices.Contains(kinds, e.kind) {
 			out = append(out, e.entity)
 		}

@@ -84,7 +84,7 @@ const (
 // RaisedCode expects a server error with a code.
 func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
 
-// RaisedLabels expects a server error with a code, as WithLabels does.
+// RaisedLabels is RaisedCode WithLabels.
 func RaisedLabels(c Code, contain, omit string) string {
 	return WithLabels(fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number), contain, omit)
 }

@@ -6,9 +6,6 @@ import (
 	"regexp"
 )
 
-// The suites of earlier policies are below dated. Their tests pass with that policy; those of a story with
-// Today fail with the current one.
-
 // differencesFile, relative to package specs, lists the tests that the current policy fails.
 const differencesFile = "../known-failing/dated.txt"
 

@@ -22,7 +22,6 @@ func writesOf2018() Specification {
 	return Specification{Name: "retryable-writes-2018", Dated: true, Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}
 }
 
-// storiesOf2018 returns the stories of every operation.
 func storiesOf2018() []Story {
 	const labels, byDefault = "an error is retryable by its label", "retryWrites defaults to true"
 	concern := func(message string) string {

@@ -151,8 +151,8 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
 	}
 	for _, o := range operations {
-		// Codes of a shutdown: errors of a step-down carry the topologyVersion
-		// that the client has already, and drivers take them for old news.
+		// Only shutdown codes: errors of a step-down have the topologyVersion that the client already has, so
+		// drivers ignore them as stale.
 		for _, c := range []Code{ShutdownInProgress, InterruptedAtShutdown} {
 			lost(o, "client", "raises "+c.Name+" if no server can be selected for the retry (R3)", c, p.Raises(c))
 		}

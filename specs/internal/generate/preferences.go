@@ -31,7 +31,6 @@ func (m mode) carried() string {
 	return "$readPreference: { mode: " + m.name + " }"
 }
 
-// preferring returns a client for each mode.
 func preferring(options string) (clients []Client) {
 	for _, m := range modes {
 		clients = append(clients, Observed(m.name, "readPreference: "+m.name+", "+options))
@@ -51,7 +50,7 @@ func preferenceReads(database string) (list []Operation) {
 	return list
 }
 
-// preferenceSuites returns the suites of read preferences. A fail point on the primary shows which member gets a read.
+// preferenceSuites has a fail point on the primary, which shows which member gets a read.
 func preferenceSuites() Specification {
 	const database = "utr-read-preferences"
 	f := NewFile("modes", "which member reads", Servers("4.2", Sets),

@@ -4,7 +4,6 @@ import "slices"
 
 var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
 
-// readSuites returns the suites of retryable reads.
 func readSuites() Specification {
 	var files []*File
 	for _, o := range readOperations(readDatabase) {
@@ -30,7 +29,6 @@ var everything = []string{"admin", "database", "collection", "bucket"}
 
 func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
 
-// readStories returns the stories of every operation.
 func readStories() []Story {
 	const off = " with retryReads false (R30)"
 	list := []Story{
@@ -53,8 +51,6 @@ func readStories() []Story {
 	return list
 }
 
-// readSecondErrors has commands that the server rejects, so that the error of the retry differs from that of the
-// fail point.
 func readSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
 		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
@@ -93,7 +89,6 @@ func readsNeverRetried() *File {
 	return f
 }
 
-// readSessions checks that a retry has the same session.
 func readSessions() *File {
 	f := NewFile("sessions", "the session of a retry", everywhere,
 		"A retry belongs to the session of the first attempt, explicit or implicit.")
@@ -111,7 +106,6 @@ func readSessions() *File {
 	return f
 }
 
-// readTransactions checks that no read in a transaction is retried, but reads after it are.
 func readTransactions() *File {
 	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
 		"A read in a transaction is attempted once; after the transaction its session retries again.")
@@ -203,7 +197,6 @@ func readSelectionFails() *File {
 
 const readDatabase = "utr-retryable-reads"
 
-// readOperations returns the retryable reads.
 func readOperations(database string) []Operation {
 	list := table("reads", database)
 	for i := range list {
@@ -223,7 +216,6 @@ var readCodes = []Code{
 // otherCodes are similar codes that are not retryable.
 var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
 
-// readsNotRetryable checks that only the codes make a read retryable, and labels do not.
 func readsNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
 		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
@@ -251,7 +243,6 @@ func sampled() []Operation {
 	return []Operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
 }
 
-// readSequences has attempts that fail in different ways.
 func readSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
 		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",

@@ -102,17 +102,6 @@ func TestCommandsAreComplete(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
-	for _, r := range []struct{ reason, into, add, want string }{
-		{"nothing into nothing", "{}", "", "{}"},
-		{"a key into nothing", "{}", "a: 1", "{ a: 1 }"},
-		{"a key beside an empty document", "{ a: {} }", "b: 2", "{ a: {}, b: 2 }"},
-		{"a key beside a document", "{ a: { b: 1 } }", "c: 3", "{ a: { b: 1 }, c: 3 }"},
-	} {
-		testkit.Equal(t, r.reason, Merge(r.into, r.add), r.want)
-	}
-}
-
 // Two files with the same name would overwrite each other.
 func TestFilesOfOneName(t *testing.T) {
 	f := func() *File {

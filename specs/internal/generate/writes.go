@@ -3,7 +3,6 @@ package main
 var writes = Policy{Database: writeDatabase, Noun: "write", Option: "retryWrites", Label: writable,
 	Network: "W10", Handshake: "W10", Pool: "W10", Off: "W30"}
 
-// writeSuites returns the suites of retryable writes.
 func writeSuites() Specification {
 	var files []*File
 	for _, o := range writeOperations(writeDatabase) {
@@ -77,7 +76,6 @@ func special(o Operation) string {
 // off is in the descriptions of stories of a client with retryWrites false.
 const off = " with retryWrites false"
 
-// writeStories returns the stories of every operation.
 func writeStories() []Story {
 	concern := LabelledConcern(writable)
 	const labelled = "write concern error with the label " + writable
@@ -149,7 +147,6 @@ const (
 	fourth, fifth        = "{ _id: 4, x: 44 }", "{ _id: 5, x: 55 }"
 )
 
-// writeOperations returns the retryable writes.
 func writeOperations(database string) []Operation {
 	list := table("writes", database)
 	for i := range list {
@@ -158,7 +155,6 @@ func writeOperations(database string) []Operation {
 	return list
 }
 
-// otherWrites returns writes that are not retryable.
 func otherWrites(database string) []Operation {
 	list := table("other writes", database)
 	for i := range list {

@@ -5,8 +5,6 @@ import (
 	"slices"
 )
 
-// writeSecondErrors has writes that the server rejects, so that the error of the retry differs from that of the
-// fail point.
 func writeSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", retrying,
 		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
@@ -41,8 +39,6 @@ func writeSecondErrors() *File {
 	return f
 }
 
-// noWritesPerformed has retries that fail with or without the label NoWritesPerformed. One fail point loses the
-// reply of the first attempt, and another, which skips the first, fails the second.
 func noWritesPerformed(operations []Operation) *File {
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
 		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
@@ -69,7 +65,6 @@ func noWritesPerformed(operations []Operation) *File {
 	return f
 }
 
-// writeErrors have the codes of retryable errors.
 func writeErrors() *File {
 	f := NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
 		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
@@ -83,7 +78,6 @@ func writeErrors() *File {
 	return f
 }
 
-// writesNotRetryable has the errors of other specifications.
 func writesNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", retrying,
 		"Before 4.4 the codes are those of the list alone. Since 4.4 the label "+writable+" decides, and no other label",
@@ -133,8 +127,6 @@ func writesNeverRetried(operations []Operation) *File {
 	return f
 }
 
-// unacknowledged checks writes without a reply. The reply to a ping on the only connection shows that the server
-// has read them.
 func unacknowledged(operations []Operation) *File {
 	f := NewFile("unacknowledged", "write concern w: 0", retrying,
 		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
@@ -184,7 +176,6 @@ func writeStandalone(operations []Operation) *File {
 	return f
 }
 
-// writeSequences has attempts that fail in different ways.
 func writeSequences(operations []Operation) *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
 		"Of all errors the last one is raised that does not say by the label "+noWrites+" that nothing was written, or the",

@@ -9,7 +9,6 @@ import (
 var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
 	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
 
-// writeSessions checks the session and the transaction number of a retry and of the next write.
 func writeSessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
 		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
@@ -30,7 +29,6 @@ func writeSessions(operations []Operation) *File {
 	return f
 }
 
-// writeTransactions checks that no write in a transaction is retried, but writes after it are.
 func writeTransactions(operations []Operation) *File {
 	f := NewFile("transactions", "no retries in a transaction", retrying,
 		"A write in a transaction is attempted once, and the driver gives its errors no label "+writable+". After the",
@@ -65,7 +63,6 @@ func ended(says, by string) string {
 	return says + " (W31)"
 }
 
-// endings has commit and abort, which are retried whatever the value of retryWrites.
 func endings() *File {
 	f := NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
 		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
@@ -78,7 +75,6 @@ func endings() *File {
 	return f
 }
 
-// endingsBy adds the tests of endings by one client.
 func endingsBy(f *File, by string) {
 	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
 	s := Suffix(by)
@@ -149,7 +145,6 @@ func ends() []end {
 	return rows
 }
 
-// bulk checks that each command of a bulk write is retried independently.
 func bulk() *File {
 	f := NewFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
@@ -174,7 +169,6 @@ const (
 	deleteThirds = "{ deleteMany: { filter: { _id: 3 } } }"
 )
 
-// bulkOf returns a bulk write with a command that fails.
 func bulkOf(order, fails string, models ...string) Operation {
 	return Operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
 		Arguments: fmt.Sprintf("{ requests: [ %s ], ordered: %t }", strings.Join(models, ", "), order == "ordered")}
@@ -193,7 +187,6 @@ func sent(command string, number int, attempts ...string) (out []string) {
 	return out
 }
 
-// bulks adds the tests of ordered or unordered bulk writes.
 func bulks(f *File, order string) {
 	const yes, no = "succeeds", "fails"
 	commands := []string{"insert", "update", "delete"}
