@@ -9,10 +9,7 @@ import (
 
 const explainedFiles = "testdata/explained.txt"
 
-const (
-	head    = "description: a\nschemaVersion: '1.28'\n"
-	oneTest = "tests: [{description: t, operations: []}]\n"
-)
+const head = "description: a\nschemaVersion: '1.28'\n"
 
 // inTest returns a file whose test has further fields, at line 5.
 func inTest(fields string) string { return head + "tests:\n- description: t\n  " + fields + "\n" }

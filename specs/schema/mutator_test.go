@@ -46,13 +46,9 @@ func sitesOf(doc any) (sites []site) {
 
 // isOpen reports whether the schemas accept anything at a place.
 func isOpen(place string) bool {
-	for _, open := range []string{".arguments.", ".command.", ".reply.", ".documents[].", ".expectResult.", ".expectResult[",
-		".uriOptions.", ".data.", ".errorResponse."} {
-		if strings.Contains(place, open) {
-			return true
-		}
-	}
-	return false
+	open := []string{".arguments.", ".command.", ".reply.", ".documents[].", ".expectResult.", ".expectResult[",
+		".uriOptions.", ".data.", ".errorResponse."}
+	return slices.ContainsFunc(open, func(o string) bool { return strings.Contains(place, o) })
 }
 
 // mutate returns a changed copy of a document, and the place of the change.
