@@ -23,9 +23,9 @@ type candidate struct {
 	twin     *candidate  // the JSON form of a YAML candidate, or nil
 	expected expectation // by its folder
 
-	suite   *Suite
-	refused bool
-	err     error
+	suite    *Suite
+	rejected bool
+	err      error
 }
 
 // expectation is the expected result of loading and running a suite.
@@ -34,12 +34,12 @@ type expectation uint8
 const (
 	nothing       expectation = iota
 	mustFail                  // the suite is valid, and its tests fail
-	mustBeRefused             // the suite is invalid
+	mustBeInvalid             // the suite is invalid
 )
 
 // corpora are the folders of the format's own tests with an expectation. They are siblings of a folder
 // valid-pass.
-var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeRefused}
+var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeInvalid}
 
 // expectationOf returns the expectation of a file, named relative to a directory. A user who names one
 // of the corpora directly sees its errors.

@@ -79,7 +79,7 @@ func Load(paths []string, options Options) (*Loaded, error) {
 			failed = append(failed, c.err)
 		case c.suite != nil:
 			loaded.Suites = append(loaded.Suites, c.suite)
-		case c.refused:
+		case c.rejected:
 			loaded.Refused = append(loaded.Refused, c.name)
 		default:
 			loaded.Others = append(loaded.Others, c.name)
@@ -116,7 +116,7 @@ func Read(paths []string, options Options) (files []File, err error) {
 	for _, c := range d.found {
 		f, err := c.open()
 		switch {
-		case err != nil && c.expected == mustBeRefused:
+		case err != nil && c.expected == mustBeInvalid:
 		case err != nil:
 			failed = append(failed, err)
 		case f != nil:
@@ -131,7 +131,7 @@ func Read(paths []string, options Options) (files []File, err error) {
 func Parse(file string, data []byte) (*Suite, error) {
 	root, err := source.Parse(file, data)
 	if err != nil {
-		return nil, refused(file, err)
+		return nil, parseError(file, err)
 	}
 	suite, err := FromValue(file, root)
 	if suite != nil {
@@ -145,9 +145,9 @@ func (c *candidate) load(options Options) {
 	c.suite, c.err = c.toSuite(options)
 	switch {
 	case c.expected != nothing && errors.As(c.err, new(*InvalidError)):
-		c.refused, c.err = true, nil
+		c.rejected, c.err = true, nil
 	case c.suite == nil:
-	case c.expected == mustBeRefused:
+	case c.expected == mustBeInvalid:
 		c.err = invalid(c.name, Problem{Position: c.suite.Root.Position, Rule: "corpus",
 			Message: "this suite is valid, but its folder is for invalid suites"})
 	default:
@@ -188,7 +188,7 @@ func (c *candidate) open() (*File, error) {
 }
 
 func (c *candidate) parse() (*File, error) {
-	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeRefused}
+	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeInvalid}
 	if c.twin != nil {
 		f.Twin = c.twin.name
 	}
@@ -204,7 +204,7 @@ func (c *candidate) parse() (*File, error) {
 		parse = source.Parse
 	}
 	if f.Root, err = parse(c.name, f.Data); err != nil {
-		return nil, refused(c.name, err)
+		return nil, parseError(c.name, err)
 	}
 	return f, nil
 }
@@ -244,8 +244,8 @@ func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
 	return p
 }
 
-// refused converts an error of package source to an *InvalidError.
-func refused(file string, err error) error {
+// parseError converts an error of package source to an *InvalidError.
+func parseError(file string, err error) error {
 	p := Problem{Rule: "parse", Message: err.Error(), Position: source.Position{File: file}}
 	var e *source.Error
 	if errors.As(err, &e) {

@@ -23,18 +23,18 @@ func TestOfficialSuites(t *testing.T) {
 	formats := filepath.Join(root, "unified-test-format/tests")
 	for _, file := range loaded.Refused {
 		if filepath.Dir(file) != filepath.Join(formats, "invalid") && filepath.Base(file) != "schemaVersion-unsupported.yml" {
-			t.Errorf("refused: %s", file)
+			t.Errorf("rejected: %s", file)
 		}
 	}
 	invalid, err := filepath.Glob(filepath.Join(formats, "invalid/*.yml"))
 	if err != nil || len(loaded.Refused) < len(invalid) || len(invalid) < 100 {
-		t.Errorf("%d of %d invalid suites are refused: %v", len(loaded.Refused), len(invalid), err)
+		t.Errorf("%d of %d invalid suites are rejected: %v", len(loaded.Refused), len(invalid), err)
 	}
 	// Naming their folder reports why, by the schema alone.
 	_, err = specs.Load([]string{filepath.Join(formats, "invalid")}, specs.Options{})
 	var all *specs.LoadError
 	if !errors.As(err, &all) {
-		t.Fatalf("loading the invalid suites gives %v", err)
+		t.Fatalf("loading the invalid suites returns %v", err)
 	}
 	for _, e := range all.Errors {
 		var invalid *specs.InvalidError

@@ -52,7 +52,7 @@ func rulesOf(t *testing.T, page string) rules {
 			all[name] = append(all[name], i[1])
 		}
 		if len(all[name]) == 0 && imports != "none" || !slices.IsSorted(all[name]) {
-			t.Errorf("the row of %s says %q: neither none nor a list in order", name, imports)
+			t.Errorf("the imports of %s are %q: neither none nor a sorted list", name, imports)
 		}
 	}
 	return all

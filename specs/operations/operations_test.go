@@ -14,7 +14,7 @@ func TestTableIsSortedAndUnique(t *testing.T) {
 	rows := All()
 	for i, row := range rows {
 		if i > 0 && compare(rows[i-1], row) >= 0 {
-			t.Errorf("%s.%s stands after %s.%s", row.Kind, row.Name, rows[i-1].Kind, rows[i-1].Name)
+			t.Errorf("%s.%s comes after %s.%s", row.Kind, row.Name, rows[i-1].Kind, rows[i-1].Name)
 		}
 		if row.Section == "" {
 			t.Errorf("%s.%s has no section", row.Kind, row.Name)

@@ -211,7 +211,7 @@ func (o object) explainField(w walk, v *source.Value, f *source.Field) {
 	case o.others != nil:
 		o.others.explain(w, f.Value)
 	default:
-		w.at(f.KeyPosition, "unknown key in %s%s", o.subject(), o.instead(w, f.Key))
+		w.at(f.KeyPosition, "unknown key in %s%s", o.subject(), o.suggest(w, f.Key))
 	}
 }
 

@@ -95,21 +95,21 @@ func (o object) choices(minor int) string {
 	}
 }
 
-// instead returns a suggestion for an unknown key: a key with a similar spelling, the objects that have
+// suggest returns a suggestion for an unknown key: a key with a similar spelling, the objects that have
 // the key, or all keys of this object.
-func (o object) instead(w walk, key string) string {
+func (o object) suggest(w walk, key string) string {
 	if hint := didYouMean(key, o.keys(newest)); hint != "" {
 		return hint
 	}
-	if homes := homes()[key]; len(homes) > 0 && len(homes) <= 3 {
-		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(homes, " and of ")
+	if owners := owners()[key]; len(owners) > 0 && len(owners) <= 3 {
+		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(owners, " and of ")
 	}
 	return o.choices(w.granted)
 }
 
-// homes maps each key to the titles of the objects that have it.
-var homes = sync.OnceValue(func() map[string][]string {
-	homes := map[string][]string{}
+// owners maps each key to the titles of the objects that have it.
+var owners = sync.OnceValue(func() map[string][]string {
+	owners := map[string][]string{}
 	var add func(s shape)
 	add = func(s shape) {
 		switch s := s.(type) {
@@ -125,7 +125,7 @@ var homes = sync.OnceValue(func() map[string][]string {
 			}
 			for _, f := range s.fields {
 				if s.title != "" {
-					homes[f.name] = append(homes[f.name], s.title)
+					owners[f.name] = append(owners[f.name], s.title)
 				}
 				add(f.shape)
 			}
@@ -134,10 +134,10 @@ var homes = sync.OnceValue(func() map[string][]string {
 	for _, s := range format {
 		add(s)
 	}
-	for _, titles := range homes {
+	for _, titles := range owners {
 		slices.Sort(titles)
 	}
-	return homes
+	return owners
 })
 
 // didYouMean returns "; did you mean …?" with the likely name, or "" if it is not clear.
