@@ -22,7 +22,6 @@ type Mutant struct {
 // Place is a place of a suite without a mutant, because by a rule of the format the test may still pass.
 type Place struct {
 	TestPosition source.Position
-	Path         string
 	Rule         string
 }
 
@@ -36,7 +35,7 @@ func Of(root *source.Value) ([]Mutant, []Place) {
 		test = clone(test) // a YAML alias is one value in several places
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
 			if changed == nil {
-				unchanged = append(unchanged, Place{test.Position, path, change})
+				unchanged = append(unchanged, Place{test.Position, change})
 				return
 			}
 			kept := *at

@@ -219,7 +219,7 @@ func operations(database string) []Operation {
 
 func named(title string) Operation { return Named(operations(overloadDatabase), title) }
 
-// anywhere requires errorLabels in fail points.
+// anywhere requires a server that supports errorLabels in fail points.
 var anywhere = Servers("4.4", "")
 
 func requirement(o Operation) string {

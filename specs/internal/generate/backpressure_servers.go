@@ -90,7 +90,7 @@ func sameMongos() *File {
 	f.Tell(more, Story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
 		After: slices.Repeat([]string{FailPoint("getMore", Times(1), overload), more.Call("client", "", "")}, 7)})
 
-	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", undecided)
+	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", noConcern)
 	pinned := Special("assertSessionPinned", "session: session")
 	overloads := func(command string) []string {
 		return []string{TargetedFailPoint(command, Times(2), overload)}

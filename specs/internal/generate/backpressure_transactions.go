@@ -11,7 +11,7 @@ const (
 	continues  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
 	restarts   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
 	continues2 = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
-	undecided  = "writeConcern: { $$exists: false }"
+	noConcern  = "writeConcern: { $$exists: false }"
 	majority   = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
@@ -30,7 +30,7 @@ func overloadTransactions() *File {
 	f.Clients = []Client{Watched("client", ""), Observed("noReads", "retryReads: false"),
 		Observed("noWrites", "retryWrites: false")}
 	f.Sessions = true
-	insert, abort, commit := named("collection.insertOne"), endingWith("abortTransaction", ""), endingWith("commitTransaction", undecided)
+	insert, abort, commit := named("collection.insertOne"), endingWith("abortTransaction", ""), endingWith("commitTransaction", noConcern)
 	start, end := []string{OnSession("startTransaction", "client")}, []string{OnSession("commitTransaction", "client")}
 	undo := []string{OnSession("abortTransaction", "client")}
 	aborts := abort.Attempts(1, 0, "")[:1]
@@ -90,7 +90,7 @@ func convenient() *File {
 	f.Clients = []Client{Watched("client", ""), Observed("hurried", "timeoutMS: 400"), Observed("timed", "timeoutMS: 6000")}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
-	commit, abort := endingWith("commitTransaction", undecided), endingWith("abortTransaction", "")
+	commit, abort := endingWith("commitTransaction", noConcern), endingWith("abortTransaction", "")
 	in, up := insert.Call("client", "session: session", ""), update.Call("client", "session: session", "")
 	// with adds a withTransaction in which a command fails.
 	with := func(fails string, s Story, callback ...string) {

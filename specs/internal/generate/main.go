@@ -71,11 +71,9 @@ func (s Specification) write() error {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644))
 	}
-	return nil
+	return err
 }
 
 // Render returns the suites by file name.

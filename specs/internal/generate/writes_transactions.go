@@ -97,31 +97,31 @@ func endingsBy(f *File, by string) {
 	}
 	option := map[string]string{"noRetry": off}[by]
 	for _, o := range []Operation{commit, abort} {
-		retry := undecided
+		retry := noConcern
 		if o.Name == commit.Name {
 			retry = majority
 		}
 		for _, e := range ends() {
 			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
-				Then: slices.Concat(sent(o, 1, 1, undecided), sent(o, 1, 0, retry))})
+				Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 0, retry))})
 			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
-				Mode: Times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, undecided), sent(o, 1, 1, retry))}
+				Mode: Times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
 				twice.After, twice.Then = again, slices.Concat(twice.Then, sent(o, 1, 0, retry))
 			} else {
 				twice.After = slices.Concat(begin, []string{OnSession(o.Name, by)})
-				twice.Then = slices.Concat(twice.Then, inserted(2), sent(o, 2, 0, undecided))
+				twice.Then = slices.Concat(twice.Then, inserted(2), sent(o, 2, 0, noConcern))
 			}
 			tell(o, twice)
 		}
 	}
 	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: LabelledConcern(writable), Then: slices.Concat(sent(commit, 1, 0, undecided), sent(commit, 1, 0, majority))})
+		Fails: LabelledConcern(writable), Then: slices.Concat(sent(commit, 1, 0, noConcern), sent(commit, 1, 0, majority))})
 	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
 		Raises:  raisesPlain(Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
-		Then: slices.Concat(sent(commit, 1, 1, undecided), sent(commit, 1, 0, majority))})
+		Then: slices.Concat(sent(commit, 1, 1, noConcern), sent(commit, 1, 0, majority))})
 	for _, c := range []struct{ says, set, own, retry string }{
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
