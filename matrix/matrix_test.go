@@ -52,7 +52,6 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// empty is an environment without variables.
 func empty(string) string { return "" }
 
 // All problems are reported, each once, in the order of the file.

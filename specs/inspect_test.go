@@ -22,7 +22,6 @@ createEntities:
   - thread: { id: thread0 }
 `
 
-// withOperations returns a suite of one test with these operations.
 func withOperations(list string) string {
 	return head + "tests:\n  - description: t\n    operations: [" + list + "]\n"
 }

@@ -134,7 +134,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Every field of the typed form is decoded.
 func TestDecode(t *testing.T) {
 	s, err := specs.Parse("f.yml", []byte(head+`runOnRequirements:
   - { minServerVersion: "4.2", maxServerVersion: 7.0.1, topologies: [single, sharded], serverless: forbid, serverParameters: {a: 1}, auth: false, authMechanism: PLAIN, csfle: {minLibmongocryptVersion: 1.8.0} }

@@ -210,7 +210,6 @@ func (tb *table) add(e entry, place, reason string, minor int, object, below, ke
 	tb.rows = append(tb.rows, r)
 }
 
-// fill adds the rows of an entry.
 func (tb *table) fill(e entry) {
 	keys, places := e.parse(), strings.Split(e.places, ", ")
 	_, _, since := tb.file(Newest, e, places[0], tb.object(e))

@@ -60,7 +60,7 @@ func overloadOtherMongos() *File {
 		f.Tell(o, s)
 	}
 	const find = "{ filter: { _id: 1 } }"
-	updated := []Outcome{{Collection, []string{first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third}}}
+	updated := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
 	for _, by := range []string{"client", "off"} {
 		option := map[string]string{"client": "", "off": " with enableOverloadRetargeting false"}[by]
 		s := Story{Says: "is retried on another mongos" + option + " (R40)", By: by, Mode: Always, Fails: overload}

@@ -21,7 +21,7 @@ func endingWith(name, extra string) Operation {
 }
 
 // bothWritten is the outcome of collection.insertOne and collection.updateOne.
-var bothWritten = []Outcome{{Collection, []string{first, raised, third, fourth}}}
+var bothWritten = After(first, raised, third, fourth)
 
 func overloadTransactions() *File {
 	f := NewFile("transactions", "commands of a transaction", labelling,

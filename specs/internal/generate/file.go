@@ -66,6 +66,9 @@ type Outcome struct {
 	Documents  []string
 }
 
+// After returns the outcome of a test that leaves these documents in Collection.
+func After(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
+
 // Collection is a collection of every suite.
 const Collection = "documents"
 

@@ -155,11 +155,10 @@ func (o Operation) outcome(succeeded bool) []Outcome {
 
 // Outcome returns the documents of Collection after the operation.
 func (o Operation) Outcome(succeeded bool) []Outcome {
-	documents := Initial()
 	if succeeded && o.Wrote != nil {
-		documents = o.Wrote
+		return After(o.Wrote...)
 	}
-	return []Outcome{{Collection, documents}}
+	return After(Initial()...)
 }
 
 // Merge adds fields to a document in flow YAML.

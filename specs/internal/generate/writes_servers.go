@@ -13,16 +13,15 @@ func writeOtherMongos() *File {
 		}
 		return out
 	}
-	after := func(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
-	inserted := after(append(Initial(), numbers("{ _id: %d }")...)...)
-	increased := after(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
+	inserted := After(append(Initial(), numbers("{ _id: %d }")...)...)
+	increased := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
 	return writes.OtherMongos(Servers("4.4", Sharded),
 		OnMongoses{writeNamed("insertOne"), numbers("{ document: { _id: %d } }"), inserted},
 		OnMongoses{writeNamed("insertMany ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
 		OnMongoses{writeNamed("updateOne"), always(increase), increased},
 		OnMongoses{writeNamed("findOneAndUpdate"), always(increase), increased},
 		OnMongoses{writeNamed("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
-		OnMongoses{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), after(first, second)})
+		OnMongoses{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), After(first, second)})
 }
 
 // otherMongosForEnds retries commit and abort on another mongos. A targeted fail point makes the test independent

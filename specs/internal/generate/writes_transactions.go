@@ -190,16 +190,13 @@ func sent(command string, number int, attempts ...string) (out []string) {
 func bulks(f *File, order string) {
 	const yes, no = "succeeds", "fails"
 	commands := []string{"insert", "update", "delete"}
-	after := func(documents ...string) []Outcome {
-		return []Outcome{{Collection: Collection, Documents: documents}}
-	}
 	left := [][]Outcome{
-		after(first, second, third),         // nothing is written
-		after(first, second, third, fourth), // the insert
-		after(first, raised, third, fourth), // the update as well
-		after(first, raised, fourth),        // all
+		After(first, second, third),         // nothing is written
+		After(first, second, third, fourth), // the insert
+		After(first, raised, third, fourth), // the update as well
+		After(first, raised, fourth),        // all
 	}
-	allOfMany := after("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
+	allOfMany := After("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
 	fails := []struct{ says, data, raises, plain, require string }{
 		{"a network error", Closes, raisesNetwork, RaisedNetwork, ""},
 		{"HostUnreachable", writes.Fails(HostUnreachable), writes.Raises(HostUnreachable),
