@@ -71,7 +71,6 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	return a
 }
 
-// path reads an optional path that is relative to a folder.
 func (r *reader) path(in *source.Value, key, folder string, to *string) {
 	v := in.Get(key)
 	if v == nil {

@@ -93,7 +93,6 @@ func (p *problems) err() error {
 	return errors.Join(all...)
 }
 
-// why explains why there are no cells.
 func (r *reader) why(excluded int) string {
 	for a := range axisCount {
 		if len(r.top[a]) == 0 {
@@ -334,7 +333,6 @@ func (r *reader) suites(v *source.Value) []part {
 	return []part{p}
 }
 
-// suiteName returns the default name of suites of one path.
 func suiteName(file string) string {
 	base := path.Base(strings.TrimRight(strings.ReplaceAll(file, `\`, "/"), "/"))
 	return safe(strings.TrimSuffix(base, path.Ext(base)))

@@ -94,7 +94,6 @@ func (v *variables) declare(block *source.Value) {
 	}
 }
 
-// unused reports variables in set that the file does not use.
 func (v *variables) unused(file source.Position) {
 	for _, name := range slices.Sorted(maps.Keys(v.set)) {
 		if !v.used[name] {
@@ -103,7 +102,6 @@ func (v *variables) unused(file source.Position) {
 	}
 }
 
-// replace returns a value with the variables in all strings replaced.
 func (v *variables) replace(value *source.Value) *source.Value {
 	out := *value
 	switch value.Kind {

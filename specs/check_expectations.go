@@ -130,7 +130,6 @@ func (i *inspection) checkObservedEvent(event place, client string, observed map
 	}
 }
 
-// checkObserved checks the expected events and log messages of a test.
 func (i *inspection) checkObserved(t place, s scope) {
 	t.get("expectEvents").each(func(e place) {
 		client := e.Value.Get("client").Text()

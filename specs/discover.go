@@ -111,7 +111,6 @@ func (d *discovery) path(p string) {
 	}
 }
 
-// builtIn adds a built-in suite, or a directory of them.
 func (d *discovery) builtIn(p string, notFound error) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
 	if name == "." || !exists(FS, name) {

@@ -230,7 +230,6 @@ func (c *candidate) compareTwin(root *source.Value, err error) error {
 	return &InvalidError{File: c.name, Problems: problems}
 }
 
-// twinProblem reports a value that is missing from one of the twins, or in which they differ.
 func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
 	p := Problem{Path: path, Rule: "twin"}
 	switch {

@@ -108,11 +108,10 @@ func (o object) schema(d *derivation) any {
 	if o.depending != nil && !o.depending.deep {
 		o.depend(m, properties, d)
 	}
-	if len(properties) > 0 {
-		m["properties"] = properties
-	}
-	if len(patterns) > 0 {
-		m["patternProperties"] = patterns
+	for keyword, shapes := range map[string]members{"properties": properties, "patternProperties": patterns} {
+		if len(shapes) > 0 {
+			m[keyword] = shapes
+		}
 	}
 	if len(required) > 0 {
 		m["required"] = required
@@ -124,11 +123,10 @@ func (o object) schema(d *derivation) any {
 	default:
 		m["additionalProperties"] = o.others.schema(d)
 	}
-	if o.least > 0 {
-		m["minProperties"] = o.least
-	}
-	if o.most > 0 {
-		m["maxProperties"] = o.most
+	for keyword, count := range map[string]int{"minProperties": o.least, "maxProperties": o.most} {
+		if count > 0 {
+			m[keyword] = count
+		}
 	}
 	var exclusions []any
 	for _, pair := range o.apart {

@@ -21,7 +21,6 @@ type walk struct {
 // undeclared is the declared version when computing the lowest version.
 const undeclared = -1
 
-// explain returns all problems of a file, in order.
 func explain(w walk, root *source.Value) []Problem {
 	w.problems = new([]Problem)
 	suite.explain(w, root)

@@ -262,7 +262,6 @@ var format = map[string]shape{
 // topologyType is "TopologyType" of Server Discovery and Monitoring.
 var topologyType = oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced")
 
-// entity is the key of an entity below a parent.
 func entity(name, parent string, keys ...field) field {
 	keys = append([]field{key("id", text).required(), key(parent, text).required()}, keys...)
 	return key(name, objectOf("a "+name+" entity", keys...))
@@ -277,7 +276,6 @@ func commandEvent(name string, databaseName int, keys ...field) field {
 		key("hasServerConnectionId", boolean).since(6))...)
 }
 
-// event is the key of an expected event.
 func event(name string, keys ...field) field { return key(name, objectOf("a "+name, keys...)) }
 
 // provider is the key of a KMS provider with its credentials. An accessToken, since 1.28, replaces the

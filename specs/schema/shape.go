@@ -36,7 +36,6 @@ type always string
 
 type version struct{}
 
-// isVersion is the schema's pattern of a Version String.
 var isVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){1,2}$`)
 
 // reference is the shape of the named definition.
@@ -64,7 +63,6 @@ func (e enumeration) since(minor int, values ...string) enumeration {
 	return e
 }
 
-// upTo returns the values of a minor version.
 func (e enumeration) upTo(minor int) (values []string) {
 	for _, t := range e {
 		if t.from <= minor {
@@ -133,25 +131,23 @@ type dependency struct {
 	deep         bool  // as in object
 }
 
+// objectOf is the shape of an object, nonEmpty of one with at least one key, choiceOf of one with exactly one
+// of the keys, and documentOf of a deep one.
 func objectOf(title string, keys ...field) object { return object{title: title, fields: keys} }
 
-// nonEmpty is the shape of an object with at least one key.
 func nonEmpty(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1}
 }
 
-// choiceOf is the shape of an object with exactly one of the keys.
 func choiceOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1, most: 1}
 }
 
-// document is the shape of an object with any keys.
-func document() object { return objectOf("").with(anything{}) }
-
-// documentOf is the shape of a deep object.
 func documentOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, deep: true}
 }
+
+func document() object { return objectOf("").with(anything{}) }
 
 // with allows other keys, with values of a shape.
 func (o object) with(others shape) object { o.others = others; return o }
@@ -164,7 +160,6 @@ func (o object) notBoth(a string, others ...string) object {
 	return o
 }
 
-// dependsOn adds a dependency.
 func (o object) dependsOn(d dependency) object { o.depending = &d; return o }
 
 func key(name string, s shape) field { return field{name: name, shape: s} }

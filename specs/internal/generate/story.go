@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -74,15 +75,8 @@ func (f *File) Tell(o Operation, stories ...Story) {
 }
 
 func (s Story) test(o Operation) Test {
-	if s.By == "" {
-		s.By = "client"
-	}
-	if s.Mode == "" {
-		s.Mode = Times(1)
-	}
-	if s.Carries == "" {
-		s.Carries = o.carries(s.By)
-	}
+	s.By, s.Mode = cmp.Or(s.By, "client"), cmp.Or(s.Mode, Times(1))
+	s.Carries = cmp.Or(s.Carries, o.carries(s.By))
 	t := Test{Description: o.Title() + " " + s.Says, Require: s.Require, Operations: slices.Concat(s.Before, o.Before, s.Points), Outcome: s.Outcome,
 		Says: s.Says, Today: s.Today}
 	if s.Each != nil {
