@@ -24,9 +24,7 @@ const undeclared = -1
 func explain(w walk, root *source.Value) []Problem {
 	w.problems = new([]Problem)
 	suite.explain(w, root)
-	slices.SortStableFunc(*w.problems, func(a, b Problem) int {
-		return a.Position.Compare(b.Position)
-	})
+	slices.SortStableFunc(*w.problems, func(a, b Problem) int { return a.Position.Compare(b.Position) })
 	return *w.problems
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -207,8 +208,7 @@ func operations(database string) []Operation {
 		o.Carries = numberedOne
 		list = append(list, o)
 	}
-	list = append(list, otherWrites(database)...)
-	list = append(list, table("commands", database)...)
+	list = slices.Concat(list, otherWrites(database), table("commands", database))
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""
