@@ -212,7 +212,7 @@ func TestParseScript(t *testing.T) {
 		{"hangUp: false", "steps: [{expect: {ping: 1}, hangUp: false}]", "hangUp is not true"},
 		{"a delay without a unit", "steps: [{expect: {ping: 1}, reply: {}, after: 5}]", "after is not a duration"},
 		{"a misspelt key", "steps: [{expects: {ping: 1}}]", `a step has no key "expects"`},
-		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]", "s.yml:1:26: there is no operator $$exist"},
+		{"an unknown operator", "steps: [{expect: {ping: {$$exist: true}}, reply: {}}]", "s.yml:1:26: unknown operator $$exist"},
 		{"a malformed reply", "steps: [{expect: {ping: 1}, reply: {id: {$oid: x}}}]", "$oid"},
 		{"any beside other keys", "steps: [{any: [], reply: {}}]", "any must be the only key"},
 		{"an invalid step in any", "steps: [{any: [{expect: {ping: 1}}]}]", "the step requires"},

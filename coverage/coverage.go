@@ -1,6 +1,5 @@
-// Package coverage counts what suites exercise: operations, fail points, error codes
-// and labels, events and operators, and the rules of the retry core that decided in
-// a run of them.
+// Package coverage counts what suites exercise: operations, fail points, error codes and labels, events and
+// operators, and the rules of the retry core that applied in a run.
 package coverage
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// The subjects of which things are counted.
+// The subjects.
 const (
 	ops      = "operations"
 	rules    = "retry rules"
@@ -27,10 +26,10 @@ const (
 	operator = "special operators"
 )
 
-// Count has the number of tests that exercise each thing, by subject and name.
+// Count is the number of tests that exercise each thing, by subject and name.
 type Count map[string]map[string]int
 
-// Of counts the traits of tests.
+// Of counts the traits of all tests.
 func Of(suites []*specs.Suite) Count {
 	c := Count{}
 	for _, s := range suites {
@@ -47,20 +46,20 @@ func Of(suites []*specs.Suite) Count {
 	return c
 }
 
-// Rules counts the tests of a run in which a rule decided, and reports whether there
-// were decisions: a run keeps those of tests that passed only if it is told to.
+// Rules counts the tests of a run in which each rule applied, and reports whether there were any decisions: a
+// run records those of passed tests only on request.
 func (c Count) Rules(verdicts []*result.Verdict) bool {
 	c[rules] = map[string]int{}
 	for _, v := range verdicts {
-		fired := map[string]bool{}
+		applied := map[string]bool{}
 		for _, o := range v.Operations {
 			for _, d := range o.Outcome.Decisions {
 				for _, rule := range d.Rules {
-					fired[rule] = true
+					applied[rule] = true
 				}
 			}
 		}
-		c.add(rules, slices.Collect(maps.Keys(fired)))
+		c.add(rules, slices.Collect(maps.Keys(applied)))
 	}
 	return len(c[rules]) > 0
 }
@@ -74,7 +73,7 @@ func (c Count) add(subject string, names []string) {
 	}
 }
 
-// Section is a subject with what is known of it and what occurs.
+// Section is a subject with all its things, exercised or not.
 type Section struct {
 	Subject string `json:"subject"`
 	Rows    []Row  `json:"rows"`
@@ -83,15 +82,14 @@ type Section struct {
 // Row is a thing with the number of tests that exercise it.
 type Row struct {
 	Name  string `json:"name"`
-	About string `json:"about,omitempty"` // what a rule says
+	About string `json:"about,omitempty"` // such as the statement of a rule
 	Tests int    `json:"tests"`
-	// Against is the number of tests in the suites to compare with, nil without a
-	// comparison.
+	// Against is the number of tests in the suites to compare with, nil without a comparison.
 	Against *int `json:"against,omitempty"`
 }
 
-// Sections lists all subjects. A row without tests is known to the format or to the
-// retry core, and never exercised. Against may be nil.
+// Sections returns all subjects. Rows without tests are in the format or the retry core, but not exercised.
+// Against may be nil.
 func Sections(of, against Count) (all []Section) {
 	about := known()
 	for _, subject := range []string{ops, rules, codes, labels, failing, events, operator} {
@@ -101,7 +99,7 @@ func Sections(of, against Count) (all []Section) {
 		names := about[subject]
 		for _, c := range []Count{of, against} {
 			for name := range c[subject] {
-				names[name] += "" // with nothing to say of it, if it is not known
+				names[name] += "" // adds an unknown name
 			}
 		}
 		s := Section{Subject: subject}
@@ -131,8 +129,8 @@ func naturally(a, b string) int {
 	return cmp.Or(cmp.Compare(letters(a), letters(b)), cmp.Compare(number(a), number(b)))
 }
 
-// known gives what is known of each subject, with what is said of it. Rules and codes are
-// those of the current policy.
+// known returns the names of each subject in the format and the retry core, with a text about them. Rules and
+// codes are those of the current policy.
 func known() map[string]map[string]string {
 	all := map[string]map[string]string{ops: {}, rules: {}, codes: {}, labels: {}, failing: {}, events: {}, operator: {}}
 	for _, o := range operations.All() {

@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// The transcripts of internal/cli show the text of all other subjects.
+// The transcripts of internal/cli cover the text of the other subjects.
 
 func suite(t *testing.T, code string) []*specs.Suite {
 	t.Helper()
@@ -47,12 +47,12 @@ func TestHTML(t *testing.T) {
 	testkit.Check(t, coverage.HTML(&b, sections, "<mine>", "theirs"))
 	page := b.String()
 	for reason, want := range map[string]string{
-		"names are escaped":                     "<h1>Coverage of &lt;mine&gt;</h1>",
-		"what only one side has":                `<tr class="only here"><td>20</td><td class="n">1</td><td class="n">0</td><td>only here</td></tr>`,
-		"what only the other side has":          `<tr class="only there"><td>91 <small>a retryable read error</small></td><td class="n">0</td><td class="n">1</td><td>only there</td></tr>`,
-		"what nobody has":                       `<tr class="never"><td>10107 <small>a retryable read error</small></td>`,
-		"how much of a subject, with a link":    `<a href="#error-codes">error codes</a>: 1 of 14`,
-		"the sections that the links point to ": `<h2 id="error-codes">`,
+		"names are escaped":       "<h1>Coverage of &lt;mine&gt;</h1>",
+		"a row of one side":       `<tr class="only here"><td>20</td><td class="n">1</td><td class="n">0</td><td>only here</td></tr>`,
+		"a row of the other side": `<tr class="only there"><td>91 <small>a retryable read error</small></td><td class="n">0</td><td class="n">1</td><td>only there</td></tr>`,
+		"a row of neither":        `<tr class="never"><td>10107 <small>a retryable read error</small></td>`,
+		"the count of a subject":  `<a href="#error-codes">error codes</a>: 1 of 14`,
+		"the target of a link":    `<h2 id="error-codes">`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%s: the page lacks %s\n%s", reason, want, page)

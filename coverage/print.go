@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Text prints sections for a terminal: what is exercised with the number of tests, then
-// what never is.
+// Text formats sections for a terminal: things with their number of tests, then those without.
 func Text(sections []Section) string {
 	var b strings.Builder
 	for _, s := range sections {
@@ -37,16 +36,14 @@ func Text(sections []Section) string {
 }
 
 //go:embed page.html
-var page string
+var layout string
 
-// HTML writes sections as a page that needs nothing beside itself. Of and against name
-// the suites; against is "" without a comparison.
+var page = template.Must(template.New("coverage").Parse(layout))
+
+// HTML writes sections as a self-contained page. Of and against name the suites; against is "" without a
+// comparison.
 func HTML(w io.Writer, sections []Section, of, against string) error {
-	t, err := template.New("coverage").Parse(page)
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
+	return page.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
 }
 
 // Exercised is the number of rows that have tests.
@@ -59,15 +56,15 @@ func (s Section) Exercised() (n int) {
 	return n
 }
 
-// Kinds of rows that are not exercised, or by one side only.
+// Kinds of rows that are not exercised, or only by one side.
 const (
 	never = "never"
 	here  = "only here"
 	there = "only there"
 )
 
-// Kind is "never" for what no test exercises, "only here" or "only there" for what one
-// side does, and "" for the rest.
+// Kind returns "never" if no test exercises the row, "only here" or "only there" if one side does, and "" for
+// other rows.
 func (r Row) Kind() string {
 	against := r.Against != nil && *r.Against > 0
 	switch {
@@ -81,5 +78,5 @@ func (r Row) Kind() string {
 	return ""
 }
 
-// ID names the section in a link.
+// ID returns the anchor of the section.
 func (s Section) ID() string { return strings.ReplaceAll(s.Subject, " ", "-") }

@@ -9,27 +9,20 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Adapter is an engine of an engines file: a driver in another process, behind an
-// adapter.
+// Adapter is an engine of an engines file: a driver in another process, behind an adapter.
 type Adapter struct {
-	Name     string
-	Position source.Position // of the name
-	// Command is a program and its arguments. There is at least the program.
-	Command []string
-	// Environment is added to that of utr, as NAME=VALUE. It may hold secrets.
-	Environment []string
-	// Directory is where the adapter starts.
-	Directory string
-	// KnownFailing names the list of the engine's known failures, "" if it has none.
-	KnownFailing string
-	// StartTimeout bounds the start; 0 leaves that to the caller.
-	StartTimeout time.Duration
+	Name         string
+	Position     source.Position // of the name
+	Command      []string        // a program and its arguments
+	Environment  []string        // NAME=VALUE, added to the environment of utr; may contain secrets
+	Directory    string          // working directory of the adapter
+	KnownFailing string          // file with the engine's known failures, or ""
+	StartTimeout time.Duration   // 0 for the caller's default
 }
 
-// ParseAdapters reads an engines file. Paths in it are relative to its folder, and
-// ${NAME} stands for a variable of the environment. The file must not use the names
-// that are taken. The error lists everything that is wrong with it. It may be called
-// concurrently.
+// ParseAdapters parses an engines file. Paths are relative to its folder, and ${NAME} is a variable of the
+// environment. The file must not define engines with the names in taken. The error lists all problems of the
+// file. ParseAdapters is safe for concurrent use.
 func ParseAdapters(name string, data []byte, getenv func(string) string, taken []string) (all []Adapter, err error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
@@ -43,7 +36,7 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 	for _, f := range root.Fields {
 		r.name(&source.Value{Kind: source.String, String: f.Key, Position: f.KeyPosition}, "an engine")
 		if slices.Contains(taken, f.Key) {
-			r.add(f.KeyPosition, "utr itself has an engine %s: choose another name", f.Key)
+			r.add(f.KeyPosition, "%s is the name of a built-in engine: choose another name", f.Key)
 		}
 		a := r.adapter(f.Value, filepath.Dir(name))
 		a.Name, a.Position = f.Key, f.KeyPosition
@@ -52,7 +45,6 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 	return all, r.err()
 }
 
-// adapter reads an engine of an engines file, which is in a folder.
 func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	a := Adapter{Directory: folder}
 	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout"}) {
@@ -79,7 +71,6 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	return a
 }
 
-// path reads a path that is relative to a folder, if the key is there.
 func (r *reader) path(in *source.Value, key, folder string, to *string) {
 	v := in.Get(key)
 	if v == nil {

@@ -8,29 +8,23 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// A Cell is one run of a matrix: suites, through an engine, on a cluster, with
-// options.
+// A Cell is one run of a matrix: suites, through an engine, on a cluster, with options.
 type Cell struct {
-	// Name joins the names of the parts by _. It is a valid file name: letters,
-	// digits, dots, plus and minus signs.
-	Name string
-	// Position is that of the cluster, or of the block that includes it.
-	Position source.Position
-	// Flags of utr run, in a fixed order. They may hold secrets.
-	Flags []string
-	// Paths name the suites.
-	Paths []string
-	// Timeout bounds the whole cell; 0 leaves that to the caller.
-	Timeout time.Duration
+	// Name joins the names of the parts with _. It is a valid file name: letters, digits, dots, plus and
+	// minus signs.
+	Name     string
+	Position source.Position // of the cluster, or of the block that includes the cell
+	Flags    []string        // of utr run, in a fixed order; may contain secrets
+	Paths    []string        // of the suites
+	Timeout  time.Duration   // of the whole cell; 0 for the caller's default
 
-	parts [axisCount]string // by name; that of the options may be ""
+	parts [axisCount]string // names; that of the options may be ""
 }
 
-// Cluster is the name of the cell's cluster. Clusters at other positions may have the
-// same name.
+// Cluster returns the name of the cell's cluster. Clusters at different positions may have the same name.
 func (c *Cell) Cluster() string { return c.parts[clusters] }
 
-// Args is the command line of utr run that the cell is, for a process or a person.
+// Args returns the arguments of utr run.
 func (c *Cell) Args() []string {
 	args := slices.Clone(c.Flags)
 	if slices.ContainsFunc(c.Paths, func(p string) bool { return strings.HasPrefix(p, "-") }) {
@@ -39,8 +33,7 @@ func (c *Cell) Args() []string {
 	return append(args, c.Paths...)
 }
 
-// part is a value of one of the four axes: a cluster, an engine, suites or
-// options.
+// part is a value of one of the four axes: a cluster, an engine, suites or options.
 type part struct {
 	name     string
 	at       source.Position
@@ -48,15 +41,14 @@ type part struct {
 	paths    []string
 }
 
-// setting is a key with the values of its flag: none for one that is false, an empty
-// one for a flag without a value.
+// setting is a key with the values of its flag: none if it is false, an empty one for a flag without a value.
 type setting struct {
 	key    key
 	at     source.Position
 	values []string
 }
 
-// axes are the parts of cells in the order of their names.
+// The axes, in the order of the parts of a cell's name.
 const (
 	clusters = iota
 	engines
@@ -65,10 +57,7 @@ const (
 	axisCount
 )
 
-// axisNames are the keys of the file.
-func axisNames() [axisCount]string {
-	return [axisCount]string{"clusters", "engines", "suites", "options"}
-}
-
-// singular are the keys under exclude.
-func singular() [axisCount]string { return [axisCount]string{"cluster", "engine", "suites", "options"} }
+var (
+	axisNames = [axisCount]string{"clusters", "engines", "suites", "options"} // keys of the file
+	singular  = [axisCount]string{"cluster", "engine", "suites", "options"}   // keys under exclude
+)

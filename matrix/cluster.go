@@ -7,36 +7,37 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// clusters reads one cluster, or those that lists in it make.
+// clusters reads a cluster definition, which is several clusters if axes in it are lists.
 func (r *reader) clusters(v *source.Value) []part {
-	before := len(r.problems)
-	p := r.part(v, "a cluster", kindNames()...)
-	if v.Kind != source.Document {
-		return nil
-	}
 	var kinds []clusterKind
-	for _, k := range clusterKinds() {
+	var names []string
+	for _, k := range clusterKinds {
+		names = append(names, k.name)
 		if v.Get(k.name) != nil {
 			kinds = append(kinds, k)
 		}
 	}
+	before := len(r.problems)
+	p := r.part(v, "a cluster", names...)
+	if v.Kind != source.Document {
+		return nil
+	}
 	if len(kinds) == 0 && len(r.problems) > before {
-		return nil // probably a misspelt kind, which is reported already
+		return nil // part has reported what is probably a misspelt kind
 	}
 	if len(kinds) != 1 {
-		r.add(v.Position, "a cluster has one of %s", strings.Join(kindNames(), ", "))
+		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(names, ", "))
 		return nil
 	}
 	kind := kinds[0]
 	p.settings = append(r.kindSettings(v.Get(kind.name), kind), p.settings...)
 	all := spread(p)
 	if slices.ContainsFunc(all, func(p part) bool { return p.name == "" }) {
-		r.add(v.Position, "the cluster needs a name, or a topology or version that names it")
+		r.add(v.Position, "the cluster must have a name, or a topology or version to name it")
 	}
 	return all
 }
 
-// kindSettings reads what stands below the key of a kind.
 func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	if v.Kind != source.Document {
 		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: kind.short, KeyPosition: v.Position, Value: v}}}
@@ -46,15 +47,14 @@ func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	}
 	for _, k := range kind.keys {
 		if k.shape == text && k.name == kind.short && v.Get(k.name) == nil {
-			r.add(v.Position, "%s needs %s", kind.name, k.name)
+			r.add(v.Position, "%s must have the key %s", kind.name, k.name)
 		}
 	}
 	return r.keyed(v, kind.keys)
 }
 
-// spread makes a cluster for each combination of the values of its axes. They name
-// it: all of them if the cluster has no name, else those of axes with several
-// values, after its name.
+// spread returns a cluster for each combination of the values of its axes. The values are its name if it has
+// none; otherwise those of axes with several values follow the name.
 func spread(p part) []part {
 	out := []part{p}
 	for i, s := range p.settings {
@@ -68,7 +68,8 @@ func spread(p part) []part {
 				one.settings = slices.Clone(q.settings)
 				one.settings[i].values = []string{v}
 				if p.name == "" || len(s.values) > 1 {
-					one.name = strings.TrimPrefix(q.name+"-"+safe(axisLabel(v)), "-")
+					file := v[strings.LastIndexAny(v, `/\`)+1:] // v may be a path
+					one.name = strings.TrimPrefix(q.name+"-"+safe(strings.TrimSuffix(file, ".json")), "-")
 				}
 				next = append(next, one)
 			}
@@ -76,10 +77,4 @@ func spread(p part) []part {
 		out = next
 	}
 	return out
-}
-
-// axisLabel is what a value adds to the name of a cluster: for a file, its name.
-func axisLabel(v string) string {
-	v = v[strings.LastIndexAny(v, `/\`)+1:]
-	return strings.TrimSuffix(v, ".json")
 }

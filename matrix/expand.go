@@ -12,17 +12,15 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// maxCells is how many cells a file can have, and each block that it includes:
-// far more than a night can run.
+// maxCells limits the cells of a file, and of each block under include.
 const maxCells = 5000
 
-// product crosses the axes. The position of a cell is that of its cluster, unless
-// at gives that of the block that includes it.
+// product returns the cells of all combinations. Their position is at, or that of the cluster if at is zero.
 func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
 	combinations := [][axisCount]part{{}}
 	for a, parts := range axes {
 		if len(combinations)*len(parts) > maxCells {
-			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames()[a])
+			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames[a])
 			return nil
 		}
 		var longer [][axisCount]part
@@ -43,8 +41,7 @@ func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Ce
 	return cells
 }
 
-// cell combines parts. A setting in two of them is a problem: one of the two would
-// be lost.
+// cell combines parts. It is a problem if two of them have the same setting, except for lists.
 func (r *reader) cell(parts [axisCount]part) Cell {
 	cell := Cell{Position: parts[clusters].at, Paths: parts[suites].paths}
 	var settings []setting
@@ -58,7 +55,7 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 			case one.key.shape == list || one.key.shape == pairs:
 				settings[i].values = slices.Concat(settings[i].values, one.values)
 			default:
-				r.add(one.at, "%s is set here and at %s, which meet in a cell", one.key.name, settings[i].at)
+				r.add(one.at, "%s is set here and at %s, for the same cell", one.key.name, settings[i].at)
 			}
 		}
 	}
@@ -70,7 +67,7 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 	for _, one := range settings {
 		for _, v := range one.values {
 			if one.key.name == cellTimeout {
-				cell.Timeout, _ = time.ParseDuration(v) // which keyed has checked
+				cell.Timeout, _ = time.ParseDuration(v) // checked by keyed
 				continue
 			}
 			cell.Flags = append(cell.Flags, "--"+cmp.Or(one.key.flag, one.key.name))
@@ -83,24 +80,22 @@ func (r *reader) cell(parts [axisCount]part) Cell {
 	return cell
 }
 
-// exclude removes the cells that the file excludes, and records the reasons. A
-// rule that matches nothing is a problem, and so is one without a reason.
+// exclude removes excluded cells and records the reasons. A rule must have a reason and match a cell.
 func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
-	names := singular()
 	out := map[string]bool{} // by the name of a cell
 	for _, rule := range r.list(v, "exclude") {
-		if !r.document(rule, "a rule of exclude", append(names[:], "reason")) {
+		if !r.document(rule, "a rule of exclude", append(singular[:], "reason")) {
 			continue
 		}
 		reason := ""
 		if why := rule.Get("reason"); why != nil {
 			reason, _ = r.text(why, "reason")
 		} else {
-			r.add(rule.Position, "a rule of exclude needs a reason")
+			r.add(rule.Position, "a rule of exclude must have a reason")
 		}
 		patterns := r.patterns(rule)
 		if len(patterns) == 0 {
-			r.add(rule.Position, "a rule of exclude needs one of %s", strings.Join(names[:], ", "))
+			r.add(rule.Position, "a rule of exclude must have one of %s", strings.Join(singular[:], ", "))
 			continue
 		}
 		found := false
@@ -115,15 +110,15 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 			}
 		}
 		if !found {
-			r.add(rule.Position, "the rule excludes nothing: no cell matches it%s", r.hint(rule))
+			r.add(rule.Position, "the rule matches no cell%s", r.hint(rule))
 		}
 	}
 	return slices.DeleteFunc(cells, func(c Cell) bool { return out[c.Name] })
 }
 
-// hint names what a rule may have meant.
+// hint suggests a correction of a rule.
 func (r *reader) hint(rule *source.Value) string {
-	for a, name := range singular() {
+	for a, name := range singular {
 		if v := rule.Get(name); v != nil && v.Kind == source.String {
 			var known []string
 			for _, p := range r.top[a] {
@@ -137,12 +132,12 @@ func (r *reader) hint(rule *source.Value) string {
 	return ""
 }
 
-// patterns are those of a rule, by axis; an axis without any matches everything.
+// patterns are the patterns of a rule by axis. An axis without patterns matches everything.
 type patterns map[int][]string
 
 func (r *reader) patterns(rule *source.Value) patterns {
 	p := patterns{}
-	for a, name := range singular() {
+	for a, name := range singular {
 		v := rule.Get(name)
 		if v == nil {
 			continue
@@ -166,26 +161,25 @@ func (p patterns) match(c Cell) bool {
 	return true
 }
 
-// matches reports whether a pattern, which may be malformed, matches a name.
+// matches reports whether a pattern matches a name. A malformed pattern does not.
 func matches(pattern, name string) bool {
 	matched, err := path.Match(pattern, name)
 	return matched && err == nil
 }
 
-// include gives the cells of the included blocks: small matrices of their own. A
-// block takes an axis that it leaves out from the file.
+// include returns the cells of the included blocks. A block is a small matrix; an axis that it omits is that of the
+// file.
 func (r *reader) include(v *source.Value) (cells []Cell) {
-	names := axisNames()
 	for _, block := range r.list(v, "include") {
-		if !r.document(block, "a block of include", names[:]) {
+		if !r.document(block, "a block of include", axisNames[:]) {
 			continue
 		}
 		axes := r.top
 		for a := range axisCount {
-			if b := block.Get(names[a]); b != nil {
+			if b := block.Get(axisNames[a]); b != nil {
 				axes[a] = r.parts(a, b, append([]part{}, r.top[a]...))
 			} else if len(axes[a]) == 0 {
-				r.add(block.Position, "the block needs %s: the file has none", names[a])
+				r.add(block.Position, "the block must have %s, because the file has none", axisNames[a])
 			}
 		}
 		cells = append(cells, r.product(axes, block.Position)...)
@@ -193,18 +187,17 @@ func (r *reader) include(v *source.Value) (cells []Cell) {
 	return cells
 }
 
-// distinct refuses cells with the same name, whatever its case, since a cell is a
-// file; and cells that do the same.
+// distinct reports cells with the same name, ignoring case because a cell is a file, and cells that are the same run.
 func (r *reader) distinct(cells []Cell) {
 	seen, runs := map[string]Cell{}, map[string]Cell{}
 	for _, c := range cells {
-		if other, again := seen[strings.ToLower(c.Name)]; again {
+		if other, exists := seen[strings.ToLower(c.Name)]; exists {
 			r.add(c.Position, "the cell %s already exists: %s", c.Name, other.Position)
 			continue
 		}
 		seen[strings.ToLower(c.Name)] = c
 		run := fmt.Sprintf("%q %q", c.Flags, c.Paths)
-		if other, again := runs[run]; again {
+		if other, exists := runs[run]; exists {
 			r.add(c.Position, "the cells %s and %s are the same run", other.Name, c.Name)
 		} else {
 			runs[run] = c

@@ -1,3 +1,10 @@
+// Package matrix reads matrix files: the product of clusters, engines, suites and options, with exclusions and
+// inclusions, is a list of cells. The settings of a cell are flags of utr run, which checks their values. The
+// package starts nothing and reads no other files.
+//
+// It also reads engines files, which name drivers in other processes.
+//
+// docs/nightly.md describes matrix files, docs/engines.md engines files.
 package matrix
 
 import (
@@ -16,19 +23,17 @@ import (
 
 // File is a matrix file.
 type File struct {
-	// Cells are in the order of the file: clusters first, then engines, suites
-	// and options; what is included comes last. There is one at least.
-	Cells []Cell
-	// Excluded are the cells that the file leaves out, with its reasons.
+	// Cells has at least one cell. They are ordered by cluster, then engine, suites and options, with included
+	// cells at the end.
+	Cells    []Cell
 	Excluded []Excluded
 }
 
-// Excluded is a cell that is left out.
+// Excluded is a cell that the file excludes.
 type Excluded struct{ Cell, Reason string }
 
-// Parse reads a matrix file. What set says of variables takes precedence over the environment
-// and the file; a name that the file does not use is a problem. The error lists everything
-// that is wrong with the file, in its order, a line each. Parse may be called concurrently.
+// Parse parses a matrix file. Variables in set take precedence over the environment and the file; an unused one is
+// a problem. The error lists all problems in the order of the file, one a line. Parse is safe for concurrent use.
 func Parse(name string, data []byte, set map[string]string, getenv func(string) string) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
@@ -36,8 +41,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	}
 	r := &reader{}
 	v := &variables{problems: &r.problems, set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}
-	names := axisNames()
-	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
+	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
 	}
 	v.declare(root.Get("variables"))
@@ -48,11 +52,11 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 
 	f := &File{}
 	if d := root.Get("description"); d != nil {
-		r.text(d, "description") // it is for people who read the file
+		r.text(d, "description") // only for readers of the file
 	}
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
 	for a := range axisCount {
-		r.top[a] = r.parts(a, root.Get(names[a]), nil)
+		r.top[a] = r.parts(a, root.Get(axisNames[a]), nil)
 	}
 	if root.Get("engines") == nil {
 		r.top[engines] = r.engine("reference", "reference", root.Position, nil)
@@ -70,21 +74,19 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	return f, r.err()
 }
 
-// reader reads one file.
 type reader struct {
 	problems
 	defaults []setting
-	top      [axisCount][]part // what the file defines, and crosses
+	top      [axisCount][]part // the axes of the file
 }
 
-// problems are what is wrong with a file.
 type problems []source.Error
 
 func (p *problems) add(at source.Position, format string, args ...any) {
 	*p = append(*p, source.Error{Position: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// err gives all of them, each once: what is wrong with a part is found in each of its cells.
+// err returns all problems, each once: a problem of a part recurs in each of its cells.
 func (p *problems) err() error {
 	slices.SortStableFunc(*p, func(a, b source.Error) int { return a.Position.Compare(b.Position) })
 	seen := map[source.Error]bool{}
@@ -98,12 +100,10 @@ func (p *problems) err() error {
 	return errors.Join(all...)
 }
 
-// why says why there are no cells.
 func (r *reader) why(excluded int) string {
-	names := axisNames()
 	for a := range axisCount {
 		if len(r.top[a]) == 0 {
-			return "it names no " + names[a]
+			return "it names no " + axisNames[a]
 		}
 	}
 	return fmt.Sprintf("all %d are excluded", excluded)
@@ -124,7 +124,6 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 	return true
 }
 
-// text reads a scalar.
 func (r *reader) text(v *source.Value, what string) (string, bool) {
 	s, ok := scalar(v)
 	if !ok {
@@ -152,7 +151,7 @@ func (r *reader) texts(v *source.Value, what string) (all []string) {
 	return all
 }
 
-// list gives the elements of a list. A single one may stand without brackets.
+// list returns the elements of a list. A single value is a list of one.
 func (r *reader) list(v *source.Value, what string) []*source.Value {
 	switch {
 	case v == nil:
@@ -165,14 +164,14 @@ func (r *reader) list(v *source.Value, what string) []*source.Value {
 	return v.Items
 }
 
-// name reads what becomes part of the name of a cell, "" if it is absent.
+// name reads an optional part of the name of a cell.
 func (r *reader) name(v *source.Value, what string) string {
 	if v == nil {
 		return ""
 	}
 	s, ok := r.text(v, "the name of "+what)
 	if ok && safe(s) != s {
-		r.add(v.Position, "the name %q cannot be part of a file name: use letters, digits, and between them dots, plus and minus signs", s)
+		r.add(v.Position, "the name %q cannot be part of a file name: use letters and digits, with dots, plus and minus signs between them", s)
 	}
 	return s
 }
@@ -182,19 +181,17 @@ func ValidName(s string) bool { return s != "" && safe(s) == s }
 
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9.+-]`)
 
-// safe makes a text fit for the name of a cell and a file.
+// safe replaces characters that the name of a cell cannot have.
 func safe(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), ".+-") }
 
-// settings reads the settings of a document, in which other keys may stand
-// beside them.
-func (r *reader) settings(v *source.Value, what string, beside []string) (all []setting) {
-	if v == nil || !r.document(v, what, append(slices.Clone(beside), keyNames(settingKeys())...)) {
+// settings reads the settings of a document, which may also have other keys.
+func (r *reader) settings(v *source.Value, what string, others []string) (all []setting) {
+	if v == nil || !r.document(v, what, append(slices.Clone(others), keyNames(settingKeys)...)) {
 		return nil
 	}
-	return r.keyed(v, settingKeys())
+	return r.keyed(v, settingKeys)
 }
 
-// keyed reads the keys of a table that stand in a document.
 func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 	for _, k := range table {
 		f := v.Field(k.name)
@@ -234,7 +231,6 @@ func (r *reader) word(v *source.Value, k key, words map[string][]string) []strin
 	return values
 }
 
-// duration reads a length of time.
 func (r *reader) duration(at source.Position, what, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -243,7 +239,7 @@ func (r *reader) duration(at source.Position, what, text string) time.Duration {
 	return d
 }
 
-// pairs reads a document of names and texts as NAME=VALUE, if it is there.
+// pairs reads an optional document of names and texts as NAME=VALUE.
 func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
 	if v == nil {
 		return nil
@@ -260,11 +256,10 @@ func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
 	return all
 }
 
-// parts reads an axis. If the file has defined parts already, a text is a pattern
-// that names some of those.
+// parts reads an axis. A text can be a pattern that matches defined parts.
 func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 	read := [axisCount]func(*source.Value) []part{r.clusters, r.oneEngine, r.suites, r.options}[a]
-	for _, item := range r.list(v, axisNames()[a]) {
+	for _, item := range r.list(v, axisNames[a]) {
 		var named []part
 		if defined != nil && item.Kind == source.String {
 			named = r.named(a, item, defined)
@@ -277,15 +272,15 @@ func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 	return all
 }
 
-// part reads what all axes have: a name and settings, beside other keys.
-func (r *reader) part(v *source.Value, what string, beside ...string) part {
-	return part{at: v.Position, settings: r.settings(v, what, append([]string{"name"}, beside...)), name: r.name(v.Get("name"), what)}
+// part reads the keys of all axes, a name and settings. The document may also have other keys.
+func (r *reader) part(v *source.Value, what string, others ...string) part {
+	return part{at: v.Position, settings: r.settings(v, what, append([]string{"name"}, others...)), name: r.name(v.Get("name"), what)}
 }
 
-// named gives the defined parts that a pattern names. For engines and suites a
-// text may also be a definition: then it gives nil.
+// named returns the defined parts that a pattern matches. It returns nil if the text is the definition of an engine
+// or of suites.
 func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
-	pattern, ok := r.text(item, axisNames()[a])
+	pattern, ok := r.text(item, axisNames[a])
 	if !ok {
 		return []part{}
 	}
@@ -302,7 +297,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
-	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), meant.Hint(pattern, names))
+	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "), meant.Hint(pattern, names))
 	return []part{}
 }
 
@@ -316,12 +311,11 @@ func (r *reader) oneEngine(v *source.Value) []part {
 		engine, _ = r.text(e, "engine")
 	}
 	if p.name == "" && engine == "" {
-		r.add(v.Position, "an engine needs a name")
+		r.add(v.Position, "an engine must have a name")
 	}
 	return r.engine(cmp.Or(p.name, safe(engine)), cmp.Or(engine, p.name), v.Position, p.settings)
 }
 
-// engine makes the part of an engine.
 func (r *reader) engine(name, engine string, at source.Position, own []setting) []part {
 	chosen := setting{key: key{"engine", text, ""}, at: at, values: []string{engine}}
 	return []part{{name: name, at: at, settings: append([]setting{chosen}, own...)}}
@@ -336,27 +330,26 @@ func (r *reader) suites(v *source.Value) []part {
 	if paths := v.Get("paths"); paths != nil {
 		p.paths = r.texts(paths, "paths")
 	} else {
-		r.add(v.Position, "suites need paths")
+		r.add(v.Position, "suites must have paths")
 	}
 	if v.Get("name") == nil && len(p.paths) == 1 {
 		p.name = suiteName(p.paths[0])
 	} else if v.Get("name") == nil && len(p.paths) > 1 {
-		r.add(v.Position, "suites of several paths need a name")
+		r.add(v.Position, "suites of several paths must have a name")
 	}
 	return []part{p}
 }
 
-// suiteName is what suites of one path are called.
 func suiteName(file string) string {
 	base := path.Base(strings.TrimRight(strings.ReplaceAll(file, `\`, "/"), "/"))
 	return safe(strings.TrimSuffix(base, path.Ext(base)))
 }
 
-// options without a name add nothing to the names of cells.
+// options reads options. Unnamed ones add nothing to the names of cells.
 func (r *reader) options(v *source.Value) []part {
 	p := r.part(v, "options")
 	if v.Get("name") == nil && len(p.settings) > 0 {
-		r.add(v.Position, "options need a name; only {}, which sets nothing, has none")
+		r.add(v.Position, "options must have a name, unless they are empty")
 	}
 	return []part{p}
 }

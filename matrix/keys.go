@@ -6,65 +6,52 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// shape is what the value of a key looks like in the file.
+// shape is the form of the value of a key.
 type shape uint8
 
 const (
-	text   shape = iota // text, number or truth value, as the flag takes it
+	text   shape = iota // text, number or truth value
 	toggle              // true or false; a flag without a value
 	onOff               // true or false, or on or off
 	list                // one text or several; the flag is repeated
 	pairs               // a document; the flag is repeated with NAME=VALUE
-	axis                // one text or several; each makes a cluster
+	axis                // one text or several; each is a cluster
 )
 
-// key is a setting of the file, and the flag of utr run that it becomes.
+// key is a setting of the file and its flag of utr run.
 type key struct {
 	name  string
 	shape shape
 	flag  string // "" if it has the name of the key
 }
 
-// cellTimeout is the one setting that is not a flag of utr run: it bounds a cell.
+// cellTimeout is the only setting that is not a flag of utr run.
 const cellTimeout = "cell-timeout"
 
-// settingKeys may stand with a cluster, an engine, suites and options, and
-// under defaults.
-func settingKeys() []key {
-	return []key{
-		{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
-		{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
-		{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
-		{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
-	}
+// settingKeys are the settings of clusters, engines, suites, options and defaults.
+var settingKeys = []key{
+	{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
+	{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
+	{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
+	{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
 }
 
-// clusterKind is a way to get a deployment. The value below its key is a document,
-// or a text as the value of the key named short.
+// clusterKind is a kind of deployment. Its value is a document, or the value of the key short.
 type clusterKind struct {
 	name  string
 	short string
 	keys  []key
 }
 
-func clusterKinds() []clusterKind {
-	return []clusterKind{
-		{name: "embedded", short: "topology", keys: []key{
-			{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
-		{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
-		{name: "orchestration", short: "url", keys: []key{
-			{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
-			{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
-		{name: "local", short: "dir", keys: []key{
-			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
-	}
-}
-
-func kindNames() (names []string) {
-	for _, k := range clusterKinds() {
-		names = append(names, k.name)
-	}
-	return names
+var clusterKinds = []clusterKind{
+	{name: "embedded", short: "topology", keys: []key{
+		{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
+	{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
+	{name: "orchestration", short: "url", keys: []key{
+		{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
+		{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
+	{name: "local", short: "dir", keys: []key{
+		{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
 }
 
 func keyNames(keys []key) (names []string) {
@@ -74,8 +61,7 @@ func keyNames(keys []key) (names []string) {
 	return names
 }
 
-// scalar gives a text, number or truth value as one would type it. A number
-// with a point keeps one: 8.0 is a version.
+// scalar formats a text, number or truth value. A float keeps its point, because 8.0 is a version.
 func scalar(v *source.Value) (string, bool) {
 	switch v.Kind {
 	case source.String:

@@ -27,42 +27,39 @@ func show(f *File) string {
 	return b.String()
 }
 
-// Each file gives the cells that stand below it, each with the flags of utr run,
-// or the mistakes in it, each at its place.
+// Each file has the cells below it, with the flags of utr run, or the errors below it.
 func TestTranscripts(t *testing.T) {
 	for _, name := range []string{"cells", "problems"} {
-		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, file string) (said string) {
+		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, file string) (last string) {
 			getenv := func(name string) string { return map[string]string{"OVER": "e", "ENV": "e", "SET": "e"}[name] }
 			var set map[string]string
 			if strings.Contains(file, "${SET}") {
 				set = map[string]string{"SET": "s"}
 			}
-			for i := range 20 { // the order of a map does not show
+			for i := range 20 { // the order of maps has no effect
 				f, err := Parse("m.yml", []byte(file+"\n"), set, getenv)
 				got := fmt.Sprint(err)
 				if err == nil {
 					got = show(f)
 				}
-				if said != got && i > 0 {
-					t.Errorf("%s and\n%s", said, got)
+				if last != got && i > 0 {
+					t.Errorf("%s and\n%s", last, got)
 				}
-				said = got
+				last = got
 			}
-			return said
+			return last
 		})
 	}
 }
 
-// empty is an environment without variables.
 func empty(string) string { return "" }
 
-// Everything that is wrong is reported at once, each once, in the order of the
-// file.
+// All problems are reported, each once, in the order of the file.
 func TestProblemsAreInOrder(t *testing.T) {
 	const file = "clusters: [{embedded: {topology: [single, sharded]}, tls: true}]\nsuites: [a]\nbad: ${WHO}\noptions: [{name: o, tls: false}]\n"
-	want := `m.yml:1:1: --set WOH: the file has no ${WOH}; did you mean WHO?
+	want := `m.yml:1:1: --set WOH: the file does not use ${WOH}; did you mean WHO?
 m.yml:3:1: a matrix file has no key "bad"; it has clusters, engines, suites, options, description, variables, defaults, include, exclude
-m.yml:4:21: tls is set here and at m.yml:1:54, which meet in a cell`
+m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
 	_, err := Parse("m.yml", []byte(file), map[string]string{"WHO": "a", "WOH": "b"}, empty)
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
@@ -78,17 +75,17 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("f", data, nil, empty)
 		if err != nil {
-			testkit.Equal(t, "the error says nothing", err.Error() == "", false)
+			testkit.Equal(t, "the error is empty", err.Error() == "", false)
 			return
 		}
 		seen := map[string]bool{}
 		for _, c := range file.Cells {
 			if c.Name == "" || strings.ContainsAny(c.Name, "/\\ \n\x00") || seen[strings.ToLower(c.Name)] {
-				t.Errorf("a cell is called %q", c.Name)
+				t.Errorf("a cell has the name %q", c.Name)
 			}
 			seen[strings.ToLower(c.Name)] = true
 		}
-		testkit.Equal(t, "no cell, and no error", len(seen) == 0, false)
+		testkit.Equal(t, "no cell and no error", len(seen) == 0, false)
 	})
 }
 
@@ -108,12 +105,11 @@ func TestNightly(t *testing.T) {
 	}
 	testkit.Says(t, show(f), want...)
 	for _, c := range f.Cells {
-		testkit.Equal(t, c.Name+" may take a minute", c.Timeout >= time.Minute, true)
+		testkit.Equal(t, c.Name+" has a minute or more", c.Timeout >= time.Minute, true)
 	}
 }
 
-// Each engines file gives the engines that stand below it, or the mistakes in it, each
-// at its place.
+// Each engines file has the engines or the errors below it.
 func TestAdapters(t *testing.T) {
 	testkit.Transcript(t, "testdata/adapters.txt", func(t *testing.T, file string) string {
 		all, err := ParseAdapters(filepath.Join("drivers", "e.yml"), []byte(file+"\n"), func(name string) string {

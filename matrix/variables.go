@@ -10,25 +10,23 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// variables are the values of ${NAME} in the strings of a file. What was set for
-// this run takes precedence over the environment, and that over the file's own
-// variables.
+// variables are the values of ${NAME} in the strings of a file. Those in set take precedence over the environment, and
+// the environment over those of the file.
 type variables struct {
 	problems *problems
 	set      map[string]string
 	getenv   func(string) string
-	file     map[string]string // nil where only the environment sets variables
+	file     map[string]string // nil if the file cannot define variables
 	used     map[string]bool
 }
 
-// These find what can name a variable, and a reference to one, also if it is not
-// closed, or what stands for its beginning.
+// reference also matches an unclosed reference, and the escape $${.
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	reference    = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
 )
 
-// look gives the value of a variable. An empty one of the environment does not count.
+// look returns the value of a variable. It ignores empty ones of the environment.
 func (v *variables) look(name string) (value string, found bool) {
 	v.used[name] = true
 	if value, found = v.set[name]; found {
@@ -41,8 +39,8 @@ func (v *variables) look(name string) (value string, found bool) {
 	return value, found
 }
 
-// fill replaces ${NAME} and ${NAME:-default} in a text; $${ gives ${. A default
-// cannot contain variables, and also replaces an empty value.
+// fill replaces ${NAME} and ${NAME:-default} in a text, and $${ with ${. A default cannot contain variables, and also
+// replaces an empty value.
 func (v *variables) fill(at source.Position, text string) string {
 	return reference.ReplaceAllStringFunc(text, func(part string) string {
 		if part == "$${" {
@@ -50,12 +48,12 @@ func (v *variables) fill(at source.Position, text string) string {
 		}
 		inside, closed := strings.CutSuffix(part[len("${"):], "}")
 		if !closed {
-			v.problems.add(at, "${ is not closed by }; $${ stands for ${ itself")
+			v.problems.add(at, "${ is not closed by }; write $${ for ${ itself")
 			return ""
 		}
 		name, fallback, hasDefault := strings.Cut(inside, ":-")
 		if !variableName.MatchString(name) {
-			v.problems.add(at, "${%s} is not a variable: it must be ${NAME} or ${NAME:-default}; $${ stands for ${ itself", inside)
+			v.problems.add(at, "${%s} is not a variable: it must be ${NAME} or ${NAME:-default}; write $${ for ${ itself", inside)
 			return ""
 		}
 		value, known := v.look(name)
@@ -67,14 +65,14 @@ func (v *variables) fill(at source.Position, text string) string {
 			if v.file != nil {
 				how = "with --set " + name + "=VALUE, in the environment, under variables,"
 			}
-			v.problems.add(at, "the variable %s has no value: give it %s or as ${%s:-default}%s",
+			v.problems.add(at, "the variable %s has no value: set it %s or write ${%s:-default}%s",
 				name, how, name, meant.Hint(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
 		}
 		return value
 	})
 }
 
-// declare reads the file's own variables. Each may use those before it.
+// declare reads the variables of the file. Each may use those before it.
 func (v *variables) declare(block *source.Value) {
 	if block == nil {
 		return
@@ -96,16 +94,14 @@ func (v *variables) declare(block *source.Value) {
 	}
 }
 
-// unused reports variables that were set and that the file does not use.
 func (v *variables) unused(file source.Position) {
 	for _, name := range slices.Sorted(maps.Keys(v.set)) {
 		if !v.used[name] {
-			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, meant.Hint(name, slices.Sorted(maps.Keys(v.used))))
+			v.problems.add(file, "--set %s: the file does not use ${%s}%s", name, name, meant.Hint(name, slices.Sorted(maps.Keys(v.used))))
 		}
 	}
 }
 
-// replace gives a value with the variables of all its strings replaced.
 func (v *variables) replace(value *source.Value) *source.Value {
 	out := *value
 	switch value.Kind {

@@ -7,9 +7,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// FromValue makes a suite of a value that was parsed, or put together, by the
-// caller. It judges its schemaVersion, the schema of that version,
-// then what a schema cannot say. The error, if any, is an *InvalidError.
+// FromValue returns the suite in a parsed value. It checks schemaVersion, then the schema of that
+// version, then what a schema cannot express. An error is an *InvalidError.
 func FromValue(file string, root *source.Value) (*Suite, error) {
 	version := root.Get("schemaVersion")
 	refuse := func(v *source.Value, path, message string) (*Suite, error) {
@@ -17,12 +16,12 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 	}
 	switch {
 	case root.Kind != source.Document:
-		return refuse(root, "", "a suite is a document, this is a value of type "+root.Kind.String())
+		return refuse(root, "", "a suite must be a document, not a value of type "+root.Kind.String())
 	case version == nil:
-		return refuse(root, "", "schemaVersion is missing; the newest that is known is "+schema.Newest)
+		return refuse(root, "", "schemaVersion is missing; the newest supported version is "+schema.Newest)
 	case version.Kind != source.String:
 		return refuse(version, "schemaVersion", "schemaVersion must be a string such as \""+schema.Newest+
-			"\", this is a value of type "+version.Kind.String())
+			"\", not a value of type "+version.Kind.String())
 	}
 	violations, err := schema.Validate(version.String, root)
 	if err != nil { // "Test Runner Support"

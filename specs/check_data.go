@@ -10,13 +10,12 @@ import (
 
 const placeholder = "$$placeholder"
 
-// checkValues checks the values of a file, but for what test runners are not to
-// use.
+// checkValues checks all values of a file except _yamlAnchors, which test runners must not use.
 //
-// Extended JSON: what has a type wrapper's key must be one. The innermost
-// values that are not are reported.
+// Extended JSON: a document with the key of a type wrapper must be a valid one. Only the innermost
+// invalid value is reported.
 //
-// Special Placeholder Value: an error in an unexpected context.
+// Special Placeholder Value: $$placeholder is an error in an unexpected context.
 func (i *inspection) checkValues() {
 	for _, top := range i.suite.Root.Fields {
 		if top.Key == "_yamlAnchors" {
@@ -24,7 +23,7 @@ func (i *inspection) checkValues() {
 		}
 		walk(place{top.Value, top.Key}, func(p place) bool {
 			if f := p.Field(placeholder); f != nil && !strings.Contains(p.path, ".uriOptions") && !strings.Contains(p.path, ".kmsProviders") {
-				i.reportAt("placeholder", f.KeyPosition, p.path+"."+f.Key, "%s is for uriOptions and kmsProviders", placeholder)
+				i.reportAt("placeholder", f.KeyPosition, p.path+"."+f.Key, "%s is only allowed in uriOptions and kmsProviders", placeholder)
 			}
 			if p.Kind == source.Array || p.Kind == source.Document && !p.ExtendedScalar() {
 				return true
@@ -44,7 +43,7 @@ func (i *inspection) checkCollectionData(list place) {
 	list.each(func(data place) {
 		name := data.Value.Get("databaseName").Text() + "." + data.Value.Get("collectionName").Text()
 		if seen[name] {
-			i.report("collection-data", data, "%s has its data given twice in this list", name)
+			i.report("collection-data", data, "this list has %s twice", name)
 		}
 		seen[name] = true
 		ids := map[string]bool{}

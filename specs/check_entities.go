@@ -7,22 +7,20 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// define notes an entity. Entity Map: test runners raise an error if a name is
-// used again.
+// define adds an entity to the scope. Entity Map: test runners raise an error if a name is reused.
 func (i *inspection) define(p place, s scope, kind string) {
 	if !p.exists() || p.Kind != source.String {
 		return
 	}
-	if _, again := s.kinds[p.String]; again {
-		i.report("duplicate-entity", p, "entity %q is created again", p.String)
+	if _, exists := s.kinds[p.String]; exists {
+		i.report("duplicate-entity", p, "entity %q already exists", p.String)
 		return
 	}
 	s.kinds[p.String] = kind
 }
 
-// refer checks the name of an entity that must be of a kind, "" for any. Entity
-// Map: test runners raise an error if an entity is not found or is of an
-// unexpected type.
+// refer checks a reference to an entity of the wanted kind, "" for any. Entity Map: test runners raise
+// an error if an entity is not found or has an unexpected type.
 func (i *inspection) refer(p place, s scope, want string) {
 	if !p.exists() || p.Kind != source.String {
 		return
@@ -37,9 +35,8 @@ func (i *inspection) refer(p place, s scope, want string) {
 	}
 }
 
-// uriOptions are the connection options that there are (URI Options; Client
-// Side Operations Timeout; Client Backpressure; Connection Monitoring and
-// Pooling for the last two).
+// uriOptions are all connection options (URI Options; Client Side Operations Timeout; Client
+// Backpressure; Connection Monitoring and Pooling for the last three).
 var uriOptions = strings.Fields(`
 	appname authMechanism authMechanismProperties authSource compressors connectTimeoutMS directConnection
 	enableOverloadRetargeting heartbeatFrequencyMS journal loadBalanced localThresholdMS maxAdaptiveRetries
@@ -53,18 +50,15 @@ var uriOptions = strings.Fields(`
 
 // checkClient checks the options of a client.
 //
-// Connection String, "Connection Options": drivers ignore an option that they
-// do not know, so that one that is misspelt has no effect. Names are compared
-// without regard to case.
+// Connection String, "Connection Options": drivers ignore unknown options, so a misspelt one has no
+// effect. Names are case-insensitive.
 //
-// serverApi: test runners fail if the version is not supported by the driver.
-// Versioned API, "Declaring an API Version": there is version 1 alone.
+// serverApi: test runners fail if the driver does not support the version. Versioned API, "Declaring
+// an API Version": the only version is 1.
 func (i *inspection) checkClient(client place) {
-	if options := client.get("uriOptions"); options.exists() {
-		for _, f := range options.Fields {
-			if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
-				i.reportAt("uri-option", f.KeyPosition, options.path+"."+f.Key, "there is no URI option %s", f.Key)
-			}
+	for _, f := range client.get("uriOptions").fields() {
+		if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
+			i.reportAt("uri-option", f.KeyPosition, client.path+".uriOptions."+f.Key, "unknown URI option %s", f.Key)
 		}
 	}
 	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {
@@ -73,9 +67,8 @@ func (i *inspection) checkClient(client place) {
 	i.checkKMSCredentials(client.get("autoEncryptOpts"))
 }
 
-// credentials are the fields that a KMS provider needs to be given all, or
-// none (Client Side Encryption, "KMSProviders"). An accessToken stands for
-// all of them.
+// credentials are the fields of a KMS provider of which either all or none must be set (Client Side
+// Encryption, "KMSProviders"). An accessToken replaces them.
 var credentials = map[string][]string{
 	"aws":   {"accessKeyId", "secretAccessKey"},
 	"azure": {"tenantId", "clientId", "clientSecret"},
@@ -84,14 +77,10 @@ var credentials = map[string][]string{
 	"local": {"key"},
 }
 
-// entity.clientEncryption: a field that is not given is not configured, which
-// makes the creation of the entity fail.
+// entity.clientEncryption: a missing field is not configured, so creating the entity fails.
 func (i *inspection) checkKMSCredentials(options place) {
 	providers := options.get("kmsProviders")
-	if !providers.exists() {
-		return
-	}
-	for _, f := range providers.Fields {
+	for _, f := range providers.fields() {
 		name, _, _ := strings.Cut(f.Key, ":")
 		if len(f.Value.Fields) == 0 || f.Value.Get("accessToken") != nil {
 			continue

@@ -12,8 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// operators are the special operators for matching assertions, each with what
-// its value must be.
+// operators are the special operators for matching assertions, with the operand of each.
 var operators = map[string]struct {
 	want string
 	ok   func(*source.Value) bool
@@ -34,13 +33,13 @@ func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 func isString(v *source.Value) bool { return v.Kind == source.String }
 
-// isNumber accepts Extended JSON numbers but for Decimal128.
+// isNumber accepts Extended JSON numbers except Decimal128.
 func isNumber(v *source.Value) bool {
 	value, err := v.BSON()
 	return err == nil && value.IsNumber() && value.Type != bson.TypeDecimal128
 }
 
-// typeAliases are those of the query operator $type, which $$type takes.
+// typeAliases are the operands of the query operator $type, which $$type accepts.
 var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date", "null", "regex",
 	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey", "number"}
 
@@ -51,24 +50,24 @@ func isTypes(v *source.Value) bool {
 	return v.Kind == source.String && slices.Contains(typeAliases, v.String)
 }
 
-// expectations are the lists of what a test expects, each with the key of what a
-// client must have done, and of the permission to have done more.
+// expectations are the lists of expectations of a test. In each element, expected is the key of what
+// the client must do and extra the key of the option that ignores anything else.
 var expectations = []struct{ key, expected, extra string }{
 	{"expectEvents", "events", "ignoreExtraEvents"},
 	{"expectLogMessages", "messages", "ignoreExtraMessages"},
 	{"expectTracingMessages", "spans", "ignoreExtraSpans"},
 }
 
-// CheckMatched gives the problems of a value that something is matched against, outside of
-// a suite: special operators that are unknown or wrong. path is its name in messages.
+// CheckMatched returns the problems of an expected value outside a suite: unknown or malformed special
+// operators. Messages name the value by path.
 func CheckMatched(v *source.Value, path string) []Problem {
 	i := &inspection{}
 	i.checkMatched(place{v, path})
 	return i.problems
 }
 
-// checkMatched checks a value that is matched. Special Operators for Matching
-// Assertions: a document whose first key starts with $$ is an operator.
+// checkMatched checks an expected value. Special Operators for Matching Assertions: a document whose
+// first key starts with $$ is an operator.
 func (i *inspection) checkMatched(matched place) {
 	walk(matched, func(p place) bool {
 		for k, f := range p.Fields {
@@ -79,13 +78,13 @@ func (i *inspection) checkMatched(matched place) {
 			operator, known := operators[f.Key]
 			switch {
 			case !known:
-				i.reportAt("operator", f.KeyPosition, path, "there is no operator %s", f.Key)
+				i.reportAt("operator", f.KeyPosition, path, "unknown operator %s", f.Key)
 			case len(p.Fields) > 1 && k == 0:
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
 			case len(p.Fields) > 1:
 				i.reportAt("operator", f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
 			case (f.Key == "$$exists" || f.Key == "$$unsetOrMatches") && strings.HasSuffix(p.path, "]"):
-				i.reportAt("operator", f.KeyPosition, path, "operator %s stands for the value of a key, not for an array element", f.Key)
+				i.reportAt("operator", f.KeyPosition, path, "operator %s cannot be an array element", f.Key)
 			case !operator.ok(f.Value):
 				i.reportAt("operator", f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
 			}
@@ -94,8 +93,7 @@ func (i *inspection) checkMatched(matched place) {
 	})
 }
 
-// checkEntitiesOfOperators checks the entities that $$matchesEntity and
-// $$sessionLsid name where values are matched.
+// checkEntitiesOfOperators checks the entities that $$matchesEntity and $$sessionLsid name.
 func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 	walk(matched, func(p place) bool {
 		if len(p.Fields) == 1 {
@@ -106,47 +104,39 @@ func (i *inspection) checkEntitiesOfOperators(matched place, s scope) {
 	})
 }
 
-// logOf begins what stands for the log messages of a component, beside types
-// of events.
+// logOf is the prefix of the components of log messages in a set of event types.
 const logOf = "log "
 
-// observed gives the types of events, and the logs, that a client observes.
+// observed returns the event types and the log components that a client observes.
 func observed(client place) map[string]bool {
 	types := map[string]bool{}
 	for _, e := range client.Value.Get("observeEvents").Elements() {
 		types[e.Text()] = true
 	}
-	if logs := client.get("observeLogMessages"); logs.exists() {
-		for _, component := range logs.Fields {
-			types[logOf+component.Key] = true
-		}
+	for _, component := range client.get("observeLogMessages").fields() {
+		types[logOf+component.Key] = true
 	}
 	return types
 }
 
-// checkObservedEvent checks an event that is expected of a client. entity.client,
-// observeEvents: other events are ignored by the client's listeners, so that they
-// are never seen.
+// checkObservedEvent checks an event expected of a client. entity.client, observeEvents: a client
+// ignores all other events.
 func (i *inspection) checkObservedEvent(event place, client string, observed map[string]map[string]bool) {
 	types, isClient := observed[client]
-	if !isClient || !event.exists() {
-		return
-	}
-	for _, f := range event.Fields {
-		if !types[f.Key] {
+	for _, f := range event.fields() {
+		if isClient && !types[f.Key] {
 			i.reportAt("unobserved-event", f.KeyPosition, event.path+"."+f.Key, "client %q does not observe %s", client, f.Key)
 		}
 	}
 }
 
-// checkObserved checks the events and log messages that are expected of a test.
 func (i *inspection) checkObserved(t place, s scope) {
 	t.get("expectEvents").each(func(e place) {
 		client := e.Value.Get("client").Text()
 		e.get("events").each(func(event place) { i.checkObservedEvent(event, client, s.observed) })
 		types, isClient := s.observed[client]
 		if events := e.get("events"); isClient && len(events.Items) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
-			i.report("unobserved-event", events, "client %q does not observe events of this type, so that their absence means nothing", client)
+			i.report("unobserved-event", events, "client %q does not observe events of this type, so their absence proves nothing", client)
 		}
 	})
 	t.get("expectLogMessages").each(func(e place) {
@@ -154,7 +144,7 @@ func (i *inspection) checkObserved(t place, s scope) {
 		types, isClient := s.observed[client]
 		messages := e.get("messages")
 		if isClient && len(messages.Items) == 0 && !observesAny(types, logOf) {
-			i.report("unobserved-event", messages, "client %q does not observe log messages, so that their absence means nothing", client)
+			i.report("unobserved-event", messages, "client %q does not observe log messages, so their absence proves nothing", client)
 		}
 		messages.each(func(m place) {
 			if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {
@@ -164,20 +154,18 @@ func (i *inspection) checkObserved(t place, s scope) {
 	})
 }
 
-// observesAny reports whether a client observes an event of an eventType, or
-// log messages.
+// observesAny reports whether a client observes any event of an eventType, or any log message (logOf).
 func observesAny(types map[string]bool, eventType string) bool {
-	beginnings := map[string][]string{logOf: {logOf}, "": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
+	prefixes := map[string][]string{logOf: {logOf}, "": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
 	for t := range types {
-		if slices.ContainsFunc(beginnings[eventType], func(b string) bool { return strings.HasPrefix(t, b) }) {
+		if slices.ContainsFunc(prefixes[eventType], func(p string) bool { return strings.HasPrefix(t, p) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// test, expectEvents and expectLogMessages: no more than one for a client and
-// type of event.
+// test, expectEvents and expectLogMessages: at most one element for each client and event type.
 func (i *inspection) checkRepeatedExpectations(t place) {
 	for _, list := range expectations {
 		seen := map[[2]string]bool{}
@@ -185,19 +173,19 @@ func (i *inspection) checkRepeatedExpectations(t place) {
 			client, eventType, of := e.Value.Get("client").Text(), "", ""
 			if list.key == "expectEvents" {
 				eventType = cmp.Or(e.Value.Get("eventType").Text(), "command")
-				of = " for eventType " + eventType
+				of = " and eventType " + eventType
 			}
 			key := [2]string{client, eventType}
 			if seen[key] {
-				i.report("repeated-expectation", e, "%s of client %q is given before in this test%s", list.key, client, of)
+				i.report("repeated-expectation", e, "this test already has %s for client %q%s", list.key, client, of)
 			}
 			seen[key] = true
 		})
 	}
 }
 
-// A test that cannot fail proves nothing: it has no operation whose error or
-// result matters, and no expectation that anything could break.
+// A test that cannot fail proves nothing: it ignores the result and error of every operation, and its
+// expectations hold whatever the client does.
 func (i *inspection) checkVacuous(t place) {
 	if t.Value.Get("outcome") != nil {
 		return

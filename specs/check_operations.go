@@ -8,50 +8,48 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Client Operations and those that follow: an operation is an API method of
-// the entity's class.
+// Client Operations and the sections after it: an operation is an API method of the entity's class.
 func (i *inspection) checkOperationName(s step) {
 	if s.Known || s.Kind == "" {
-		return // an undefined object is reported as such
+		return // refer reports an undefined object
+	}
+	var others []string
+	for _, k := range operations.KindsWith(s.Name) {
+		others = append(others, string(k))
 	}
 	name := s.get("name")
-	switch others := operations.KindsWith(s.Name); {
+	switch {
 	case s.Name == "loop":
-		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated, and made for tests of Atlas that end by a signal")
+		i.report("unknown-operation", name, "the loop operation is not supported: it is deprecated and only for Atlas tests, which a signal ends")
 	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
 		i.report("unknown-operation", name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
-	case len(others) > 0:
-		i.report("unknown-operation", name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.Kind, joinKinds(others))
+	case others != nil:
+		i.report("unknown-operation", name, "operation %s does not exist on a %s, only on: %s", s.Name, s.Kind, strings.Join(others, ", "))
 	default:
-		i.report("unknown-operation", name, "operation %s is not known", s.Name)
+		i.report("unknown-operation", name, "unknown operation %s", s.Name)
 	}
 }
 
-func joinKinds(kinds []operations.Kind) string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
-	}
-	return strings.Join(names, ", ")
-}
-
-// checkArguments compares the arguments of an operation with its row.
 func (i *inspection) checkArguments(s step, sc scope) {
 	arguments := s.get("arguments")
-	if s.Known && arguments.exists() {
-		for _, f := range arguments.Fields {
-			if _, takes := s.Row.Argument(f.Key); !takes {
-				i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
-			}
+	for _, f := range arguments.fields() {
+		if _, found := s.Row.Argument(f.Key); s.Known && !found {
+			i.reportAt("unknown-argument", f.KeyPosition, arguments.path+"."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
 		}
 	}
 	for _, a := range s.Row.Arguments {
 		v := arguments.get(a.Name)
 		switch {
-		case !v.exists() && a.Required:
-			i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
-		case v.exists() && a.Type != "":
-			i.checkType(v, a)
+		case !v.exists():
+			if a.Required {
+				i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
+			}
+		case a.Type == operations.Count:
+			if n, whole := v.Whole(); !whole || n < 0 {
+				i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
+			}
+		case a.Type != "" && v.Kind.String() != string(a.Type):
+			i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
 		}
 		if a.Entity != "" {
 			i.refer(v, sc, string(a.Entity))
@@ -69,28 +67,16 @@ func (i *inspection) checkArguments(s step, sc scope) {
 	}
 }
 
-func (i *inspection) checkType(v place, a operations.Argument) {
-	n, whole := v.Whole()
-	switch {
-	case a.Type == operations.Count && (!whole || n < 0):
-		i.report("argument-value", v, "argument %s must be an integer that is not negative, not %s", a.Name, v.JSON())
-	case a.Type != operations.Count && v.Kind.String() != string(a.Type):
-		i.report("argument-value", v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
-	}
-}
-
 func isHexBytes(v *source.Value) bool {
 	_, err := hex.DecodeString(v.String)
 	return v.Kind == source.String && err == nil
 }
 
-// checkSpecialOperation checks what operations of the test runner have and
-// others have not.
 func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	// Special Test Operations: not to be combined with expectations or results.
 	for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {
 		if v := s.get(key); v.exists() {
-			i.report("special-operation", v, "%s cannot be used with an operation of the test runner", key)
+			i.report("special-operation", v, "%s cannot be used with a test runner operation", key)
 		}
 	}
 	arguments := s.get("arguments")
@@ -101,7 +87,7 @@ func (i *inspection) checkSpecialOperation(s step, sc scope) {
 	switch {
 	case !s.Known || !f.exists():
 	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" || f.Fields[0].Value.Kind != source.String:
-		i.report("fail-point", f, "a fail point is a document that starts with configureFailPoint, the name of a fail point")
+		i.report("fail-point", f, "a fail point must be a document whose first key is configureFailPoint, with the name of a fail point")
 	case f.Value.Get("mode") == nil:
 		i.report("fail-point", f, "the fail point has no mode")
 	}

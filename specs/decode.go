@@ -6,9 +6,8 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// decode makes the typed form of a file that its schema accepts. It reports
-// versions that match the schema's pattern and are still none, and ranges that no
-// server meets.
+// decode returns the typed form of a file that its schema accepts. It reports versions that match the
+// schema's pattern but cannot be parsed, and version ranges that no server meets.
 func (i *inspection) decode(file string, root *source.Value) *Suite {
 	s := &Suite{
 		File:         file,
@@ -89,8 +88,7 @@ func (i *inspection) decodeTest(v *source.Value, path string) *Test {
 	return t
 }
 
-// DecodeOperations returns the typed form of a list of operations: those of a test, or
-// the callback of withTransaction.
+// DecodeOperations returns the typed form of the operations of a test or of a withTransaction callback.
 func DecodeOperations(list *source.Value) []Operation {
 	var all []Operation
 	for _, v := range list.Elements() {
@@ -99,7 +97,7 @@ func DecodeOperations(list *source.Value) []Operation {
 	return all
 }
 
-// DecodeOperation returns the typed form of an operation. What is missing stays empty.
+// DecodeOperation returns the typed form of an operation. Missing fields stay empty.
 func DecodeOperation(v *source.Value) Operation {
 	o := Operation{
 		Name:               v.Get("name").Text(),
@@ -117,9 +115,8 @@ func DecodeOperation(v *source.Value) Operation {
 	return o
 }
 
-// DecodeEntities returns the typed form of createEntities of a file, or of the argument
-// of that operation. A valid element is one entity; more keys than one
-// give more.
+// DecodeEntities returns the typed form of createEntities, of a file or of the operation. A valid
+// element has one key and is one entity; each further key is another entity.
 func DecodeEntities(list *source.Value) []Entity {
 	var out []Entity
 	for _, v := range list.Elements() {

@@ -13,40 +13,36 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// candidate is a file that may be a suite, and what became of it: without a suite
-// and an error it was refused, as it had to be, or has another format.
+// candidate is a file that may be a suite, and the result of loading it. With neither a suite nor an
+// error it was rejected as expected, or has another format.
 type candidate struct {
-	name string // as shown to the user
-	read func() ([]byte, error)
-	ext  string // of the name, "" for standard input, whose format is not known
-	// named is true for what the user named itself; what a directory holds
-	// beside suites is ignored.
-	named bool
-	// twin is the JSON form of a YAML candidate, nil if there is none.
-	twin *candidate
-	// expected is what must become of it, by its folder.
-	expected expectation
+	name     string // as shown to the user
+	read     func() ([]byte, error)
+	ext      string      // of the name; "" for standard input, whose format is unknown
+	named    bool        // by the user; other files of a directory need not be suites
+	twin     *candidate  // the JSON form of a YAML candidate, or nil
+	expected expectation // by its folder
 
-	suite   *Suite
-	refused bool
-	err     error
+	suite    *Suite
+	rejected bool
+	err      error
 }
 
-// expectation is what the folder of a suite says of it.
+// expectation is the expected result of loading and running a suite.
 type expectation uint8
 
 const (
 	nothing       expectation = iota
 	mustFail                  // the suite is valid, and its tests fail
-	mustBeRefused             // the suite is invalid
+	mustBeInvalid             // the suite is invalid
 )
 
-// corpora are the folders of the format's own tests that hold what must go
-// wrong. They stand beside a folder valid-pass.
-var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeRefused}
+// corpora are the folders of the format's own tests with an expectation. They are siblings of a folder
+// valid-pass.
+var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeInvalid}
 
-// expectationOf gives the expected outcome of a file by its name below a
-// directory. A user who names one of the corpora itself sees what goes wrong there.
+// expectationOf returns the expectation of a file, named relative to a directory. A user who names one
+// of the corpora directly sees its errors.
 func expectationOf(name string, in fs.FS) expectation {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if e, found := corpora[path.Base(dir)]; found && exists(in, path.Join(path.Dir(dir), "valid-pass")) {
@@ -61,11 +57,10 @@ func exists(in fs.FS, name string) bool {
 	return err == nil
 }
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path of standard input.
 const Stdin = "-"
 
-// discovery finds candidates, each once, in the order in which paths name them
-// and by name within a directory.
+// discovery finds each candidate once, in the order of the paths and by name within a directory.
 type discovery struct {
 	options Options
 	found   []*candidate
@@ -73,7 +68,6 @@ type discovery struct {
 	errors  []error
 }
 
-// discover finds the candidates that paths name.
 func discover(paths []string, options Options) *discovery {
 	d := &discovery{options: options, seen: map[string]bool{}}
 	for _, p := range paths {
@@ -82,7 +76,7 @@ func discover(paths []string, options Options) *discovery {
 	return d
 }
 
-// IsSuiteName reports whether a name has an extension of suites.
+// IsSuiteName reports whether a name has the extension of a suite.
 func IsSuiteName(name string) bool {
 	return slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name))
 }
@@ -94,7 +88,7 @@ func (d *discovery) fail(p, message string, err error) {
 func (d *discovery) path(p string) {
 	if p == Stdin {
 		if d.options.Stdin == nil {
-			d.fail(p, "standard input cannot be read here", nil)
+			d.fail(p, "standard input is not available here", nil)
 			return
 		}
 		d.add(&candidate{name: "<stdin>", named: true, read: func() ([]byte, error) {
@@ -117,28 +111,26 @@ func (d *discovery) path(p string) {
 	}
 }
 
-// builtIn looks for a suite or a directory of suites by its name in the suites
-// that the program carries.
-func (d *discovery) builtIn(p string, notThere error) {
+func (d *discovery) builtIn(p string, notFound error) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
 	if name == "." || !exists(FS, name) {
-		d.fail(p, "there is no such file or directory, and no such suite among the built-in ones ("+strings.Join(BuiltIn(), ", ")+")", notThere)
+		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")", notFound)
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
 }
 
-// BuiltIn names the directories of suites that utr carries.
+// BuiltIn returns the directories of built-in suites.
 func BuiltIn() (names []string) {
-	all, _ := FS.ReadDir(".") // of the program itself
+	all, _ := FS.ReadDir(".") // cannot fail: the files are embedded
 	for _, e := range all {
 		names = append(names, e.Name())
 	}
 	return names
 }
 
-// below adds a file, or the files below a directory, but for hidden ones. Of a YAML
-// and a JSON file with the same name, which are twins, the YAML one is taken.
+// below adds a file, or the files below a directory except hidden ones. Of twins, a YAML and a JSON file
+// with the same name, it adds the YAML file.
 func (d *discovery) below(p string, in fs.FS, root string, show func(string) string) {
 	var names []string
 	named := false

@@ -11,47 +11,43 @@ import (
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// Check is a semantic check: a rule of the format that its schema does not
-// express. Most are warnings, because the format requires the test to fail while
-// it runs and not the file to be refused.
+// Check is a semantic check: a rule of the format that its schema does not express. Most checks are
+// warnings, because the format requires the test to fail and not the file to be rejected.
 type Check struct {
 	Name     string
 	Severity Severity
 	Doc      string // the rule, in a sentence
-	// Fails reports that a test which breaks the rule fails before it begins:
-	// its engine might never notice (see Test.Flaws).
-	Fails bool
+	Fails    bool   // a violation is one of Test.Flaws
 }
 
-// Checks lists the semantic checks.
+// Checks returns all semantic checks.
 func Checks() []Check {
 	return []Check{
-		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", false},
+		{"extended-json", Error, "A value that looks like Extended JSON is well-formed Extended JSON.", false},
 		{"duplicate-test", Warning, "No two tests of a file have the same description.", false},
-		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", false},
+		{"version-range", Warning, "minServerVersion is not above maxServerVersion, or no server would match.", false},
 		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false},
-		{"duplicate-entity", Warning, "An entity's id is not used again.", false},
-		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is required there.", true},
-		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", true},
-		{"unknown-argument", Warning, "An operation takes each argument that it is given.", true},
-		{"missing-argument", Warning, "An operation is given each argument that it requires.", true},
-		{"argument-value", Warning, "An argument that the test runner reads is of its type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
+		{"duplicate-entity", Warning, "No two entities have the same id.", false},
+		{"undefined-entity", Warning, "A referenced entity exists and has the required type.", true},
+		{"unknown-operation", Warning, "The entity that an operation is performed on supports it.", true},
+		{"unknown-argument", Warning, "An operation has no unknown arguments.", true},
+		{"missing-argument", Warning, "An operation has all required arguments.", true},
+		{"argument-value", Warning, "An argument that the test runner reads has the right type, returnDocument is Before or After, and the source of an upload is well-formed.", true},
 		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true},
-		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false},
+		{"special-operation", Warning, "A test runner operation has no expected result or error.", false},
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", true},
-		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", true},
-		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", true},
-		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false},
-		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false},
-		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false},
-		{"api-version", Warning, "serverApi has a version that exists.", false},
+		{"operator", Warning, "A special operator exists, is the only key of its document, and has a valid operand.", true},
+		{"placeholder", Warning, "$$placeholder only occurs in uriOptions and kmsProviders.", true},
+		{"unobserved-event", Warning, "A client observes the events and log messages expected of it.", false},
+		{"repeated-expectation", Warning, "A test has one list of expected events for each client and event type, and one of log messages for each client.", false},
+		{"uri-option", Warning, "A client's uriOptions are known connection options.", false},
+		{"api-version", Warning, "serverApi has a known version.", false},
 		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false},
 		{"vacuous", Warning, "A test can fail.", false},
 	}
 }
 
-// checkOf gives the check of a name. A rule that is not among the checks is an
-// error.
+// checkOf returns the check with a name. Any other rule is an error.
 func checkOf(name string) Check {
 	for _, c := range Checks() {
 		if c.Name == name {
@@ -61,8 +57,7 @@ func checkOf(name string) Check {
 	return Check{Name: name}
 }
 
-// inspection makes a suite of a file that its schema accepts, and collects what
-// is wrong with it.
+// inspection decodes a file that its schema accepts, and collects its problems.
 type inspection struct {
 	suite    *Suite
 	problems []Problem
@@ -85,7 +80,14 @@ func (p place) each(visit func(place)) {
 	}
 }
 
-// walk visits a value and, where visit says so, all that is below it.
+func (p place) fields() []source.Field {
+	if p.exists() {
+		return p.Fields
+	}
+	return nil
+}
+
+// walk visits a value and, if visit returns true, everything below it.
 func walk(p place, visit func(place) bool) {
 	if !p.exists() || !visit(p) {
 		return
@@ -106,16 +108,14 @@ func (i *inspection) reportAt(rule string, at source.Position, path, format stri
 	})
 }
 
-// scope is the entity map as far as it can be foreseen: what is defined at a
-// point of a test.
+// scope is the entity map at a point of a test, as far as it can be predicted.
 type scope struct {
 	kinds    map[string]string          // id to kind
 	observed map[string]map[string]bool // client to event types and logs
 	test     *Test                      // nil for the entities of the file
 }
 
-// inspect goes through a file in the order of execution, and checks what it meets.
-// What makes tests fail becomes their flaws.
+// inspect checks a file in the order of execution, and sets the flaws of its tests.
 func (i *inspection) inspect() {
 	i.checkValues()
 	i.checkCollectionData(i.root("initialData"))
@@ -127,21 +127,21 @@ func (i *inspection) inspect() {
 	lines := map[string]int{} // of descriptions
 	for k, test := range i.suite.Tests {
 		t := i.root("tests").at(k)
-		if line, again := lines[test.Description]; again {
-			i.report("duplicate-test", t.get("description"), "a test in line %d has the same description %q", line, test.Description)
+		if line, exists := lines[test.Description]; exists {
+			i.report("duplicate-test", t.get("description"), "the test on line %d has the same description %q", line, test.Description)
 		} else {
 			lines[test.Description] = t.get("description").Position.Line
 		}
 		test.Entities = slices.Clone(i.suite.CreateEntities)
 		i.test(t, scope{maps.Clone(file.kinds), maps.Clone(file.observed), test})
 	}
-	slices.SortStableFunc(i.problems, byPosition)
-	i.suite.flawed(i.problems)
+	slices.SortStableFunc(i.problems, func(a, b Problem) int { return a.Position.Compare(b.Position) })
+	i.suite.addFlaws(i.problems)
 }
 
-// flawed gives each test the problems that make it fail: those that stand within
-// it, and those of the file's entities, which are made for each.
-func (s *Suite) flawed(problems []Problem) {
+// addFlaws adds to each test the problems that make it fail: its own, and those of the file's entities,
+// which are created for each test.
+func (s *Suite) addFlaws(problems []Problem) {
 	for k, t := range s.Tests {
 		within := fmt.Sprintf("tests[%d].", k)
 		for _, p := range problems {
@@ -166,7 +166,6 @@ func (i *inspection) test(t place, s scope) {
 	i.checkVacuous(t)
 }
 
-// create defines the entities of a list.
 func (i *inspection) create(list place, s scope) {
 	if s.test != nil {
 		s.test.Entities = append(s.test.Entities, DecodeEntities(list.Value)...)
@@ -188,7 +187,7 @@ func (i *inspection) create(list place, s scope) {
 			case "clientEncryption":
 				i.checkKMSCredentials(entity.get("clientEncryptionOpts"))
 			case "session":
-				// Unified Test Format, getSnapshotTime: names a saved value.
+				// Unified Test Format, getSnapshotTime: snapshotTime names a saved value.
 				i.refer(entity.get("sessionOptions").get("snapshotTime"), s, "")
 			}
 			i.define(entity.get("id"), s, f.Key)
@@ -196,14 +195,12 @@ func (i *inspection) create(list place, s scope) {
 	})
 }
 
-// step is a step with its place.
 type step struct {
 	place
 	Step
 }
 
-// operation checks an operation and those within it, and defines what it
-// creates.
+// operation checks an operation and its nested operations, and defines the entities they create.
 func (i *inspection) operation(o place, s scope) {
 	st := step{o, Step{Operation: DecodeOperation(o.Value)}}
 	arguments := o.get("arguments")

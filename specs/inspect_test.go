@@ -22,13 +22,12 @@ createEntities:
   - thread: { id: thread0 }
 `
 
-// withOperations makes a suite of one test with these operations.
 func withOperations(list string) string {
 	return head + "tests:\n  - description: t\n    operations: [" + list + "]\n"
 }
 
-// checked is a section of testdata/checks.txt: "-- rule: reason --"; operations
-// of one test, what follows the head, or a whole file; "=>", and its problems.
+// checked is a section of testdata/checks.txt: "-- rule: reason --", a file, "=>", and its problems. The
+// file is written as the operations of one test, as the text after the head, or whole.
 type checked struct{ rule, title, body, file string }
 
 const checksFile = "testdata/checks.txt"
@@ -51,8 +50,7 @@ func checks(t testing.TB) (all []checked) {
 	return all
 }
 
-// Each rule has files that keep to it and files that do not, of which every
-// problem is reported.
+// Each rule has files that follow it and files that break it. Every problem is reported.
 func TestChecks(t *testing.T) {
 	kept, broken, all := map[string]bool{}, map[string]bool{}, ""
 	for _, c := range checks(t) {
@@ -81,14 +79,13 @@ func TestChecks(t *testing.T) {
 	}
 	for _, c := range specs.Checks() {
 		if c.Doc == "" || !kept[c.Name] || !broken[c.Name] {
-			t.Errorf("rule %s lacks a doc, a file that keeps to it, or one that does not", c.Name)
+			t.Errorf("rule %s lacks a doc, a file that follows it, or one that breaks it", c.Name)
 		}
 	}
 	testkit.Golden(t, checksFile, all)
 }
 
-// Flaws are the problems of the rules that make a test fail, each with the test
-// that it stands in.
+// A test's Flaws are its problems by the rules that make a test fail.
 func TestFlaws(t *testing.T) {
 	const good = `{name: find, object: collection0, arguments: {filter: {}}}`
 	const flawed = `{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {}}], writeConcern: {j: true}}}`
@@ -97,9 +94,9 @@ func TestFlaws(t *testing.T) {
 		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+"]}, {description: c, operations: ["+warned+"]}]"))
 	testkit.Check(t, err)
 	for i, want := range [][]string{
-		nil, // nothing is wrong with it
+		nil, // valid
 		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"}, // in the order of the file
-		nil, // it fails while it runs
+		nil, // only fails while it runs
 	} {
 		var got []string
 		for _, p := range s.Tests[i].Flaws {
@@ -109,7 +106,7 @@ func TestFlaws(t *testing.T) {
 			t.Errorf("test %s has the flaws %q, want %q", s.Tests[i].Description, got, want)
 		}
 	}
-	// An entity of the file is made for each test.
+	// An entity of the file is created for each test.
 	s, err = specs.Parse("f.yml", []byte(strings.Replace(head, "id: session0", "id: session0, sessionOptions: {x: 1}", 1)+
 		"tests: [{description: a, operations: ["+good+"]}, {description: b, operations: ["+warned+"]}]"))
 	testkit.Check(t, err)
@@ -120,8 +117,7 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// No file, however odd, makes loading panic, and whatever is reported has a
-// place and words.
+// Loading never panics, and every problem has a position and a message.
 func FuzzParse(f *testing.F) {
 	for i, c := range checks(f) {
 		if i%9 == 0 { // TestChecks has them all
@@ -138,14 +134,14 @@ func FuzzParse(f *testing.F) {
 		case errors.As(err, &invalid):
 			problems = invalid.Problems
 			if len(problems) == 0 {
-				t.Fatal("refused for nothing")
+				t.Fatal("rejected without a problem")
 			}
 		default:
 			t.Fatalf("another type of error: %T", err)
 		}
 		for _, p := range problems {
 			if p.Position.Line < 1 || p.Position.Column < 1 || p.Message == "" || p.Rule == "" {
-				t.Fatalf("problem without place or words: %#v", p)
+				t.Fatalf("problem without position or message: %#v", p)
 			}
 		}
 	})

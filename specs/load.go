@@ -14,65 +14,52 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Options say how suites are found and checked. The zero value is a sensible
-// choice.
+// Options configure how suites are found and checked.
 type Options struct {
-	// Stdin is read for the path "-". Nil refuses that path.
-	Stdin io.Reader
-	// Twins also loads the JSON twin of each YAML file and refuses the file
-	// if they differ. Validation does this; a run does not.
+	Stdin io.Reader // for the path "-", which is an error if Stdin is nil
+	// Twins also loads the JSON twin of each YAML file, and rejects the file if they differ.
 	Twins bool
 }
 
-// Loaded is what was found, in the order of the paths, by name within a
-// directory.
+// Loaded has the files found, in the order of the paths and by name within a directory.
 type Loaded struct {
-	Suites []*Suite
-	// Others are the files of directories that have another format, such as
-	// JSON schemas and the tests of other specifications.
-	Others []string
-	// Refused are the suites that had to be refused, and were.
-	Refused []string
+	Suites  []*Suite
+	Others  []string // files of other formats, such as JSON schemas, found in directories
+	Refused []string // suites that are invalid, as expected
 }
 
-// Left says in words what is not among the suites, "" if all is.
+// Left summarizes the files that are not among the suites, "" if all are.
 func (l *Loaded) Left() string {
 	var parts []string
 	for _, p := range []struct {
 		files     []string
 		one, many string
 	}{
-		{l.Others, "1 file of another format is left out", "%d files of other formats are left out"},
-		{l.Refused, "1 invalid suite is refused, as it must be", "%d invalid suites are refused, as they must be"},
+		{l.Others, "skipped 1 file of another format", "skipped %d files of other formats"},
+		{l.Refused, "rejected 1 invalid suite, as expected", "rejected %d invalid suites, as expected"},
 	} {
-		switch n := len(p.files); n {
-		case 0:
-		case 1:
+		switch n := len(p.files); {
+		case n == 1:
 			parts = append(parts, p.one)
-		default:
+		case n > 1:
 			parts = append(parts, fmt.Sprintf(p.many, n))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Load finds, reads and checks suites. A path names a file (.yml, .yaml,
-// .json), a directory (with all below it; hidden files apart), "-" for
-// standard input, or a built-in directory or suite, if no such path exists
-// on disk. Of x.yml and x.json in one directory, which are twins, x.yml alone
-// is loaded.
+// Load finds, reads and checks suites. A path names a file (.yml, .yaml, .json), a directory (with
+// everything below it except hidden files), standard input ("-"), or, if it does not exist on disk, a
+// built-in suite or directory. Of the twins x.yml and x.json in one directory, only x.yml is loaded.
 //
-// Within a directory, other extensions are passed over, and a YAML or JSON
-// document that is not of the shape of a suite is listed as one of the others.
-// All else must be a valid suite: whatever does not parse, and a suite without
-// schemaVersion, is an error, so that no suite is lost unseen.
+// Within a directory, files with other extensions are ignored, and a YAML or JSON document that does
+// not look like a suite is one of the others. Everything else must be a valid suite: a file that cannot
+// be parsed, or has no schemaVersion, is an error, so that no suite is silently skipped.
 //
-// The folders valid-fail and invalid beside a folder valid-pass, of the format's
-// own tests, hold suites whose tests must fail (Suite.MustFail), and suites that
-// must be refused: one of the latter that is valid is an error.
+// The folders valid-fail and invalid next to a folder valid-pass are the format's own tests. They hold
+// suites whose tests must fail (Suite.MustFail), and invalid suites: a valid one there is an error.
 //
-// The error, if any, is a *LoadError with everything that is wrong in any of
-// the files. What could be loaded is returned with it.
+// An error is a *LoadError with all problems of all files. Load still returns the other suites.
 func Load(paths []string, options Options) (*Loaded, error) {
 	d := discover(paths, options)
 	var all errgroup.Group
@@ -83,7 +70,7 @@ func Load(paths []string, options Options) (*Loaded, error) {
 			return nil
 		})
 	}
-	_ = all.Wait() // each candidate has its error
+	_ = all.Wait() // nil: errors are in the candidates
 
 	loaded, failed := &Loaded{}, d.errors
 	for _, c := range d.found {
@@ -92,7 +79,7 @@ func Load(paths []string, options Options) (*Loaded, error) {
 			failed = append(failed, c.err)
 		case c.suite != nil:
 			loaded.Suites = append(loaded.Suites, c.suite)
-		case c.refused:
+		case c.rejected:
 			loaded.Refused = append(loaded.Refused, c.name)
 		default:
 			loaded.Others = append(loaded.Others, c.name)
@@ -101,10 +88,10 @@ func Load(paths []string, options Options) (*Loaded, error) {
 	return loaded, loadError(failed, len(loaded.Suites), paths)
 }
 
-// loadError is what loading suites from paths ends with; to find none is an error.
+// loadError returns the error of loading paths. Finding no suite is an error.
 func loadError(failed []error, found int, paths []string) error {
 	if len(failed) == 0 && found == 0 {
-		failed = []error{&PathError{Message: fmt.Sprintf("no suite found in %v: no .yml, .yaml or .json file there is one", paths)}}
+		failed = []error{&PathError{Message: fmt.Sprintf("no suite found among the .yml, .yaml and .json files in %v", paths)}}
 	}
 	if len(failed) > 0 {
 		return &LoadError{failed}
@@ -112,27 +99,24 @@ func loadError(failed []error, found int, paths []string) error {
 	return nil
 }
 
-// File is a suite that was parsed and not checked: of any schemaVersion, or none.
+// File is a parsed but unchecked suite of any schemaVersion.
 type File struct {
-	Name string // as named by the user
-	Data []byte
-	Root *source.Value
-	// Twin is the name of the JSON form of a YAML file, or "".
-	Twin string
-	// MustBeRefused reports that it is in a folder of invalid suites.
-	MustBeRefused bool
+	Name          string // as named by the user
+	Data          []byte
+	Root          *source.Value
+	Twin          string // the name of the JSON form of a YAML file, or ""
+	MustBeRefused bool   // whether it is in a folder of invalid suites
 }
 
-// Read finds files as Load does, and parses them, but not twins. A file that must be
-// refused and cannot be parsed is left out. The error, if any, is a *LoadError. What
-// could be read is returned with it.
+// Read finds files as Load does, and parses them without their twins. It omits files that must be
+// rejected and cannot be parsed. An error is a *LoadError. Read still returns the other files.
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
 	failed := d.errors
 	for _, c := range d.found {
 		f, err := c.open()
 		switch {
-		case err != nil && c.expected == mustBeRefused:
+		case err != nil && c.expected == mustBeInvalid:
 		case err != nil:
 			failed = append(failed, err)
 		case f != nil:
@@ -142,13 +126,12 @@ func Read(paths []string, options Options) (files []File, err error) {
 	return files, loadError(failed, len(files), paths)
 }
 
-// Parse loads one suite from bytes: JSON if they are valid JSON, YAML
-// otherwise. File is the name for positions. The error, if any, is an
-// *InvalidError.
+// Parse loads one suite from data: JSON if it is valid JSON, YAML otherwise. Positions name file. An
+// error is an *InvalidError.
 func Parse(file string, data []byte) (*Suite, error) {
 	root, err := source.Parse(file, data)
 	if err != nil {
-		return nil, refused(file, err)
+		return nil, parseError(file, err)
 	}
 	suite, err := FromValue(file, root)
 	if suite != nil {
@@ -157,23 +140,22 @@ func Parse(file string, data []byte) (*Suite, error) {
 	return suite, err
 }
 
-// load reads a candidate and compares the outcome with the expected one.
+// load loads a candidate and compares the result with its expectation.
 func (c *candidate) load(options Options) {
 	c.suite, c.err = c.toSuite(options)
 	switch {
 	case c.expected != nothing && errors.As(c.err, new(*InvalidError)):
-		c.refused, c.err = true, nil
+		c.rejected, c.err = true, nil
 	case c.suite == nil:
-	case c.expected == mustBeRefused:
+	case c.expected == mustBeInvalid:
 		c.err = invalid(c.name, Problem{Position: c.suite.Root.Position, Rule: "corpus",
-			Message: "this suite is valid, and lies in a folder of invalid ones"})
+			Message: "this suite is valid, but its folder is for invalid suites"})
 	default:
 		c.suite.MustFail = c.expected == mustFail
 	}
 }
 
-// toSuite gives the suite of a candidate. Without one and an error, the file has
-// another format.
+// toSuite returns the suite of a candidate, or nil for a file of another format.
 func (c *candidate) toSuite(options Options) (*Suite, error) {
 	file, err := c.open()
 	if file == nil {
@@ -190,8 +172,7 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 	return suite, nil
 }
 
-// open parses what must be a suite, as the user named it, or is one. Without a file and
-// an error, it has another format.
+// open parses a candidate, or returns nil for a file of another format that the user did not name.
 func (c *candidate) open() (*File, error) {
 	f, err := c.parse()
 	switch {
@@ -201,13 +182,13 @@ func (c *candidate) open() (*File, error) {
 		return f, nil
 	case c.named:
 		return nil, invalid(c.name, Problem{Position: f.Root.Position, Rule: "suite",
-			Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
+			Message: "this is not a unified suite: it has no schemaVersion and looks like another format"})
 	}
-	return nil, nil //nolint:nilnil // a file of another format
+	return nil, nil // a file of another format
 }
 
 func (c *candidate) parse() (*File, error) {
-	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeRefused}
+	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeInvalid}
 	if c.twin != nil {
 		f.Twin = c.twin.name
 	}
@@ -223,13 +204,12 @@ func (c *candidate) parse() (*File, error) {
 		parse = source.Parse
 	}
 	if f.Root, err = parse(c.name, f.Data); err != nil {
-		return nil, refused(c.name, err)
+		return nil, parseError(c.name, err)
 	}
 	return f, nil
 }
 
-// compareTwin adds what is wrong with the JSON twin to an error of the YAML
-// file, which may be nil.
+// compareTwin adds the problems of the JSON twin to err, the error of the YAML file or nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
 	twin, twinErr := c.twin.parse()
 	var found, broken *InvalidError
@@ -250,23 +230,21 @@ func (c *candidate) compareTwin(root *source.Value, err error) error {
 	return &InvalidError{File: c.name, Problems: problems}
 }
 
-// twinProblem reports a value that YAML and JSON do not both have, or in which they
-// differ.
 func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
 	p := Problem{Path: path, Rule: "twin"}
 	switch {
 	case json == nil:
 		p.Position, p.Message = yaml.Position, "is not in the JSON twin "+c.twin.name
 	case yaml == nil:
-		p.Position, p.Message = json.Position, "is not in "+c.name+", of which this is the JSON twin"
+		p.Position, p.Message = json.Position, "is only in this JSON twin, not in "+c.name
 	default:
 		p.Position, p.Message = yaml.Position, fmt.Sprintf("differs from the JSON twin at %s", json.Position)
 	}
 	return p
 }
 
-// refused turns an error of package source into one about a file.
-func refused(file string, err error) error {
+// parseError converts an error of package source to an *InvalidError.
+func parseError(file string, err error) error {
 	p := Problem{Rule: "parse", Message: err.Error(), Position: source.Position{File: file}}
 	var e *source.Error
 	if errors.As(err, &e) {
@@ -275,16 +253,14 @@ func refused(file string, err error) error {
 	return invalid(file, p)
 }
 
-// Top-level keys of a suite: those that no other kind of file has, and those
-// that others have, too.
+// Top-level keys of a suite: those that no other format has, and those that other formats share.
 var (
 	ownKeys    = []string{"schemaVersion", "runOnRequirements", "createEntities", "initialData", "_yamlAnchors"}
 	sharedKeys = []string{"description", "tests"}
 )
 
-// looksLikeSuite reports whether a document has the shape of a suite, be it a
-// valid one or not: a key of suites alone, or no other keys than theirs and
-// tests with operations.
+// looksLikeSuite reports whether a document has the shape of a suite, valid or not: it has one of
+// ownKeys, or only sharedKeys and tests with operations.
 func looksLikeSuite(root *source.Value) bool {
 	has := func(k string) bool { return root.Get(k) != nil }
 	foreign := func(f source.Field) bool { return !slices.Contains(sharedKeys, f.Key) }

@@ -32,8 +32,8 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// Cases of testdata/load.txt have files, whose text is a valid suite where it is
-// YAML, JSON or OTHER, and what is loaded; ! marks a suite that must fail.
+// A case of testdata/load.txt has files, paths to load, and the result. YAML, JSON and OTHER stand for
+// valid suites; ! marks a suite whose tests must fail.
 func TestLoad(t *testing.T) {
 	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON, "LARGE": strings.Repeat("#", source.MaxBytes+1)}
 	testkit.PlayCases(t, "testdata/load.txt", func(t *testing.T, in string) string {
@@ -54,7 +54,7 @@ func TestLoad(t *testing.T) {
 			case word == "--twins":
 				options.Twins = true
 			case strings.HasPrefix(word, "/"):
-				t.Chdir(dir) // where no suite lies on disk
+				t.Chdir(dir)
 				paths = append(paths, word[1:])
 			case word == "-":
 				paths = append(paths, word)
@@ -63,39 +63,38 @@ func TestLoad(t *testing.T) {
 			}
 		}
 		loaded, err := specs.Load(paths, options)
-		var said []string
+		var got []string
 		for _, s := range loaded.Suites {
-			said = append(said, map[bool]string{true: "!"}[s.MustFail]+s.File)
+			got = append(got, map[bool]string{true: "!"}[s.MustFail]+s.File)
 		}
 		for _, f := range loaded.Others {
-			said = append(said, "other format: "+f)
+			got = append(got, "other format: "+f)
 		}
 		for _, f := range loaded.Refused {
-			said = append(said, "refused: "+f)
+			got = append(got, "refused: "+f)
 		}
 		var all *specs.LoadError
 		if errors.As(err, &all) {
 			for _, e := range all.Errors {
-				said = append(said, e.Error())
+				got = append(got, e.Error())
 			}
 		}
-		return strings.NewReplacer(dir+string(filepath.Separator), "", dir, "the folder", "\n", "⏎").Replace(strings.Join(said, " | "))
+		return strings.NewReplacer(dir+string(filepath.Separator), "", dir, "the folder", "\n", "⏎").Replace(strings.Join(got, " | "))
 	})
 }
 
 func TestLeft(t *testing.T) {
 	for want, l := range map[string]specs.Loaded{
-		"":                                     {},
-		"1 file of another format is left out": {Others: []string{"a"}},
-		"2 files of other formats are left out; 1 invalid suite is refused, as it must be": {Others: []string{"a", "b"}, Refused: []string{"c"}},
-		"3 invalid suites are refused, as they must be":                                    {Refused: []string{"a", "b", "c"}},
+		"":                                 {},
+		"skipped 1 file of another format": {Others: []string{"a"}},
+		"skipped 2 files of other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"}, Refused: []string{"c"}},
+		"rejected 3 invalid suites, as expected":                                  {Refused: []string{"a", "b", "c"}},
 	} {
-		testkit.Equal(t, "what is left", l.Left(), want)
+		testkit.Equal(t, "the summary", l.Left(), want)
 	}
 }
 
-// The embedded suites are the files beside this test: what is put into a
-// directory is there.
+// Every suite in the folders of this package is embedded.
 func TestEmbedded(t *testing.T) {
 	files, err := filepath.Glob("*/*.yml")
 	if err != nil || len(files) == 0 {
@@ -108,7 +107,7 @@ func TestEmbedded(t *testing.T) {
 			t.Errorf("%s is not embedded: %v", f, err)
 		}
 	}
-	t.Chdir(t.TempDir()) // no checkout at hand
+	t.Chdir(t.TempDir()) // outside the checkout
 	loaded, err := specs.Load([]string{"smoke"}, specs.Options{})
 	if err != nil || len(loaded.Suites) != 1 || loaded.Suites[0].File != "smoke/find.yml" {
 		t.Errorf("%v, %v", loaded, err)
@@ -120,28 +119,21 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// Files that are loaded at the same time come in the same order.
-func TestOrderDoesNotDependOnProcessors(t *testing.T) {
+// Loading in parallel keeps the order.
+func TestOrder(t *testing.T) {
 	files := map[string]string{}
-	for _, n := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
-		files[n+".yml"] = yamlSuite
+	for n := 'a'; n <= 'z'; n++ {
+		files[string(n)+".yml"] = yamlSuite
 	}
-	dir := write(t, files)
-	var orders [2][]string
-	for k, processors := range []int{1, 8} {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-		loaded, err := specs.Load([]string{dir}, specs.Options{})
-		testkit.Check(t, err)
-		for _, s := range loaded.Suites {
-			orders[k] = append(orders[k], s.File)
-		}
-	}
-	if !slices.Equal(orders[0], orders[1]) || len(orders[0]) != 26 {
-		t.Errorf("%v, %v", orders[0], orders[1])
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	loaded, err := specs.Load([]string{write(t, files)}, specs.Options{})
+	testkit.Check(t, err)
+	byFile := func(a, b *specs.Suite) int { return strings.Compare(a.File, b.File) }
+	if len(loaded.Suites) != 26 || !slices.IsSortedFunc(loaded.Suites, byFile) {
+		t.Errorf("%v", loaded.Suites)
 	}
 }
 
-// Every field of the typed form is decoded.
 func TestDecode(t *testing.T) {
 	s, err := specs.Parse("f.yml", []byte(head+`runOnRequirements:
   - { minServerVersion: "4.2", maxServerVersion: 7.0.1, topologies: [single, sharded], serverless: forbid, serverParameters: {a: 1}, auth: false, authMechanism: PLAIN, csfle: {minLibmongocryptVersion: 1.8.0} }

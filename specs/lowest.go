@@ -8,8 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// dated has what came with a minor version and no JSON schema looks at: operations of
-// the test runner, those of cursors, and operators (Unified Test Format, "Changelog").
+// dated maps operations and operators that no JSON schema checks to the minor version that introduced
+// them (Unified Test Format, "Changelog").
 var dated = map[string]int{
 	"loop":             2,
 	"createFindCursor": 3, "assertNumberConnectionsCheckedOut": 3,
@@ -19,10 +19,9 @@ var dated = map[string]int{
 	"$$matchAsDocument": 13, "$$matchAsRoot": 13,
 }
 
-// Lowest gives the lowest schemaVersion that a file complies with, and the first place
-// that needs it: nil for the oldest version. Its rule is "schema", or "changelog" for
-// what no JSON schema looks at. The error, an *InvalidError, lists what is wrong with
-// the file whatever it declares.
+// Lowest returns the lowest schemaVersion that a file complies with, and the first place that requires
+// it: nil for the oldest version. Its rule is "schema", or "changelog" for what no JSON schema checks.
+// If the file is valid at no version, the error is an *InvalidError.
 func Lowest(file string, root *source.Value) (lowest Version, because *Problem, err error) {
 	version, demand, wrong := schema.Lowest(root)
 	if wrong != nil {
@@ -38,7 +37,7 @@ func Lowest(file string, root *source.Value) (lowest Version, because *Problem, 
 		if v := (Version{1, dated[name], 0}); v.Compare(lowest) > 0 {
 			lowest = v
 			because = &Problem{Position: p.Position, Path: strings.TrimPrefix(p.path, "."), Rule: "changelog",
-				Message: fmt.Sprintf("%q needs schemaVersion %s", name, v)}
+				Message: fmt.Sprintf("%q requires schemaVersion %s", name, v)}
 		}
 	}
 	walk(place{root, ""}, func(p place) bool {

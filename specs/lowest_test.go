@@ -11,20 +11,20 @@ import (
 
 func TestLowest(t *testing.T) {
 	for _, row := range []struct{ reason, tests, want string }{
-		{"nothing is later than the oldest version", `[{description: a, operations: []}]`, "1.0"},
-		{"the schema asks for a version", `[{description: a, operations: [], expectLogMessages: [{client: c, messages: []}]}]`,
+		{"the oldest version", `[{description: a, operations: []}]`, "1.0"},
+		{"required by the schema", `[{description: a, operations: [], expectLogMessages: [{client: c, messages: []}]}]`,
 			"1.13 schema at 3:42 tests[0].expectLogMessages"},
-		{"an operation is later than what the schema asks for",
+		{"an operation is newer than the schema requires",
 			`[{description: a, operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]}]`,
 			"1.10 changelog at 3:46 tests[0].operations[0].name"},
-		{"an operator is later", `[{description: a, operations: [{name: x, object: c, expectResult: {$$matchAsRoot: {}}}]}]`,
+		{"an operator is newer", `[{description: a, operations: [{name: x, object: c, expectResult: {$$matchAsRoot: {}}}]}]`,
 			"1.13 changelog at 3:75 tests[0].operations[0].expectResult.$$matchAsRoot"},
-		{"the schema asks for more than an operation",
+		{"the schema requires more than an operation",
 			`[{description: a, operations: [{name: wait, object: testRunner}], expectLogMessages: [{client: c, messages: []}]}]`,
 			"1.13 schema at 3:74 tests[0].expectLogMessages"},
-		{"an operation within another", `[{description: a, operations: [{name: withTransaction, object: s, arguments: {callback: [{name: createFindCursor, object: c}]}}]}]`,
+		{"a nested operation", `[{description: a, operations: [{name: withTransaction, object: s, arguments: {callback: [{name: createFindCursor, object: c}]}}]}]`,
 			"1.3 changelog at 3:104 tests[0].operations[0].arguments.callback[0].name"},
-		{"no version has it", `[{description: a, operations: [], colour: red}]`,
+		{"invalid at every version", `[{description: a, operations: [], colour: red}]`,
 			`a.yml:3:42: error: tests[0].colour: unknown key in a test; possible keys are "description", "runOnRequirements", "skipReason", "operations", "expectEvents", "expectLogMessages", "expectTracingMessages", "outcome" (schema)`},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

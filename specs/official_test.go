@@ -14,10 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Each official file is what its directory says: those in invalid are refused,
-// files of other formats are left out, all others load, and those in valid-fail
-// get the warnings that can be foreseen.
-// Every operation of theirs is known. The soak compares them with their JSON twins.
+// Official files in invalid are rejected, files of other formats are skipped, all others load, and those
+// in valid-fail have the expected warnings. Every operation is known. The soak compares JSON twins.
 func TestOfficialSuites(t *testing.T) {
 	root := testkit.Official(t)
 	loaded, err := specs.Load([]string{root}, specs.Options{Twins: os.Getenv("UTR_SOAK") == "1"})
@@ -25,18 +23,18 @@ func TestOfficialSuites(t *testing.T) {
 	formats := filepath.Join(root, "unified-test-format/tests")
 	for _, file := range loaded.Refused {
 		if filepath.Dir(file) != filepath.Join(formats, "invalid") && filepath.Base(file) != "schemaVersion-unsupported.yml" {
-			t.Errorf("refused: %s", file)
+			t.Errorf("rejected: %s", file)
 		}
 	}
 	invalid, err := filepath.Glob(filepath.Join(formats, "invalid/*.yml"))
 	if err != nil || len(loaded.Refused) < len(invalid) || len(invalid) < 100 {
-		t.Errorf("%d of %d invalid suites are refused: %v", len(loaded.Refused), len(invalid), err)
+		t.Errorf("%d of %d invalid suites are rejected: %v", len(loaded.Refused), len(invalid), err)
 	}
-	// Who names their folder sees why, by the schema alone.
+	// Naming their folder reports why, by the schema alone.
 	_, err = specs.Load([]string{filepath.Join(formats, "invalid")}, specs.Options{})
 	var all *specs.LoadError
 	if !errors.As(err, &all) {
-		t.Fatalf("loading the invalid suites gives %v", err)
+		t.Fatalf("loading the invalid suites returns %v", err)
 	}
 	for _, e := range all.Errors {
 		var invalid *specs.InvalidError
@@ -46,18 +44,17 @@ func TestOfficialSuites(t *testing.T) {
 		}
 		for _, p := range invalid.Problems {
 			if p.Position.Line == 0 || p.Position.Column == 0 || p.Message == "" || p.Rule == "" {
-				t.Errorf("problem without place or words: %#v", p)
+				t.Errorf("problem without position or message: %#v", p)
 			}
-			// It has "nested:[]", which YAML allows and its parser does not.
+			// The exception has "nested:[]", which YAML allows and our parser does not.
 			if p.Rule == "parse" && filepath.Base(invalid.File) != "expectedTracingSpans-emptyNestedSpan.yml" {
-				t.Errorf("refused for another reason than its schema: %v", p)
+				t.Errorf("not rejected by the schema: %v", p)
 			}
 		}
 	}
 
-	// The rules that a file in valid-fail breaks; other reasons show only
-	// while the tests run.
-	foreseen := map[string][]string{
+	// The rules that files in valid-fail break. The others fail only when they run.
+	expected := map[string][]string{
 		"entity-bucket-database-undefined.yml":           {"undefined-entity", "vacuous"},
 		"entity-collection-database-undefined.yml":       {"undefined-entity", "vacuous"},
 		"entity-findCursor.yml":                          {"undefined-entity"},
@@ -89,7 +86,7 @@ func TestOfficialSuites(t *testing.T) {
 		for _, w := range s.Warnings {
 			rules = append(rules, w.Rule)
 			if w.Severity != specs.Warning || w.Position.Line == 0 || w.Path == "" {
-				t.Errorf("odd warning: %#v", w)
+				t.Errorf("incomplete warning: %#v", w)
 			}
 		}
 		slices.Sort(rules)
@@ -97,13 +94,13 @@ func TestOfficialSuites(t *testing.T) {
 		switch filepath.Base(filepath.Dir(s.File)) {
 		case "valid-fail":
 			if !s.MustFail {
-				t.Errorf("%s: nothing says that its tests must fail", s.File)
+				t.Errorf("%s: MustFail is false", s.File)
 			}
-			if want := foreseen[filepath.Base(s.File)]; !slices.Equal(rules, want) {
+			if want := expected[filepath.Base(s.File)]; !slices.Equal(rules, want) {
 				t.Errorf("%s: warnings %v, want %v", s.File, rules, want)
 			}
 		case "valid-pass":
-			// Some of these check that entities can be created, no more.
+			// Some of these only check that entities can be created.
 			if len(rules) > 0 && !slices.Equal(rules, []string{"vacuous"}) {
 				t.Errorf("%s: %v", s.File, s.Warnings)
 			}
@@ -122,11 +119,11 @@ func TestOfficialSuites(t *testing.T) {
 	if tests < 1000 || len(names) < 70 {
 		t.Errorf("only %d tests with %d operations were found", tests, len(names))
 	}
-	// No file of another format has a word that only suites have.
+	// No file of another format has a key that only suites have.
 	for _, file := range loaded.Others {
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(filepath.Base(file), "schema-") && regexp.MustCompile(`(?m)^ ?.?.?(schemaVersion|createEntities|runOnRequirements)`).Match(text) {
-			t.Errorf("left out: %s %v", file, err)
+			t.Errorf("skipped: %s %v", file, err)
 		}
 	}
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// Severity says what a problem means for its file.
+// Severity is the effect of a problem on its file.
 type Severity uint8
 
-// The severities. A file with an Error is refused. A Warning is printed by
-// validation only: the file runs, and a test that the format says must fail
-// then fails while it runs.
+// The severities. A file with an Error is rejected. Only validation prints a Warning: the file can run,
+// and tests fail as the format requires.
 const (
 	Error Severity = iota
 	Warning
 )
 
-// String gives "error" or "warning".
+// String returns "error" or "warning".
 func (s Severity) String() string {
 	return [...]string{"error", "warning"}[s]
 }
@@ -28,15 +27,12 @@ func (s Severity) String() string {
 // Problem is one thing that is wrong with a file.
 type Problem struct {
 	Position source.Position
-	// Path is the place in the document, such as
-	// tests[0].operations[2].arguments; "" is the whole file.
-	Path     string
+	Path     string // such as tests[0].operations[2].arguments; "" for the whole file
 	Rule     string // name of the check, such as "schema" or "duplicate-test"
 	Severity Severity
 	Message  string
 }
 
-// bySchema are problems that the schema finds.
 func bySchema(violations ...schema.Problem) (problems []Problem) {
 	for _, p := range violations {
 		problems = append(problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
@@ -44,9 +40,7 @@ func bySchema(violations ...schema.Problem) (problems []Problem) {
 	return problems
 }
 
-func byPosition(a, b Problem) int { return a.Position.Compare(b.Position) }
-
-// String gives one line: position, severity, path, message and rule.
+// String returns one line: position, severity, path, message and rule.
 func (p Problem) String() string {
 	path := p.Path
 	if path != "" {
@@ -55,8 +49,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s: %s%s (%s)", p.Position, p.Severity, path, p.Message, p.Rule)
 }
 
-// InvalidError says why a file is refused, with everything that is wrong with
-// it. Problems has at least one of severity Error.
+// InvalidError reports all problems of a rejected file. At least one has severity Error.
 type InvalidError struct {
 	File     string
 	Problems []Problem // in the order of the file
@@ -64,7 +57,7 @@ type InvalidError struct {
 
 func invalid(file string, p Problem) error { return &InvalidError{File: file, Problems: []Problem{p}} }
 
-// Error lists all problems, one a line.
+// Error returns all problems, one a line.
 func (e *InvalidError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -73,15 +66,15 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// PathError says why something that the user named cannot be loaded: it does
-// not exist, cannot be read, is not a suite, or contains no suites.
+// PathError reports why a path cannot be loaded: it does not exist, cannot be read, is not a suite, or
+// contains no suites.
 type PathError struct {
-	Path    string // as named by the user; "" for all that was named
+	Path    string // as named by the user; "" for all paths
 	Message string
 	Err     error // the cause, or nil
 }
 
-// Error gives path: message.
+// Error returns "path: message".
 func (e *PathError) Error() string {
 	if e.Path == "" {
 		return e.Message
@@ -89,17 +82,16 @@ func (e *PathError) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *PathError) Unwrap() error { return e.Err }
 
-// LoadError holds every error of a load: of type *PathError and
-// *InvalidError, in the order of the files.
+// LoadError holds all errors of a load, of types *PathError and *InvalidError, in the order of the files.
 type LoadError struct{ Errors []error }
 
-// Error lists the errors, at least a line each.
+// Error returns the errors, each on its own lines.
 func (e *LoadError) Error() string {
 	return errors.Join(e.Errors...).Error()
 }
 
-// Unwrap gives the errors to errors.Is and errors.As.
+// Unwrap returns the errors.
 func (e *LoadError) Unwrap() []error { return e.Errors }

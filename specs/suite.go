@@ -1,7 +1,6 @@
-// Package specs loads Unified Test Format suites: YAML or JSON, with file,
-// line and column kept for every node, validated against the schema of the
-// version that the file declares and by the semantic checks that a schema
-// cannot express.
+// Package specs loads Unified Test Format suites from YAML and JSON. It keeps file, line and column of
+// every node, validates a file against the schema version that it declares, and makes the semantic
+// checks that a schema cannot express.
 package specs
 
 import (
@@ -22,13 +21,11 @@ type Suite struct {
 	InitialData    []CollectionData
 	Tests          []*Test
 	Warnings       []Problem         // of severity Warning, in the order of the file
-	Digest         [sha256.Size]byte // SHA-256 of the bytes that it was read from
-	// MustFail reports that all its tests must fail: it is in valid-fail of the
-	// format's own tests.
-	MustFail bool
+	Digest         [sha256.Size]byte // SHA-256 of the file
+	MustFail       bool              // all tests must fail: the file is in valid-fail of the format's own tests
 }
 
-// Requirement is one runOnRequirement; a nil field makes no demand.
+// Requirement is one runOnRequirement. A nil field requires nothing.
 type Requirement struct {
 	Position         source.Position
 	MinServerVersion *Version
@@ -38,11 +35,11 @@ type Requirement struct {
 	ServerParameters *source.Value
 	Auth             *bool
 	AuthMechanism    string
-	CSFLE            *bool  // true also for the object form
-	MinLibmongocrypt string // of the object form
+	CSFLE            *bool  // true for the object form, too
+	MinLibmongocrypt string // only in the object form
 }
 
-// Entity is one element of createEntities: exactly one kind.
+// Entity is one element of createEntities.
 type Entity struct {
 	Position source.Position
 	Kind     string // client, clientEncryption, database, collection, session, bucket, thread
@@ -66,19 +63,16 @@ type Test struct {
 	Requirements []Requirement
 	SkipReason   *string
 	Operations   []Operation
-	// Steps are the operations in order, those of threads and callbacks after
-	// the one that holds them.
-	Steps []Step
-	// Entities are those of the file, and those that operations create.
-	Entities          []Entity
+	// Steps are the operations in order. Those of a thread or callback follow the one that contains them.
+	Steps             []Step
+	Entities          []Entity // of the file, then those that operations create
 	ExpectEvents      []*source.Value
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
 	Outcome           []CollectionData
-	// Flaws make the test fail before it begins: what the format has the test
-	// runner raise an error for and a driver may never notice. Their paths
-	// begin within the test, or at the file's createEntities. They are among
-	// the suite's warnings, too.
+	// Flaws make the test fail before it begins: the format requires the test runner to raise an error
+	// for them, and a driver may never detect them. Their paths are relative to the test, or begin at
+	// the file's createEntities. The suite's Warnings contain them, too.
 	Flaws []Problem
 }
 
@@ -97,8 +91,7 @@ type Operation struct {
 // Step is an operation with its row in the table of operations.
 type Step struct {
 	Operation
-	Kind operations.Kind // of the object, "" if it is not defined
-	Row  operations.Operation
-	// Known reports whether Row is set.
-	Known bool
+	Kind  operations.Kind // of the object; "" if it is not defined
+	Row   operations.Operation
+	Known bool // whether Row is set
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Traits are what a test does and expects. Each list is sorted and has nothing twice.
+// Traits are what a test does and expects. Each list is sorted and has no duplicates.
 type Traits struct {
 	Operations   []string `json:"operations"`             // kind.name, such as collection.find
-	FailCommands []string `json:"failCommands,omitempty"` // that its fail points fail
-	Codes        []int64  `json:"codes,omitempty"`        // of its fail points and expected errors
-	Labels       []string `json:"labels,omitempty"`       // error labels of both, be they expected or excluded
-	Events       []string `json:"events,omitempty"`       // types that it expects, counts or waits for
+	FailCommands []string `json:"failCommands,omitempty"` // commands of its fail points
+	Codes        []int64  `json:"codes,omitempty"`        // error codes of its fail points and expected errors
+	Labels       []string `json:"labels,omitempty"`       // error labels of both, including omitted ones
+	Events       []string `json:"events,omitempty"`       // event types that it expects, counts or waits for
 	Operators    []string `json:"operators,omitempty"`    // special operators, such as $$exists
 }
 
-// CodeNames gives the codes as text.
+// CodeNames returns the codes as text.
 func (t Traits) CodeNames() (names []string) {
 	for _, code := range t.Codes {
 		names = append(names, strconv.FormatInt(code, 10))
@@ -26,7 +26,7 @@ func (t Traits) CodeNames() (names []string) {
 	return names
 }
 
-// Traits gives those of the test at an index.
+// Traits returns the traits of the test at an index.
 func (s *Suite) Traits(index int) Traits {
 	var t Traits
 	for _, step := range s.Tests[index].Steps {
@@ -42,7 +42,7 @@ func (s *Suite) Traits(index int) Traits {
 	return t
 }
 
-// visit collects what a walk meets.
+// visit adds the traits at one place of a test.
 func (t *Traits) visit(p place) bool {
 	for _, f := range p.Fields {
 		switch {

@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// Version is a Version String of the format: major.minor.patch, where absent
-// components count as zero.
+// Version is a Version String of the format: major.minor.patch. Missing components are zero.
 type Version struct{ Major, Minor, Patch int }
 
-// ParseVersion reads a Version String strictly: one to three non-negative
-// integers joined by dots.
+// ParseVersion parses one to three non-negative integers joined by dots.
 func ParseVersion(s string) (Version, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 3 {
@@ -29,12 +27,12 @@ func ParseVersion(s string) (Version, error) {
 	return Version{n[0], n[1], n[2]}, nil
 }
 
-// Compare gives -1, 0 or 1, comparing each component numerically.
+// Compare returns -1, 0 or 1.
 func (v Version) Compare(o Version) int {
 	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor), cmp.Compare(v.Patch, o.Patch))
 }
 
-// String gives major.minor, and the patch if there is one.
+// String returns major.minor, or major.minor.patch if the patch is not zero.
 func (v Version) String() string {
 	if v.Patch != 0 {
 		return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)

@@ -1,5 +1,4 @@
-// Package architecture compares the project's shape with what docs/architecture.md
-// says about it.
+// Package architecture compares the project with docs/architecture.md and other pages.
 package architecture
 
 import (
@@ -15,12 +14,11 @@ import (
 
 const module = "github.com/unified-test-runner/utr/"
 
-// A rule names the packages of ours that a package may import. A trailing slash
-// stands for everything below, a slash alone for everything.
+// A rule lists the packages of this module that a package may import. A trailing slash means everything below, a
+// single slash everything.
 type rules map[string][]string
 
-// inWords are the rules that the page has in words, and those of packages below
-// ones that it describes.
+// inWords returns the rules that the page has in words, and those of packages below the ones in its table.
 func inWords() rules {
 	return rules{
 		"embedded":  {"embedded/", "internal/certificate"},
@@ -33,7 +31,7 @@ func inWords() rules {
 	}
 }
 
-// rulesOf reads the table of the page: a package, what it is, what it imports.
+// rulesOf parses the table of the page: a package, its description, its imports.
 func rulesOf(t *testing.T, page string) rules {
 	t.Helper()
 	all, words := inWords(), []string{"everything below", "its own", "anything", "imports of ours", "---"}
@@ -54,17 +52,16 @@ func rulesOf(t *testing.T, page string) rules {
 			all[name] = append(all[name], i[1])
 		}
 		if len(all[name]) == 0 && imports != "none" || !slices.IsSorted(all[name]) {
-			t.Errorf("the row of %s says %q: neither none nor a list in order", name, imports)
+			t.Errorf("the imports of %s are %q: neither none nor a sorted list", name, imports)
 		}
 	}
 	return all
 }
 
-// onlyTests are packages without an importable file: benchmarks, acceptance.
+// onlyTests are packages with only test files.
 var onlyTests = []string{"internal/acceptance", "internal/acceptance/sweep", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
 
-// Packages import what the page allows, and every row of the page has its
-// package.
+// Packages import what the page allows, and every row of the page has a package.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...").Output()
 	testkit.Check(t, err)
@@ -86,15 +83,15 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	testkit.Equal(t, "30 imports or more are seen", seen >= 30, true)
+	testkit.Equal(t, "30 imports or more", seen >= 30, true)
 	for name, rule := range allowed {
 		for _, n := range append(slices.Clone(rule), name) {
-			testkit.Equal(t, n+", which docs/architecture.md names, exists", strings.HasSuffix(n, "/") || found[n], true)
+			testkit.Equal(t, n+" in docs/architecture.md exists", strings.HasSuffix(n, "/") || found[n], true)
 		}
 	}
 }
 
-// of finds the rule of a package: its own, or that of the nearest folder.
+// of returns the rule of a package, or of the nearest folder above it.
 func (r rules) of(name string) ([]string, bool) {
 	if rule, found := r[name]; found {
 		return rule, true
@@ -113,7 +110,6 @@ func matches(rule []string, name string) bool {
 	})
 }
 
-// The rules can be broken.
 func TestImportsCanFail(t *testing.T) {
 	allowed := rulesOf(t, read(t, "docs/architecture.md"))
 	for _, row := range []struct {
@@ -136,10 +132,10 @@ func TestImportsCanFail(t *testing.T) {
 	}
 }
 
-// starts finds what needs the race detector: a goroutine, or a lock that says that there are some.
+// starts matches code for which tests need the race detector: goroutines and locks.
 var starts = regexp.MustCompile(`(?m)^\s*go (func|\w+[.(])|\.Go\(|\bsync\.|t\.Parallel\(|"golang\.org/x/sync`)
 
-// The packages that .ci/test runs without the race detector start no goroutine, in their code or in their tests.
+// The packages that .ci/test runs without the race detector start no goroutines, even in tests.
 func TestWithoutTheRaceDetector(t *testing.T) {
 	list := regexp.MustCompile(`(?m)^single="(.*)"$`).FindStringSubmatch(read(t, ".ci/test"))
 	if list == nil {
@@ -157,11 +153,11 @@ func TestWithoutTheRaceDetector(t *testing.T) {
 		for _, name := range files {
 			text := testkit.Read(t, name)
 			if found := starts.FindString(text); found != "" {
-				t.Errorf("%s has %q: .ci/test must run its package with the race detector", name, strings.TrimSpace(found))
+				t.Errorf("%s has %q: .ci/test must run the package with the race detector", name, strings.TrimSpace(found))
 			}
 		}
 	}
-	testkit.Equal(t, "50 files or more are seen", seen >= 50, true)
+	testkit.Equal(t, "50 files or more", seen >= 50, true)
 	for _, text := range []string{"\tgo func() {", "\tt.Parallel()", "\tgo serve(c)", "\tgo s.serve(c)", "\tworkers.Go(func() {", "\tmu sync.Mutex"} {
 		testkit.Equal(t, text+" is found", starts.MatchString(text), true)
 	}

@@ -16,11 +16,10 @@ import (
 
 const root = "../.."
 
-// link is a link of Markdown that leads to a file of ours, or to a heading.
+// link matches a Markdown link to a file or a heading.
 var link = regexp.MustCompile(`\]\(([^()\s:]*)\)`)
 
-// Every link of a page leads to a file that exists, and to a heading that it
-// has.
+// Every link in a page has an existing target.
 func TestLinks(t *testing.T) {
 	seen := 0
 	for _, page := range pages(t) {
@@ -30,15 +29,15 @@ func TestLinks(t *testing.T) {
 			testkit.Equal(t, page+": ("+l[1]+")", broken(page, text, l[1]), nil)
 		}
 	}
-	testkit.Equal(t, "30 links or more are seen", seen >= 30, true)
+	testkit.Equal(t, "30 links or more", seen >= 30, true)
 }
 
-// README leads to every page of docs, and says how many tests our suites have.
+// README links to every page of docs, and has the number of tests of the suites.
 func TestReadme(t *testing.T) {
 	text := read(t, "README.md")
 	for _, page := range pages(t) {
 		if page != "README.md" && page != "CHANGELOG.md" {
-			testkit.Equal(t, "README.md leads to "+page, strings.Contains(text, "]("+page), true)
+			testkit.Equal(t, "README.md links to "+page, strings.Contains(text, "]("+page), true)
 		}
 	}
 	for _, name := range []string{"retryable-reads", "retryable-writes", "client-backpressure"} {
@@ -49,42 +48,41 @@ func TestReadme(t *testing.T) {
 			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
 		testkit.Says(t, text, fmt.Sprintf("`%s` %d", name, tests))
-		if name == "retryable-reads" { // the first command
+		if name == "retryable-reads" { // the first example
 			testkit.Says(t, text, fmt.Sprintf("run specs/%s\n%d passed, 0 failed, 0 skipped\n", name, tests))
 		}
 	}
 }
 
-// requirement is a line of go.mod for a module that our own code imports.
+// requirement matches a direct requirement in go.mod.
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
 
-// Every module that our code imports is on the page of dependencies.
+// The page of dependencies has every direct requirement.
 func TestDependenciesPage(t *testing.T) {
 	page, seen := read(t, "docs/dependencies.md"), 0
 	for _, r := range requirement.FindAllStringSubmatch(read(t, "go.mod"), -1) {
 		seen++
-		testkit.Equal(t, "docs/dependencies.md says what "+r[1]+" is for", strings.Contains(page, "`"+r[1]+"`"), true)
+		testkit.Equal(t, "docs/dependencies.md has "+r[1], strings.Contains(page, "`"+r[1]+"`"), true)
 	}
-	testkit.Equal(t, "5 requirements or more are seen", seen >= 5, true)
+	testkit.Equal(t, "5 requirements or more", seen >= 5, true)
 }
 
-// Every folder that a script names exists, so that make check cannot lose a package
-// that moved.
+// Every folder in a script exists, so that make check cannot miss a package that moved.
 func TestScripts(t *testing.T) {
 	seen := 0
 	for _, script := range []string{"Makefile", ".ci/test", ".ci/peers"} {
 		for _, f := range folder.FindAllStringSubmatch(read(t, script), -1) {
 			seen++
 			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(f[1])))
-			testkit.Equal(t, script+" names "+f[1], err, nil)
+			testkit.Equal(t, f[1]+" in "+script, err, nil)
 		}
 	}
-	testkit.Equal(t, "20 folders or more are seen", seen >= 20, true)
+	testkit.Equal(t, "20 folders or more", seen >= 20, true)
 }
 
 var folder = regexp.MustCompile(`[\s"]\./([a-z][a-z0-9/]*[a-z0-9])`)
 
-// pages names README, CHANGELOG and all below docs, as seen from the root.
+// pages returns README, CHANGELOG and the pages of docs, relative to the root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md", "CHANGELOG.md"}
@@ -99,11 +97,10 @@ func pages(t *testing.T) []string {
 
 func read(t *testing.T, page string) string {
 	t.Helper()
-	text := testkit.Read(t, filepath.Join(root, filepath.FromSlash(page)))
-	return text
+	return testkit.Read(t, filepath.Join(root, filepath.FromSlash(page)))
 }
 
-// broken says what is wrong with a link of a page.
+// broken returns an error if a link in a page has no target.
 func broken(page, text, target string) error {
 	file, heading, hasHeading := strings.Cut(target, "#")
 	if file != "" {
@@ -122,10 +119,10 @@ func broken(page, text, target string) error {
 			return nil
 		}
 	}
-	return errors.New("there is no such heading")
+	return errors.New("no such heading")
 }
 
-// anchor is what sites that show Markdown call a heading.
+// anchor returns the anchor that renderers of Markdown give a heading.
 func anchor(heading string) string {
 	text := strings.TrimSpace(strings.TrimLeft(heading, "#"))
 	return strings.Map(func(r rune) rune {
@@ -139,11 +136,11 @@ func anchor(heading string) string {
 	}, text)
 }
 
-// quoted finds what stands between backticks.
+// quoted matches text between backticks.
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// missing gives the tests that rows of docs/faults.md name and that do not
-// exist: each row is a fault, then files and the tests in them.
+// missing returns the number of rows of docs/faults.md, and the tests in them that do not exist. A row is a fault, then
+// files, each with the tests in it.
 func missing(page string, file func(string) string) (rows int, faults []string) {
 	_, table, _ := strings.Cut(page, "\n## The tests\n")
 	for _, line := range strings.Split(table, "\n") {
@@ -170,9 +167,9 @@ func missing(page string, file func(string) string) (rows int, faults []string) 
 	return rows, faults
 }
 
-// Every fault on the page has the tests that the page says.
+// Every fault on the page has existing tests.
 func TestFaultsPage(t *testing.T) {
 	rows, faults := missing(read(t, "docs/faults.md"), func(name string) string { return read(t, name) })
-	testkit.Equal(t, "15 rows or more are seen", rows >= 15, true)
+	testkit.Equal(t, "15 rows or more", rows >= 15, true)
 	testkit.Equal(t, "tests of docs/faults.md that do not exist", faults, "[]")
 }

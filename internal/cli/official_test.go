@@ -16,23 +16,23 @@ var refusals = []struct{ end, words string }{
 	{"-type", "must be "},
 	{"-enum", "must be one of "},
 	{"-property-value", "must be one of "},
-	{"-additionalPropertyType", "needs schemaVersion 1.27, this file dec"},
+	{"-additionalPropertyType", "requires schemaVersion 1.27; this file dec"},
 	{"schemaVersion-required", "schemaVersion is missing"},
 	{"-items", `\[0\]: must be `},
 	{"-required", `must have the key "{}"`},
 	{"-minItems", "{}: must have at least one element"},
 	{"-minProperties", "must have (exactly|at least) one key"},
-	{"-maxProperties", "must have exactly one key, has 2"},
-	{"-const", "{}: must be true, is false"},
+	{"-maxProperties", "must have exactly one key, but has 2"},
+	{"-const", "{}: must be true, not false"},
 	{"-pattern", "two or three numbers"},
 	{"-invalidName", "unknown key in kmsProviders"},
 	{"-events_conflicts_with_cmap_eventType", "unknown key in an expected event of type cmap"},
 	{"-events_conflicts_with_default_eventType", "unknown key in an expected event of type command"},
 	{"-events_conflicts_with_command_eventType", "unknown key in an expected event of type command"},
 	{"-tlsOptions_not_supported", "unknown key in clientEncryptionOpts"},
-	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" exclude each other`},
-	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" exclude each other`},
-	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" exclude each other`},
+	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" are mutually exclusive`},
+	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" are mutually exclusive`},
+	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" are mutually exclusive`},
 }
 
 // refuses checks that validate and run reject a file with a matching error.
@@ -66,7 +66,7 @@ func TestInvalidOfficialSuites(t *testing.T) {
 		case name == "expectedTracingSpans-emptyNestedSpan": // its "nested:[]" is malformed YAML
 			want = "malformed YAML"
 		case strings.HasPrefix(name, "expectedTracingSpans"): // they declare 1.26
-			want = "needs schemaVersion 1.27, this file dec"
+			want = "requires schemaVersion 1.27; this file dec"
 		case want == "":
 			t.Errorf("%s: no rule is known for it", name)
 		}

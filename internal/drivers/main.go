@@ -1,4 +1,4 @@
-// Command drivers makes docs/drivers.md from the report of drivers.yml:
+// Command drivers generates docs/drivers.md from the report of drivers.yml:
 //
 //	utr matrix drivers.yml --json drivers.json
 //	go run ./internal/drivers drivers.json > docs/drivers.md

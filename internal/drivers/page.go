@@ -12,30 +12,20 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// count is a number for each name.
-type count map[string]int
-
-// byNumber gives the names, those of high numbers first.
-func (c count) byNumber() []string {
-	names := slices.Sorted(maps.Keys(c))
-	slices.SortStableFunc(names, func(a, b string) int { return c[b] - c[a] })
-	return names
-}
-
-// driver is what the page says of an engine.
+// driver has the results of an engine.
 type driver struct {
 	name     string
-	version  string                           // that was tested, "" if no reason says it
+	version  string                           // of the tested driver; "" if no reason has it
 	statuses map[string]map[result.Status]int // by group of suites
-	lacks    count                            // tests by what the engine does not support
-	differs  count                            // tests by what the driver does differently
+	lacks    map[string]int                   // tests by what the engine does not support
+	differs  map[string]int                   // tests by what the driver does differently
 	departs  map[string]bool                  // by suite of deviations
 }
 
 const deviations = "deviations"
 
-// collect sorts verdicts by engine, in the order of their cells. Cells are named
-// cluster_engine_suites. A red verdict is an error: the page explains every failure.
+// collect groups verdicts by engine, in the order of their cells. The names of cells are cluster_engine_suites. A red
+// verdict is an error, because the page explains every failure.
 func collect(verdicts []*result.Verdict) ([]*driver, error) {
 	var all []*driver
 	for _, v := range verdicts {
@@ -50,7 +40,7 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 		i := slices.IndexFunc(all, func(d *driver) bool { return d.name == engine })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &driver{name: engine, statuses: map[string]map[result.Status]int{}, lacks: count{}, differs: count{}, departs: map[string]bool{}})
+			all = append(all, &driver{name: engine, statuses: map[string]map[result.Status]int{}, lacks: map[string]int{}, differs: map[string]int{}, departs: map[string]bool{}})
 		}
 		d := all[i]
 		if suites == deviations {
@@ -71,7 +61,7 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 		case v.SkipKind == result.SkipCapability:
 			d.lacks[strings.TrimPrefix(v.Reason, "the engine does not support ")]++
 		case v.Status == result.Skipped:
-			continue // no engine could run it on this cluster
+			continue // no engine can run it on this cluster
 		}
 		d.statuses[suites][v.Status]++
 	}
@@ -81,7 +71,7 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 	return all, nil
 }
 
-// splitVersion splits a reason that begins with the version of the driver.
+// splitVersion splits off the version of the driver at the start of a reason.
 func splitVersion(reason string) (version, why string) {
 	if version, why, found := strings.Cut(reason, ": "); found && !strings.ContainsAny(version, " ,;") {
 		return version, why
@@ -119,17 +109,21 @@ func markdown(verdicts []*result.Verdict) (string, error) {
 	return b.String(), nil
 }
 
-func table(b *strings.Builder, title string, c count) {
-	if len(c) == 0 {
+// table writes numbers of tests by name, the highest first.
+func table(b *strings.Builder, title string, tests map[string]int) {
+	if len(tests) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n| tests | %s |\n|---|---|\n", title)
-	for _, name := range c.byNumber() {
-		fmt.Fprintf(b, "| %d | %s |\n", c[name], strings.ReplaceAll(name, "|", `\|`))
+	names := slices.SortedFunc(maps.Keys(tests), func(x, y string) int {
+		return cmp.Or(tests[y]-tests[x], strings.Compare(x, y))
+	})
+	for _, name := range names {
+		fmt.Fprintf(b, "| %d | %s |\n", tests[name], strings.ReplaceAll(name, "|", `\|`))
 	}
 }
 
-// deviationTable says which drivers do what the suites of specs/deviations are about.
+// deviationTable returns a table of the suites of specs/deviations and the drivers that depart.
 func deviationTable(drivers []*driver) string {
 	suites := map[string]bool{}
 	for _, d := range drivers {

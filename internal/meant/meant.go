@@ -1,21 +1,20 @@
-// Package meant finds the word that was meant by one that is misspelt.
+// Package meant suggests the correct word for a misspelt one.
 package meant
 
 import "strings"
 
-// Word returns the one of words that a misspelt word stands for: the one that it
-// begins, or from which it differs by a slip or two, whatever the case of letters. It
-// returns "" if that is not clear.
+// Word returns the element of words that a misspelt word most likely means: the only one with this prefix, or the
+// closest within two edits, ignoring case. It returns "" if that is ambiguous.
 func Word(word string, words []string) string {
-	var begun []string
+	var prefixed []string
 	word = strings.ToLower(word)
 	best, least, tied := "", 3, false
 	for _, w := range words {
 		lower := strings.ToLower(w)
 		if strings.HasPrefix(lower, word) {
-			begun = append(begun, w)
+			prefixed = append(prefixed, w)
 		}
-		switch d := slips(word, lower); {
+		switch d := distance(word, lower); {
 		case d >= max(len(word), len(w)): // nothing in common
 		case d < least:
 			best, least, tied = w, d, false
@@ -24,16 +23,16 @@ func Word(word string, words []string) string {
 		}
 	}
 	switch {
-	case len(begun) == 1 && word != "":
-		return begun[0]
+	case len(prefixed) == 1 && word != "":
+		return prefixed[0]
 	case tied || least > len(word)/2:
 		return ""
 	}
 	return best
 }
 
-// Hint suggests the word that was meant, for the end of a message. It is empty where
-// Word is, and if the word is one of words itself.
+// Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word does, or if the
+// word is in words.
 func Hint(word string, words []string) string {
 	if likely := Word(word, words); likely != "" && likely != word {
 		return "; did you mean " + likely + "?"
@@ -41,10 +40,8 @@ func Hint(word string, words []string) string {
 	return ""
 }
 
-// slips counts the letters that were left out, added, changed, or swapped with
-// their neighbour (the distance of Damerau and Levenshtein, where no letter is
-// changed twice).
-func slips(a, b string) int {
+// distance returns the optimal string alignment distance: the number of letters removed, added, changed or swapped.
+func distance(a, b string) int {
 	rows := [][]int{make([]int, len(b)+1)}
 	for j := range rows[0] {
 		rows[0][j] = j

@@ -1,6 +1,5 @@
-// Package mutants breaks suites on purpose. A runner that still passes a
-// broken suite checks less than the suite says: tests and utr audit make
-// such mutants by the hundred and expect every one to fail.
+// Package mutants creates mutants: suites with a wrong expectation. Tests and utr audit expect every mutant to fail,
+// because a runner that passes one does not check that expectation.
 package mutants
 
 import (
@@ -10,43 +9,33 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Mutant is a suite of one test, in which one expectation was changed.
+// Mutant is a suite of one test with one changed expectation.
 type Mutant struct {
-	// TestPosition is where the test stands in the file.
-	TestPosition source.Position
-	// Path is the changed place, such as expectEvents[0].events[1]; Position
-	// is where it stands in the file.
-	Path     string
-	Position source.Position
-	// Change says what was done, such as "7 became 8".
-	Change string
-	// Whole reports whether the change is of a list or document as a whole, so that
-	// a message may as well name a line inside it.
-	Whole bool
-	// Root is the changed file with that test alone; the original is left alone.
-	Root *source.Value
+	TestPosition source.Position // of the test
+	Path         string          // of the change, such as expectEvents[0].events[1]
+	Position     source.Position // of the change
+	Change       string          // such as "7 became 8"
+	Whole        bool            // a list or document changed, so a message can also name a line inside it
+	Root         *source.Value   // a copy of the file with only this test
 }
 
-// Place is a place of a suite that is left alone: a change of it need not make the
-// test fail, by a rule of the format.
+// Place is a place of a suite without a mutant, because by a rule of the format the test may still pass.
 type Place struct {
 	TestPosition source.Position
-	Path         string
 	Rule         string
 }
 
-// Of lists every mutant of a suite, in file order. Each one expects something
-// that the unchanged suite does not, so a test that passes unchanged has to
-// fail. It lists the places that are left alone as well.
+// Of returns all mutants of a suite in file order, and the places without one. A test that passes unchanged must
+// fail in each mutant.
 func Of(root *source.Value) ([]Mutant, []Place) {
 	var out []Mutant
-	var left []Place
+	var unchanged []Place
 	tests := root.Get("tests")
 	for _, test := range tests.Elements() {
-		test = clone(test) // an alias is the same value in several places, of which one is changed
+		test = clone(test) // a YAML alias is one value in several places
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
 			if changed == nil {
-				left = append(left, Place{test.Position, path, change})
+				unchanged = append(unchanged, Place{test.Position, change})
 				return
 			}
 			kept := *at
@@ -64,11 +53,11 @@ func Of(root *source.Value) ([]Mutant, []Place) {
 		}
 		ofTest(test, emit)
 	}
-	return out, left
+	return out, unchanged
 }
 
-// emitter receives one change: the node at, which stands at path, gives way
-// to changed. Without changed it is left alone, by the rule that change names.
+// emitter receives one change: at, the node at path, is replaced with changed. If changed is nil there is no mutant, by
+// the rule in change.
 type emitter func(path string, at *source.Value, change string, changed *source.Value)
 
 func ofTest(test *source.Value, emit emitter) {
@@ -79,7 +68,7 @@ func ofTest(test *source.Value, emit emitter) {
 	for i, e := range test.Get("expectLogMessages").Elements() {
 		path, messages := fmt.Sprintf("expectLogMessages[%d].messages", i), e.Get("messages")
 		if e.Get("ignoreExtraMessages").IsTrue() {
-			emit(path, messages, "ignoreExtraMessages: there may be more messages", nil)
+			emit(path, messages, "ignoreExtraMessages: more messages are allowed", nil)
 		} else {
 			ofList(path, messages, emit)
 		}
@@ -103,10 +92,10 @@ func ofTest(test *source.Value, emit emitter) {
 func ofOperation(path string, o *source.Value, emit emitter) {
 	switch {
 	case o.Get("ignoreResultAndError").IsTrue():
-		emit(path, o, "ignoreResultAndError: neither result nor error is compared", nil)
+		emit(path, o, "ignoreResultAndError: result and error are not checked", nil)
 		return
 	case o.Get("object").String == "testRunner":
-		emit(path, o, "an operation of the test runner returns nothing, and fails only if the test runner cannot do it", nil)
+		emit(path, o, "a test runner operation has no expected result or error", nil)
 		return
 	}
 	want, fails := o.Get("expectResult"), o.Get("expectError")
@@ -120,12 +109,11 @@ func ofOperation(path string, o *source.Value, emit emitter) {
 		}
 		ofLeaves(path+".expectResult", want, emit)
 	case o.Get("saveResultAsEntity") == nil:
-		emit(path, o, "an error became expected", o.With("expectError", document(o.Position, "isError", boolean(o.Position, true))))
+		emit(path, o, "expectError was added", o.With("expectError", document(o.Position, "isError", boolean(o.Position, true))))
 	}
 }
 
-// ofError changes every assertion of an expectedError into one that the error
-// cannot meet as well.
+// ofError changes every assertion of an expectedError to one that the error does not meet.
 func ofError(path string, e *source.Value, emit emitter) {
 	for _, f := range e.Fields {
 		at := path + "." + f.Key
@@ -135,10 +123,10 @@ func ofError(path string, e *source.Value, emit emitter) {
 		case "errorContains", "errorCode", "errorCodeName", "errorResponse", "expectResult", "writeErrors", "writeConcernErrors":
 			ofLeaves(at, f.Value, emit)
 		case "errorLabelsContain":
-			emit(at, f.Value, "another label was demanded", appended(f.Value, str(f.Value.Position, "NoSuchLabel")))
+			emit(at, f.Value, "another label was required", appended(f.Value, str(f.Value.Position, "NoSuchLabel")))
 		case "errorLabelsOmit":
 			if contained := e.Get("errorLabelsContain"); contained != nil && len(contained.Items) > 0 {
-				emit(at, f.Value, "a label that is there was forbidden", appended(f.Value, contained.Items[0]))
+				emit(at, f.Value, "a required label was forbidden", appended(f.Value, contained.Items[0]))
 			}
 		}
 	}
@@ -159,18 +147,19 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 	}
 	n := len(events.Items)
 	if n > 0 && extra {
-		emit(path, events, "ignoreExtraEvents: there may be more events", nil)
+		emit(path, events, "ignoreExtraEvents: more events are allowed", nil)
 	}
 	if n > 0 && !extra {
 		emit(path, events, "the last event was dropped", list(events, events.Items[:n-1]...))
 		emit(path, events, "the first event was dropped", list(events, events.Items[1:]...))
-		emit(path, events, "the last event was doubled", appended(events, events.Items[n-1]))
+		emit(path, events, "the last event was duplicated", appended(events, events.Items[n-1]))
 	}
 	for i := range n - 1 {
-		if !alike(events.Items[i], events.Items[i+1]) {
+		// Swapped events differ unless one meets all assertions of the other.
+		if a, b := events.Items[i], events.Items[i+1]; !covers(a, b) && !covers(b, a) {
 			swapped := slices.Clone(events.Items)
 			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
-			emit(path, events, fmt.Sprintf("events %d and %d changed places", i, i+1), list(events, swapped...))
+			emit(path, events, fmt.Sprintf("events %d and %d were swapped", i, i+1), list(events, swapped...))
 		}
 	}
 	for i, e := range events.Items {
@@ -184,13 +173,13 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		}
 		ofLeaves(at+"."+name, body, emit)
 		if command := body.Get("command"); command != nil {
-			emit(at+"."+name+".command", command, "a field was demanded that no command has",
+			emit(at+"."+name+".command", command, "a field that no command has was required",
 				command.With("noSuchField", boolean(command.Position, true)))
 		}
 	}
 }
 
-// otherEvent names an event that cannot stand where the key stands.
+// otherEvent maps events to events that cannot occur in their place.
 var otherEvent = map[string]string{
 	"commandStartedEvent":            "commandSucceededEvent",
 	"commandSucceededEvent":          "commandFailedEvent",
@@ -211,7 +200,7 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 			case "$$exists", "hasServiceId", "hasServerConnectionId", "failureIsRedacted":
 				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
 			case "$$type", "$$lte", "$$placeholder", "$$matchesEntity", "$$sessionLsid":
-				emit(at, f.Value, f.Key+": another operand can match as well, or is not valid", nil)
+				emit(at, f.Value, f.Key+": another operand can match, too, or is invalid", nil)
 			case "$$unsetOrMatches":
 				emit(at, f.Value, f.Key+": the value may be missing", nil)
 			default:
@@ -229,7 +218,7 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 	case source.Float:
 		emit(path, v, fmt.Sprintf("%v became %v", v.Float, v.Float+1), &source.Value{Position: v.Position, Kind: source.Float, Float: v.Float + 1})
 	case source.String:
-		emit(path, v, fmt.Sprintf("%q got an x", v.String), str(v.Position, v.String+"x"))
+		emit(path, v, fmt.Sprintf("%q became %q", v.String, v.String+"x"), str(v.Position, v.String+"x"))
 	case source.Bool:
 		emit(path, v, fmt.Sprintf("%t was negated", v.Bool), boolean(v.Position, !v.Bool))
 	case source.Null:
@@ -243,7 +232,7 @@ func ofList(path string, v *source.Value, emit emitter) {
 	}
 	if n := len(v.Items); n > 0 {
 		emit(path, v, "the last element was dropped", list(v, v.Items[:n-1]...))
-		emit(path, v, "the last element was doubled", appended(v, v.Items[n-1]))
+		emit(path, v, "the last element was duplicated", appended(v, v.Items[n-1]))
 	} else {
 		emit(path, v, "an element was added", appended(v, document(v.Position, "_id", str(v.Position, "no such document"))))
 	}
@@ -288,12 +277,7 @@ func clone(v *source.Value) *source.Value {
 	return &out
 }
 
-// alike reports whether two events could stand in each other's place: one's
-// assertions are all met where the other's are.
-func alike(a, b *source.Value) bool {
-	return covers(a, b) || covers(b, a)
-}
-
+// covers reports whether b meets all assertions of a.
 func covers(a, b *source.Value) bool {
 	if a.Kind != b.Kind {
 		return false

@@ -1,29 +1,27 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Every row of the list fits the code: its text stands in its file once.
+// The old text of every row occurs in its file exactly once.
 func TestListFits(t *testing.T) {
 	t.Chdir(testkit.Root(t))
-	rows, err := readList(filepath.Join("internal", "mutate", "list.yml"), "")
+	rows, err := readList("")
 	testkit.Check(t, err)
 	for _, m := range rows {
 		if n := strings.Count(testkit.Read(t, m.File), m.Old); n != 1 || m.Old == m.New {
-			t.Errorf("%s: %q stands in the file %d times", m.File, m.Old, n)
+			t.Errorf("%s: %q occurs in the file %d times", m.File, m.Old, n)
 		}
 		if m.Why == "" {
-			t.Errorf("%s: %q: the row does not say why", m.File, m.Old)
+			t.Errorf("%s: %q: the row has no reason", m.File, m.Old)
 		}
 	}
 }
 
-// A change that no test notices is reported, and so is one that does not fit.
 func TestTry(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	const file = "internal/testkit/seed.go"
@@ -34,9 +32,9 @@ func TestTry(t *testing.T) {
 		old, new string
 		want     verdict
 	}{
-		{"a comment changes nothing", first, first + "\n// changed", survived},
+		{"a comment", first, first + "\n// changed", survived},
 		{"a fault that a test finds", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, killed},
-		{"a text that is not there", "no such text", "x", unfit},
+		{"a missing text", "no such text", "x", unfit},
 		{"a program that does not build", first, "no Go", unfit},
 	} {
 		got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t))

@@ -1,11 +1,10 @@
-// Command mutate measures what the tests can find: it breaks the program in
-// one place at a time, as a committed list says, and expects a test to fail.
-// The tree is left alone: the compiler is given each broken file as an overlay.
+// Command mutate checks the tests: it makes one change of the program at a time, from a committed list, and expects a test
+// to fail. It does not modify the tree: each changed file is an overlay for the compiler.
 //
-//	mutate [-list FILE] [-match REGEXP] [-jobs N]          run the list
+//	mutate [-match REGEXP] [-jobs N]                       run the list
 //	mutate -sample N [-seed S] [-jobs N] PACKAGE...        propose new rows
 //
-// It exits with 1 if a mutation survives or no longer fits the code.
+// It exits with 1 if a mutation survives or does not fit the code.
 package main
 
 import (
@@ -35,10 +34,9 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	list := flag.String("list", "internal/mutate/list.yml", "the `file` of mutations to run")
 	match := flag.String("match", "", "run only rows whose file or reason matches this `regexp`")
-	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations run at the same time")
-	sample := flag.Int("sample", 0, "propose this many new rows for each package named, with what became of them")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations run in parallel")
+	sample := flag.Int("sample", 0, "propose this many new rows for each package, with their verdicts")
 	seed := flag.Uint64("seed", 1, "the seed of the sample")
 	flag.Parse()
 	if *sample > 0 {
@@ -47,11 +45,11 @@ func run(ctx context.Context) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	rows, err := readList(*list, *match)
+	rows, err := readList(*match)
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
+	start := time.Now()
 	count := map[verdict]int{}
 	tryAll(ctx, rows, *jobs, func(m Mutation, v verdict, err error) {
 		count[v]++
@@ -63,7 +61,7 @@ func run(ctx context.Context) error {
 		}
 	})
 	fmt.Printf("%d mutations in %s: %d killed, %d survived, %d do not fit the code\n", len(rows),
-		time.Since(begun).Round(time.Second), count[killed], count[survived], count[unfit])
+		time.Since(start).Round(time.Second), count[killed], count[survived], count[unfit])
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -73,9 +71,9 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// readList reads the rows that match. A list that names the same change twice
-// and a pattern that matches nothing are errors.
-func readList(name, match string) ([]Mutation, error) {
+// readList reads the rows that match. A duplicate row and a pattern without a match are errors.
+func readList(match string) ([]Mutation, error) {
+	const name = "internal/mutate/list.yml"
 	pattern, err := regexp.Compile(match)
 	if err != nil {
 		return nil, err
@@ -105,8 +103,7 @@ func readList(name, match string) ([]Mutation, error) {
 	return rows, nil
 }
 
-// tryAll tries mutations, several at the same time, and reports each one by
-// itself. A cancelled context ends it early.
+// tryAll tries mutations in parallel and reports them one at a time. A cancelled context ends it early.
 func tryAll(ctx context.Context, rows []Mutation, jobs int, report func(Mutation, verdict, error)) {
 	var mu sync.Mutex
 	var all errgroup.Group

@@ -13,21 +13,18 @@ import (
 	"time"
 )
 
-// Mutation is one change of the program that a test must notice.
+// Mutation is one change of the program that a test must detect.
 type Mutation struct {
 	File string `yaml:"file"`
-	// Old is text that stands in the file exactly once, and New what takes its
-	// place.
-	Old string `yaml:"old"`
-	New string `yaml:"new"`
-	// Tests are the packages whose tests must notice, the nearest first; the
-	// package of the file if there are none.
+	Old  string `yaml:"old"` // occurs in the file exactly once
+	New  string `yaml:"new"`
+	// Tests are packages of which one must have a failing test, in the order to try them; by default the package
+	// of the file.
 	Tests []string `yaml:"tests,omitempty,flow"`
-	// Why says what the change breaks.
-	Why string `yaml:"why,omitempty"`
+	Why   string   `yaml:"why,omitempty"` // what the change breaks
 }
 
-// verdict is what became of a mutation.
+// verdict is the result of a mutation.
 type verdict string
 
 const (
@@ -36,19 +33,17 @@ const (
 	unfit    verdict = "does not fit the code"
 )
 
-// limit bounds the tests of one package on one mutation. A mutation that makes
-// them hang is noticed.
+// limit is the timeout of the tests of one package. A mutation that makes them hang is killed.
 const limit = 3 * time.Minute
 
-// try runs the tests on the changed program, package by package until one
-// fails.
+// try runs the tests on the changed program, package by package until one fails.
 func (m Mutation) try(ctx context.Context) (verdict, error) {
 	text, err := os.ReadFile(m.File)
 	if err != nil {
 		return unfit, err
 	}
 	if n := strings.Count(string(text), m.Old); n != 1 {
-		return unfit, fmt.Errorf("the old text stands in the file %d times, want once", n)
+		return unfit, fmt.Errorf("the old text occurs in the file %d times, want once", n)
 	}
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -71,8 +66,7 @@ func (m Mutation) try(ctx context.Context) (verdict, error) {
 	return survived, nil
 }
 
-// overlayOf writes the changed file and the overlay that names it into a
-// folder.
+// overlayOf writes the changed file and its overlay to a folder.
 func overlayOf(dir, file, text string) (string, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -87,15 +81,13 @@ func overlayOf(dir, file, text string) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-// test runs the tests of one package with an overlay.
 func test(ctx context.Context, overlay, pkg string) (verdict, error) {
-	// Without -count the verdict on the unbroken program would be remembered for tests
-	// that build what they break.
+	// -count disables the cache, which would have the result of the unchanged program for tests that build a program.
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-count", "1",
 		"-timeout", limit.String(), pkg)
-	// What tests build themselves, such as the command utr, is broken as well.
+	// The change also applies to programs that tests build, such as the command utr.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends what it started
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -105,7 +97,7 @@ func test(ctx context.Context, overlay, pkg string) (verdict, error) {
 	case !errors.As(err, &exit):
 		return unfit, err
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
-		return unfit, fmt.Errorf("it does not build:\n%s", out)
+		return unfit, fmt.Errorf("does not build:\n%s", out)
 	default:
 		return killed, nil
 	}

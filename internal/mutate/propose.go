@@ -17,9 +17,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// propose prints rows for the list: changes chosen by chance in each package,
-// with what became of them as a comment. Those that do not build are replaced
-// by others.
+// propose prints rows for the list: random changes in each package, with the verdict as a comment. It replaces changes
+// that do not build.
 func propose(ctx context.Context, dirs []string, n int, seed uint64, jobs int) error {
 	for _, dir := range dirs {
 		all, err := mutationsIn(dir)
@@ -52,8 +51,7 @@ func propose(ctx context.Context, dirs []string, n int, seed uint64, jobs int) e
 	return context.Cause(ctx)
 }
 
-// mutationsIn lists every change that the operators below can make to the
-// files of a folder.
+// mutationsIn returns all possible changes of the files of a folder.
 func mutationsIn(dir string) ([]Mutation, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -85,7 +83,6 @@ func mutationsIn(dir string) ([]Mutation, error) {
 	return out, nil
 }
 
-// changer makes the changes of one file.
 type changer struct {
 	file  string
 	text  []byte
@@ -93,8 +90,7 @@ type changer struct {
 	out   []Mutation
 }
 
-// operators are the replacements of binary operators: a bound moved by one, a
-// comparison or connection turned round.
+// operators are the replacements of binary operators.
 var operators = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ,
 	token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND, token.SUB: token.ADD, token.MUL: token.QUO,
@@ -107,7 +103,8 @@ func (c *changer) visit(n ast.Node) bool {
 			c.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String(), n.Op.String()+" became "+to.String())
 		}
 	case *ast.IfStmt:
-		c.replace(n.Cond.Pos(), n.Cond.End(), "!("+c.between(n.Cond.Pos(), n.Cond.End())+")", "a condition was negated")
+		from, to := c.files.Position(n.Cond.Pos()).Offset, c.files.Position(n.Cond.End()).Offset
+		c.replace(n.Cond.Pos(), n.Cond.End(), "!("+string(c.text[from:to])+")", "a condition was negated")
 	case *ast.BlockStmt:
 		for _, s := range n.List {
 			c.statement(s)
@@ -130,7 +127,7 @@ func (c *changer) visit(n ast.Node) bool {
 	return true
 }
 
-// statement drops a statement that the program can be built without.
+// statement drops a statement if the program can still be built.
 func (c *changer) statement(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.ExprStmt, *ast.DeferStmt, *ast.IncDecStmt:
@@ -148,12 +145,7 @@ func (c *changer) statement(s ast.Stmt) {
 	c.replace(s.Pos(), s.End(), "", "a statement was dropped")
 }
 
-func (c *changer) between(from, to token.Pos) string {
-	return string(c.text[c.files.Position(from).Offset:c.files.Position(to).Offset])
-}
-
-// replace lists a change, described by whole lines: as many before and after
-// the place as make the text unique in the file.
+// replace adds a change of whole lines, with as much context as makes the old text unique in the file.
 func (c *changer) replace(from, to token.Pos, text, why string) {
 	i, j := c.files.Position(from).Offset, c.files.Position(to).Offset
 	begin, end := i, j

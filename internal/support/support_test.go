@@ -1,47 +1,55 @@
+// Package support generates the support matrix of docs/engines.md from the operation tables of the engines.
 package support
 
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestPageIsFresh$ .
+
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// The page is not stale: go generate ./internal/support writes it.
+// marker is a line of the page. Everything after it is generated.
+const marker = "<!-- What follows is made by go generate ./internal/support. -->\n"
+
+// go generate ./internal/support writes the page.
 func TestPageIsFresh(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "engines.md")
-	page, err := Page(testkit.Read(t, name))
-	testkit.Check(t, err)
-	testkit.Golden(t, name, page)
+	text, _, found := strings.Cut(testkit.Read(t, name), marker)
+	if !found {
+		t.Fatalf("the page has no line %q", marker)
+	}
+	var b strings.Builder
+	b.WriteString(text + marker + "\n| operation | reference | driver |\n|---|---|---|\n")
+	for _, o := range operations.All() {
+		if o.Kind != operations.TestRunner {
+			fmt.Fprintf(&b, "| %s.%s | %s | %s |\n", o.Kind, o.Name, cell(o, reference.Arguments), cell(o, driver.Arguments))
+		}
+	}
+	testkit.Golden(t, name, b.String())
 }
 
-// What is above the marker stays, what is below is replaced.
-func TestPageNeedsItsMarker(t *testing.T) {
-	if _, err := Page("# Engines\n"); err == nil {
-		t.Error("a page without a marker is accepted")
+// cell returns "yes", "without" the unsupported arguments, or "" for an unsupported operation.
+func cell(o operations.Operation, of func(operations.Kind, string) ([]string, bool)) string {
+	arguments, supported := of(o.Kind, o.Name)
+	if !supported {
+		return ""
 	}
-	page, err := Page("text\n" + Marker + "stale")
-	if err != nil || !strings.HasPrefix(page, "text\n"+Marker) || strings.Contains(page, "stale") {
-		t.Errorf("%v\n%s", err, page)
+	var missing []string
+	for _, a := range o.Arguments {
+		if !slices.Contains(arguments, a.Name) {
+			missing = append(missing, a.Name)
+		}
 	}
-}
-
-// A cell changes with what an engine serves.
-func TestCell(t *testing.T) {
-	drop, _ := operations.Lookup(operations.Collection, "dropIndexes")
-	for _, row := range []struct {
-		reason string
-		taken  []string
-		served bool
-		want   string
-	}{
-		{"not served", nil, false, ""},
-		{"served whole", []string{"comment", "maxTimeMS", "rawData", "session", "timeoutMS", "writeConcern"}, true, "yes"},
-		{"served in part", []string{"comment", "session", "timeoutMS", "writeConcern"}, true, "without maxTimeMS, rawData"},
-	} {
-		got := cell(drop, column{arguments: func(operations.Kind, string) ([]string, bool) { return row.taken, row.served }})
-		testkit.Equal(t, row.reason, got, row.want)
+	if len(missing) == 0 {
+		return "yes"
 	}
+	return "without " + strings.Join(missing, ", ")
 }

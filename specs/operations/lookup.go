@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Lookup gives the row of an operation on a kind of entity. The row must not
-// be changed.
+// Lookup returns the row of an operation on a kind of entity. Callers must not modify it.
 func Lookup(kind Kind, name string) (Operation, bool) {
 	rows := all()
 	i, found := slices.BinarySearchFunc(rows, Operation{Kind: kind, Name: name}, compare)
@@ -16,11 +15,10 @@ func Lookup(kind Kind, name string) (Operation, bool) {
 	return rows[i], true
 }
 
-// All gives every row, sorted by kind and name. The slice is the caller's
-// own, the rows must not be changed.
+// All returns all rows, sorted by kind and name. Callers may modify the slice but not the rows.
 func All() []Operation { return slices.Clone(all()) }
 
-// KindsWith gives the kinds that have an operation of a name.
+// KindsWith returns the kinds that have an operation.
 func KindsWith(name string) []Kind {
 	var kinds []Kind
 	for _, row := range all() {
@@ -31,7 +29,7 @@ func KindsWith(name string) []Kind {
 	return kinds
 }
 
-// Argument gives the argument of a name.
+// Argument returns an argument by name.
 func (o Operation) Argument(name string) (Argument, bool) {
 	i, found := slices.BinarySearchFunc(o.Arguments, name, func(a Argument, n string) int { return cmp.Compare(a.Name, n) })
 	if !found {

@@ -10,9 +10,9 @@ var modelRows = []row{
 	{name: "updateOne", arguments: "filter! update! arrayFilters collation hint sort upsert"},
 }
 
-// Models gives the argument in which an operation takes write models, and the name
-// and arguments of each ("bulkWrite", "clientBulkWrite"); "" if it takes none.
-// Those of clients name a namespace besides (Bulk Write, "Write Models").
+// Models returns the argument of bulkWrite or clientBulkWrite that contains write models, and the name
+// and arguments of each model; "" for other operations. Models of clientBulkWrite have a namespace (Bulk
+// Write, "Write Models").
 func Models(operation string) (argument string, models []Operation) {
 	more := ""
 	switch operation {

@@ -1,6 +1,5 @@
-// Package operations is the vocabulary of the format: which operations there
-// are for which kind of entity, which arguments each takes, and what shape
-// its result has. It serves the semantic checks, the runner and every engine.
+// Package operations is the vocabulary of the format: the operations of each kind of entity, with their
+// arguments and the shape of their results. The semantic checks, the runner and all engines use it.
 package operations
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocsAreFresh$ .
@@ -8,8 +7,8 @@ package operations
 // Kind is a kind of entity that operations are performed on.
 type Kind string
 
-// The kinds. Cursor stands for find cursors, command cursors and change
-// streams. TestRunner is the object of special test operations.
+// The kinds. A Cursor is a find cursor, a command cursor or a change stream. TestRunner is the object of
+// special test operations.
 const (
 	Client           Kind = "client"
 	ClientEncryption Kind = "clientEncryption"
@@ -21,21 +20,20 @@ const (
 	TestRunner       Kind = "testRunner"
 )
 
-// Kinds of entities on which no operation can be performed.
+// Kinds of entities without operations.
 const (
 	Thread     Kind = "thread"
 	Topology   Kind = "topologyDescription"
 	SavedValue Kind = "BSON value"
 )
 
-// Parent is what an entity is made from.
+// Parent is the entity from which another is created.
 type Parent struct {
 	Kind Kind
-	Keys []string // of the entity's document that lead to the name of the parent
+	Keys []string // path to the name of the parent in the entity's document
 }
 
-// Parents has the parents of the kinds that have one. Cursors descend from whatever
-// created them.
+// Parents maps kinds to their parents. The parent of a cursor is the object that created it.
 var Parents = map[Kind]Parent{
 	ClientEncryption: {Client, []string{"clientEncryptionOpts", "keyVaultClient"}},
 	Database:         {Client, []string{"client"}},
@@ -57,7 +55,7 @@ const (
 	NewCollection              // creates a collection entity, if its result is saved
 )
 
-// Makes is the kind of entity that a result becomes when it is saved.
+// Makes returns the kind of entity that a saved result becomes.
 func (s Shape) Makes() Kind {
 	switch s {
 	case NewCursor:
@@ -69,22 +67,20 @@ func (s Shape) Makes() Kind {
 	}
 }
 
-// Effect is what an operation can leave behind in a deployment, whatever its
-// arguments are.
+// Effect is what an operation can change in a deployment, whatever its arguments.
 type Effect uint8
 
-// The effects. A row without one, and an operation without a row, can do
-// anything.
+// The effects. An operation without a row can change anything.
 const (
 	Anything Effect = iota
-	Reads           // nothing; what it opens ends with the test
-	Writes          // other documents, or a plain collection that was not there
+	Reads           // nothing
+	Writes          // documents, or a plain collection that it creates implicitly
 )
 
-// String names an effect in a person's words.
+// String returns what the operation can change.
 func (e Effect) String() string { return [...]string{"anything", "nothing", "documents"}[e] }
 
-// And is the effect of two operations.
+// And returns the combined effect of two operations.
 func (e Effect) And(other Effect) Effect {
 	if e == Anything || other == Anything {
 		return Anything
@@ -99,22 +95,20 @@ type Operation struct {
 	Arguments []Argument // sorted by name
 	Effect    Effect
 	Result    Shape
-	// Section is where the format or another specification describes it.
-	Section string
+	Section   string // of the format or another specification that describes it
 }
 
 // Argument is a parameter of an operation.
 type Argument struct {
 	Name     string
 	Required bool
-	// Type and Entity are set for arguments that the test runner reads itself:
-	// sessions, and all arguments of special test operations.
+	// Type and Entity are set for arguments that the test runner reads itself: sessions, and all
+	// arguments of special test operations.
 	Type   Type
-	Entity Kind // of the entity that the argument names, "" if it names none
+	Entity Kind // of the entity that the argument names; "" for other arguments
 }
 
-// Type is the type of an argument: the JSON type that JSON Schema knows by the
-// same name. A Count is an integer that is not negative.
+// Type is the type of an argument, with the name of JSON Schema. A Count is a non-negative integer.
 type Type string
 
 // The types of arguments.

@@ -8,8 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// A derivation makes the JSON schema of one minor version from the source.
-// Definitions that the version cannot reach are left out.
+// A derivation derives the JSON schema of one minor version, with only the definitions it references.
 type derivation struct {
 	minor       int
 	definitions members
@@ -31,8 +30,8 @@ func derive(minor int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// dialect is the JSON Schema dialect of a minor version: 1.24 brought the
-// keyword "deprecated", and with it a newer dialect.
+// dialect returns the JSON Schema dialect of a minor version. The keyword "deprecated", used since 1.24,
+// requires a newer one.
 func dialect(minor int) string {
 	if minor < 24 {
 		return "http://json-schema.org/draft-07/schema#"
@@ -109,11 +108,10 @@ func (o object) schema(d *derivation) any {
 	if o.depending != nil && !o.depending.deep {
 		o.depend(m, properties, d)
 	}
-	if len(properties) > 0 {
-		m["properties"] = properties
-	}
-	if len(patterns) > 0 {
-		m["patternProperties"] = patterns
+	for keyword, shapes := range map[string]members{"properties": properties, "patternProperties": patterns} {
+		if len(shapes) > 0 {
+			m[keyword] = shapes
+		}
 	}
 	if len(required) > 0 {
 		m["required"] = required
@@ -121,17 +119,15 @@ func (o object) schema(d *derivation) any {
 	switch o.others {
 	case nil:
 		m["additionalProperties"] = false
-	case anything{}: // as without the keyword
+	case anything{}: // the default of the keyword
 	default:
 		m["additionalProperties"] = o.others.schema(d)
 	}
-	if o.least > 0 {
-		m["minProperties"] = o.least
+	for keyword, count := range map[string]int{"minProperties": o.least, "maxProperties": o.most} {
+		if count > 0 {
+			m[keyword] = count
+		}
 	}
-	if o.most > 0 {
-		m["maxProperties"] = o.most
-	}
-	// Pairs of keys that exclude each other, of those that the version has.
 	var exclusions []any
 	for _, pair := range o.apart {
 		if o.has(pair[0], d.minor) && o.has(pair[1], d.minor) {
@@ -144,8 +140,8 @@ func (o object) schema(d *derivation) any {
 	return m
 }
 
-// depend adds the shapes that the sibling's value chooses: a single one while
-// the version has no such sibling.
+// depend adds the shapes that the sibling's value selects, or the shape for an absent sibling if the
+// version has no such key.
 func (o object) depend(m, properties members, d *derivation) {
 	dep := o.depending
 	fallback := dep.shapes[dep.absent].schema(d)

@@ -10,25 +10,21 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// A walk goes along the annotated source and a file at once, and collects
-// what does not fit.
+// A walk compares a file with the annotated source, and collects problems.
 type walk struct {
 	declared int // minor version that the file declares, or undeclared
-	granted  int // the later one that something around this place needs
+	granted  int // the later of declared and what an enclosing key or value requires
 	path     string
 	problems *[]Problem
 }
 
-// undeclared is the version of a file of which the question is what it should declare.
+// undeclared is the declared version when computing the lowest version.
 const undeclared = -1
 
-// explain gives all problems of a file, in its order.
 func explain(w walk, root *source.Value) []Problem {
 	w.problems = new([]Problem)
 	suite.explain(w, root)
-	slices.SortStableFunc(*w.problems, func(a, b Problem) int {
-		return a.Position.Compare(b.Position)
-	})
+	slices.SortStableFunc(*w.problems, func(a, b Problem) int { return a.Position.Compare(b.Position) })
 	return *w.problems
 }
 
@@ -37,29 +33,29 @@ func (w walk) at(p source.Position, format string, args ...any) {
 }
 
 func (w walk) wrong(v *source.Value, expected string, hint ...string) {
-	w.at(v.Position, "must be %s, is %s%s", expected, describe(v), strings.Join(hint, ""))
+	w.at(v.Position, "must be %s, not %s%s", expected, describe(v), strings.Join(hint, ""))
 }
 
-// since reports, if something is later than the file's version, what it needs,
-// unless something around it needs as much. What is inside is then explained
-// as of the later version, by the walk that it returns.
+// since reports a key or value that requires a later version than the file declares, unless an enclosing
+// one requires it, too. The returned walk explains what is inside at the later version.
 func (w walk) since(from int, p source.Position, what string) walk {
 	if from <= w.granted {
 		return w
 	}
-	w.at(p, "%s needs schemaVersion %s", what, versionString(from))
+	declares := ""
 	if w.declared != undeclared {
-		(*w.problems)[len(*w.problems)-1].Message += ", this file declares " + versionString(w.declared)
+		declares = "; this file declares " + versionString(w.declared)
 	}
+	w.at(p, "%s requires schemaVersion %s%s", what, versionString(from), declares)
 	(*w.problems)[len(*w.problems)-1].needs = from
 	w.granted = from
 	return w
 }
 
-// below goes down a step, of a path such as .key or [0].
+// below descends a step, such as .key or [0].
 func (w walk) below(step string) walk { w.path += step; return w }
 
-// deep reports whether the walk goes where the JSON schemas do not look.
+// deep reports whether the walk checks what the JSON schemas do not (see [Nested]).
 func (w walk) deep() bool { return w.granted == unlisted }
 
 func (anything) explain(walk, *source.Value) {}
@@ -74,29 +70,21 @@ func (s scalar) explain(w walk, v *source.Value) {
 	}
 }
 
-// isInteger reports whether a value is what JSON Schema calls an integer: a
-// number without a fraction, however it is written.
+// isInteger reports whether JSON Schema considers a value an integer: a number without a fraction.
 func isInteger(v *source.Value) bool {
 	return v.Kind == source.Int || v.Kind == source.Float && v.Float == math.Trunc(v.Float) && !math.IsInf(v.Float, 0)
 }
 
-// hint says how to write what YAML reads as something else.
+// hint returns how to quote the value in YAML to get this type, or "".
 func (s scalar) hint(v *source.Value) string {
-	isNumber := v.Kind == source.Int || v.Kind == source.Float
+	_, err := strconv.ParseInt(v.String, 10, 64)
 	switch {
-	case s == text && (isNumber || v.Kind == source.Bool):
+	case s == text && (v.Kind == source.Int || v.Kind == source.Float || v.Kind == source.Bool):
 		return " (in quotes it would be a string)"
-	case v.Kind == source.String && s == boolean && (v.String == "true" || v.String == "false"),
-		v.Kind == source.String && s == integer && isDigits(v.String):
+	case s == boolean && (v.String == "true" || v.String == "false"), s == integer && err == nil:
 		return " (without quotes it would be " + withArticle(source.Kind(s)) + ")"
-	default:
-		return ""
 	}
-}
-
-func isDigits(s string) bool {
-	_, err := strconv.ParseInt(s, 10, 64)
-	return err == nil
+	return ""
 }
 
 func (a always) explain(w walk, v *source.Value) {
@@ -121,7 +109,7 @@ func (e enumeration) explain(w walk, v *source.Value) {
 		text.explain(w, v)
 		return
 	}
-	known := e.upTo(newest) // be it at a later version
+	known := e.upTo(newest)
 	if w.deep() {
 		known = e.upTo(unlisted)
 	}
@@ -184,7 +172,7 @@ func (o object) explain(w walk, v *source.Value) {
 			if b.KeyPosition.Compare(a.KeyPosition) > 0 {
 				later = b
 			}
-			w.at(later.KeyPosition, "%s and %s exclude each other", strconv.Quote(a.Key), strconv.Quote(b.Key))
+			w.at(later.KeyPosition, "%s and %s are mutually exclusive", strconv.Quote(a.Key), strconv.Quote(b.Key))
 		}
 	}
 	for i := range v.Fields {
@@ -195,7 +183,7 @@ func (o object) explain(w walk, v *source.Value) {
 func (o object) explainCount(w walk, v *source.Value) {
 	switch n := len(v.Fields); {
 	case n < o.least && o.most == 1:
-		w.at(v.Position, "%s must have exactly one key, has none%s", o.subject(), o.choices(w.granted))
+		w.at(v.Position, "%s must have exactly one key, but has none%s", o.subject(), o.choices(w.granted))
 	case n < o.least:
 		w.at(v.Position, "%s must have at least one key%s", o.subject(), o.choices(w.granted))
 	case o.most > 0 && n > o.most:
@@ -203,7 +191,7 @@ func (o object) explainCount(w walk, v *source.Value) {
 		for _, f := range v.Fields {
 			keys = append(keys, f.Key)
 		}
-		w.at(v.Fields[o.most].KeyPosition, "%s must have exactly one key, has %d: %s", o.subject(), n, quoteAll(keys))
+		w.at(v.Fields[o.most].KeyPosition, "%s must have exactly one key, but has %d: %s", o.subject(), n, quoteAll(keys))
 	}
 }
 
@@ -220,12 +208,12 @@ func (o object) explainField(w walk, v *source.Value, f *source.Field) {
 	case o.others != nil:
 		o.others.explain(w, f.Value)
 	default:
-		w.at(f.KeyPosition, "unknown key in %s%s", o.subject(), o.instead(w, f.Key))
+		w.at(f.KeyPosition, "unknown key in %s%s", o.subject(), o.suggest(w, f.Key))
 	}
 }
 
-// explain explains a value by the shape that its sibling chooses. A sibling that
-// chooses none is a problem of its own.
+// explain explains a value by the shape that its sibling selects. An invalid sibling is reported
+// separately.
 func (d dependency) explain(w walk, v, dependent *source.Value) {
 	if d.deep && !w.deep() {
 		return

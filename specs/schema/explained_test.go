@@ -9,19 +9,16 @@ import (
 
 const explainedFiles = "testdata/explained.txt"
 
-const (
-	head    = "description: a\nschemaVersion: '1.28'\n"
-	oneTest = "tests: [{description: t, operations: []}]\n"
-)
+const head = "description: a\nschemaVersion: '1.28'\n"
 
-// inTest puts what a test has beside its description into a file, at line 5.
+// inTest returns a file whose test has further fields, at line 5.
 func inTest(fields string) string { return head + "tests:\n- description: t\n  " + fields + "\n" }
 
-// operation puts an operation into a file, at line 6, column 5.
+// operation returns a file with an operation at line 6, column 5.
 func operation(fields string) string { return inTest("operations:\n  - " + fields) }
 
-// explained reads files, and what is said of each at a version, from testdata: a
-// section is "-- version: reason --", the file, "=>", and what is said of it.
+// explained reads testdata/explained.txt. A section is "-- version: reason --", the file, "=>", and the
+// messages about it.
 func explained(t testing.TB) (rows []row) {
 	t.Helper()
 	text := testkit.Read(t, explainedFiles)
@@ -34,7 +31,7 @@ func explained(t testing.TB) (rows []row) {
 	return rows
 }
 
-// String gives file:line:column: path: message.
+// String returns "file:line:column: path: message".
 func (p Problem) String() string {
 	path := p.Path
 	if path != "" {
@@ -43,9 +40,9 @@ func (p Problem) String() string {
 	return p.Position.String() + ": " + path + p.Message
 }
 
-// said gives the problems of a file at a version, one a line; what is wrong
-// inside of its arguments; and the lowest version that will do.
-func said(t testing.TB, r row) string {
+// messages returns the problems of a file at a version, one a line, its nested problems, and its lowest
+// version.
+func messages(t testing.TB, r row) string {
 	t.Helper()
 	var all strings.Builder
 	line := func(parts ...string) {
@@ -56,7 +53,7 @@ func said(t testing.TB, r row) string {
 	for _, p := range problems {
 		line(p.String())
 	}
-	if len(problems) == 0 { // Nested looks into valid files
+	if len(problems) == 0 { // Nested requires a valid file
 		for _, p := range Nested(root) {
 			line("nested ", p.String())
 		}
@@ -64,7 +61,7 @@ func said(t testing.TB, r row) string {
 	lowest, _, wrong := Lowest(root)
 	ok := wrong == nil
 	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {
-		t.Errorf("%s: it is not valid at %q", r.reason, lowest)
+		t.Errorf("%s: not valid at %q", r.reason, lowest)
 	}
 	if ok {
 		line("valid since ", lowest)
@@ -74,18 +71,17 @@ func said(t testing.TB, r row) string {
 	return all.String()
 }
 
-// What is said of files where the words depend on more than a key and its type;
-// the table of TestMessages has the rest.
+// Messages that depend on more than a key and its type. TestMessages has the others.
 func TestExplained(t *testing.T) {
 	all := ""
 	for _, r := range explained(t) {
-		all += "-- " + r.version + ": " + r.reason + " --\n" + r.file + "=>\n" + said(t, r) + "\n"
+		all += "-- " + r.version + ": " + r.reason + " --\n" + r.file + "=>\n" + messages(t, r) + "\n"
 	}
 	testkit.Golden(t, explainedFiles, all)
 }
 
-// Whatever an object may have is accepted, and whatever violates one thing
-// that is said about it gets that message at that place.
+// Every allowed key and value is accepted, and every violation of one constraint has its message and
+// position.
 func TestMessages(t *testing.T) {
 	for _, r := range tableRows(t) {
 		var got []string

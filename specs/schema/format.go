@@ -2,10 +2,9 @@ package schema
 
 const suite reference = "suite"
 
-// format is the annotated source: the Unified Test Format's data model, each
-// key and value with the minor version that brought it where that is later
-// than the place where it stands. See the package comment for how to add a
-// version.
+// format is the annotated source: the data model of the Unified Test Format. A key or value that is
+// newer than its context has the minor version that introduced it. The package comment describes how
+// to add a version.
 var format = map[string]shape{
 	"suite": objectOf("a test file",
 		key("description", text).required(),
@@ -38,28 +37,12 @@ var format = map[string]shape{
 	"entity": choiceOf("an entity",
 		key("client", reference("client")),
 		key("clientEncryption", reference("clientEncryption")).since(8),
-		key("database", objectOf("a database entity",
-			key("id", text).required(),
-			key("client", text).required(),
-			key("databaseName", text).required(),
-			key("databaseOptions", reference("collectionOrDatabaseOptions")),
-		)),
-		key("collection", objectOf("a collection entity",
-			key("id", text).required(),
-			key("database", text).required(),
-			key("collectionName", text).required(),
-			key("collectionOptions", reference("collectionOrDatabaseOptions")),
-		)),
-		key("session", objectOf("a session entity",
-			key("id", text).required(),
-			key("client", text).required(),
-			key("sessionOptions", sessionOptions),
-		)),
-		key("bucket", objectOf("a bucket entity",
-			key("id", text).required(),
-			key("database", text).required(),
-			key("bucketOptions", bucketOptions),
-		)),
+		entity("database", "client", key("databaseName", text).required(),
+			key("databaseOptions", reference("collectionOrDatabaseOptions"))),
+		entity("collection", "database", key("collectionName", text).required(),
+			key("collectionOptions", reference("collectionOrDatabaseOptions"))),
+		entity("session", "client", key("sessionOptions", sessionOptions)),
+		entity("bucket", "database", key("bucketOptions", bucketOptions)),
 		key("thread", objectOf("a thread entity",
 			key("id", text).required(),
 		)).since(10),
@@ -206,26 +189,9 @@ var format = map[string]shape{
 		"sdam":    listOf(reference("expectedSdamEvent")),
 	}}),
 	"expectedCommandEvent": choiceOf("an expected event of type command",
-		event("commandStartedEvent",
-			key("command", document()),
-			key("commandName", text),
-			key("databaseName", text),
-			key("hasServiceId", boolean).since(3),
-			key("hasServerConnectionId", boolean).since(6),
-		),
-		event("commandSucceededEvent",
-			key("reply", document()),
-			key("commandName", text),
-			key("databaseName", text).since(15),
-			key("hasServiceId", boolean).since(3),
-			key("hasServerConnectionId", boolean).since(6),
-		),
-		event("commandFailedEvent",
-			key("commandName", text),
-			key("databaseName", text).since(15),
-			key("hasServiceId", boolean).since(3),
-			key("hasServerConnectionId", boolean).since(6),
-		),
+		commandEvent("commandStartedEvent", 0, key("command", document())),
+		commandEvent("commandSucceededEvent", 15, key("reply", document())),
+		commandEvent("commandFailedEvent", 15),
 	),
 	"expectedCmapEvent": choiceOf("an expected event of type cmap",
 		event("poolCreatedEvent"),
@@ -293,15 +259,27 @@ var format = map[string]shape{
 	),
 }
 
-// topologyType is the type of a topology description (Server Discovery and
-// Monitoring, "TopologyType").
+// topologyType is "TopologyType" of Server Discovery and Monitoring.
 var topologyType = oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced")
 
-// event is the key of an expected event.
+func entity(name, parent string, keys ...field) field {
+	keys = append([]field{key("id", text).required(), key(parent, text).required()}, keys...)
+	return key(name, objectOf("a "+name+" entity", keys...))
+}
+
+// commandEvent is the key of an expected command event, whose databaseName a minor version introduced.
+func commandEvent(name string, databaseName int, keys ...field) field {
+	return event(name, append(keys,
+		key("commandName", text),
+		key("databaseName", text).since(databaseName),
+		key("hasServiceId", boolean).since(3),
+		key("hasServerConnectionId", boolean).since(6))...)
+}
+
 func event(name string, keys ...field) field { return key(name, objectOf("a "+name, keys...)) }
 
-// provider is the key of a KMS provider with its credentials. Where there is
-// an accessToken, which came later, it stands for all others.
+// provider is the key of a KMS provider with its credentials. An accessToken, since 1.28, replaces the
+// credentials listed before it.
 func provider(name, article string, credentials ...string) field {
 	o := objectOf(article + " KMS provider")
 	for i, c := range credentials {

@@ -11,19 +11,19 @@ import (
 // A mutator changes raw documents at random.
 type mutator struct {
 	Rand  *rand.Rand
-	Words []string // to rename to and to retype with
+	Words []string // new keys and values
 }
 
 // A site is a value in a document that can be changed.
 type site struct {
 	place string // its path, with [] for elements
-	key   string // "" of an element
+	key   string // "" for an element
 	get   any
 	set   func(any)
-	in    map[string]any // the object that has the key
+	in    map[string]any // the object with the key, or nil
 }
 
-// sitesOf gives the sites of a document in a fixed order.
+// sitesOf returns the sites of a document in a fixed order.
 func sitesOf(doc any) (sites []site) {
 	var walk func(v any, path string)
 	walk = func(v any, path string) {
@@ -44,19 +44,14 @@ func sitesOf(doc any) (sites []site) {
 	return sites
 }
 
-// isOpen reports whether a place is inside of what the schemas do not look
-// into.
+// isOpen reports whether the schemas accept anything at a place.
 func isOpen(place string) bool {
-	for _, open := range []string{".arguments.", ".command.", ".reply.", ".documents[].", ".expectResult.", ".expectResult[",
-		".uriOptions.", ".data.", ".errorResponse."} {
-		if strings.Contains(place, open) {
-			return true
-		}
-	}
-	return false
+	open := []string{".arguments.", ".command.", ".reply.", ".documents[].", ".expectResult.", ".expectResult[",
+		".uriOptions.", ".data.", ".errorResponse."}
+	return slices.ContainsFunc(open, func(o string) bool { return strings.Contains(place, o) })
 }
 
-// mutate changes a copy of a document in one place, which it names.
+// mutate returns a changed copy of a document, and the place of the change.
 func (m *mutator) mutate(original any) (doc any, where string) {
 	doc = clone(original)
 	all := sitesOf(doc)
@@ -70,7 +65,7 @@ func (m *mutator) mutate(original any) (doc any, where string) {
 		name = "client"
 	}
 	switch m.Rand.IntN(6) {
-	case 0: // left out
+	case 0: // removed
 		if s.in == nil {
 			s.set(map[string]any{})
 		} else {
@@ -110,7 +105,7 @@ func (m *mutator) mutate(original any) (doc any, where string) {
 				to.in[name] = clone(s.get)
 			}
 		}
-	default: // with a known word beside it
+	default: // next to a known word
 		if s.in == nil {
 			s.set(m.word())
 		} else {
@@ -142,25 +137,15 @@ func (m *mutator) scalar() any {
 }
 
 func clone(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for k, x := range v {
-			c[k] = clone(x)
-		}
-		return c
-	case []any:
-		c := make([]any, len(v))
-		for i, x := range v {
-			c[i] = clone(x)
-		}
-		return c
-	default:
-		return v
+	text, err := json.Marshal(v)
+	c, readErr := readJSON(text)
+	if err != nil || readErr != nil {
+		panic("not a raw document")
 	}
+	return c
 }
 
-// wordsOf gives every key and enumerated value of a schema, sorted.
+// wordsOf returns every key and enumerated value of a schema, sorted.
 func wordsOf(schema any) []string {
 	words := map[string]bool{}
 	var walk func(any)
@@ -192,8 +177,7 @@ func wordsOf(schema any) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// namesFor gives keys that a name or a pattern of the schemas, ^aws(:…)?$,
-// stands for.
+// namesFor returns keys that match a name, or a pattern such as ^aws(:…)?$.
 func namesFor(pattern string) []string {
 	name, isPattern := strings.CutPrefix(pattern, "^")
 	if !isPattern {

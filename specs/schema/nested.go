@@ -5,23 +5,22 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Nested gives what is wrong in a valid file where its schema does not look: in
-// the arguments of operations, and in the options of entities. A key that is
-// misspelt there, an assertion in a callback for example, would go unnoticed.
-// The newest version applies, whatever the file declares.
+// Nested returns the problems of a valid file in places that its schema does not check: arguments of
+// operations and options of entities. A misspelt key there, such as an assertion in a callback, would
+// have no effect. The newest version applies, whatever the file declares.
 func Nested(root *source.Value) []Problem {
 	return explain(walk{declared: newest, granted: unlisted}, root)
 }
 
-// The options that operations and entities share ("Common Options").
+// Options of both operations and entities ("Common Options").
 var (
 	readConcern    = key("readConcern", documentOf("readConcern", key("level", anything{})))
 	readPreference = key("readPreference", documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")...))
 	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
-// sessionOptions follow Causal Consistency, Snapshot Reads, Transactions and
-// Client Side Operations Timeout.
+// sessionOptions are those of Causal Consistency, Snapshot Reads, Transactions and Client Side
+// Operations Timeout.
 var sessionOptions = documentOf("sessionOptions", append(
 	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
 	key("defaultTransactionOptions", documentOf("defaultTransactionOptions", append(
@@ -29,12 +28,12 @@ var sessionOptions = documentOf("sessionOptions", append(
 	)),
 )...)
 
-// bucketOptions follow GridFS, "Configurable GridFSBucket class".
+// bucketOptions are those of GridFS, "Configurable GridFSBucket class".
 var bucketOptions = documentOf("bucketOptions", append(
 	keys("bucketName", "chunkSizeBytes", "disableMD5", "timeoutMS"), readConcern, readPreference, writeConcern)...,
 )
 
-// arguments are what is known of the arguments of all operations.
+// arguments are the shapes of operations' arguments.
 var arguments = dependency{key: "arguments", sibling: "name", deep: true, otherwise: argumentsOf(), shapes: map[string]shape{
 	"createEntities":                argumentsOf(key("entities", someOf(reference("entity")))),
 	"runOnThread":                   argumentsOf(key("operation", reference("operation"))),
@@ -52,7 +51,7 @@ func argumentsOf(keys ...field) object {
 	return objectOf("", append(keys, readConcern, readPreference, writeConcern)...).with(anything{})
 }
 
-// writeModels is the argument in which an operation takes write models.
+// writeModels is the argument of an operation that contains write models.
 func writeModels(operation string) field {
 	argument, models := operations.Models(operation)
 	model := choiceOf("a write model")
@@ -66,7 +65,7 @@ func writeModels(operation string) field {
 	return key(argument, listOf(model))
 }
 
-// anyEvent is the shape of an event whose type is known by its key alone.
+// anyEvent is the shape of an event of any eventType.
 type anyEvent struct{ anything }
 
 func (anyEvent) explain(w walk, v *source.Value) {
@@ -79,5 +78,5 @@ func (anyEvent) explain(w walk, v *source.Value) {
 			}
 		}
 	}
-	w.at(v.Position, "must have one key, the type of an event")
+	w.at(v.Position, "must have exactly one key, an event type")
 }

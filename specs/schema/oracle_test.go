@@ -22,15 +22,14 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// An oracle judges files without this package: it is the official schema of
-// every version from 1.0 on, each compiled when it is first asked.
+// An oracle validates files by the official schemas, each compiled on first use.
 type oracle struct {
 	Raw      []map[string]any
 	compiled []func() (*gojsonschema.Schema, error)
 }
 
-// newOracle reads the official schemas up to a minor version, or skips the test.
-func newOracle(t testing.TB, newest int) *oracle {
+// newOracle reads the official schemas, or skips the test.
+func newOracle(t testing.TB) *oracle {
 	t.Helper()
 	o := &oracle{}
 	for minor := range newest + 1 {
@@ -48,7 +47,12 @@ func newOracle(t testing.TB, newest int) *oracle {
 
 // valid reports the official verdict on a raw document.
 func (o *oracle) valid(t testing.TB, minor int, raw any) bool {
-	schema, err := o.compiled[minor]()
+	return accepts(t, o.compiled[minor], raw)
+}
+
+// accepts reports whether a schema accepts a raw document.
+func accepts(t testing.TB, compiled func() (*gojsonschema.Schema, error), raw any) bool {
+	schema, err := compiled()
 	if err != nil {
 		t.Error(err)
 		return false
@@ -61,14 +65,12 @@ func (o *oracle) valid(t testing.TB, minor int, raw any) bool {
 	return result.Valid()
 }
 
-// officialFiles reads the official YAML and JSON files that are wanted, as raw
-// documents by name. Twins, which say the same, are given once. The few that
-// are malformed on purpose are counted.
-func officialFiles(t testing.TB, wanted func(name string) bool) (docs map[string]any, read, malformed int) {
+// officialFiles reads the wanted official YAML and JSON files as raw documents by name, each distinct
+// document once. It ignores malformed files.
+func officialFiles(t testing.TB, wanted func(name string) bool) map[string]any {
 	t.Helper()
 	root := testkit.Official(t)
-	docs = map[string]any{}
-	seen := map[string]bool{}
+	docs, seen := map[string]any{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !wanted(path) {
 			return err
@@ -87,10 +89,8 @@ func officialFiles(t testing.TB, wanted func(name string) bool) (docs map[string
 		}
 		raw, err := parse(data)
 		if err != nil {
-			malformed++
-			return nil
+			return nil // some files are malformed on purpose
 		}
-		read++
 		canonical, err := json.Marshal(raw)
 		if err != nil || seen[string(canonical)] {
 			return err
@@ -101,11 +101,10 @@ func officialFiles(t testing.TB, wanted func(name string) bool) (docs map[string
 		return err
 	})
 	testkit.Check(t, err)
-	return docs, read, malformed
+	return docs
 }
 
-// readJSON gives a raw document: what encoding/json makes of a text, with
-// every number as it is written.
+// readJSON returns a raw document: the types of encoding/json, with numbers as json.Number.
 func readJSON(data []byte) (raw any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -121,7 +120,7 @@ func readYAML(data []byte) (any, error) {
 	return normalise(value), nil
 }
 
-// normalise gives what yaml.v3 makes as encoding/json would.
+// normalise converts the types of package yaml to those of encoding/json.
 func normalise(value any) any {
 	switch value := value.(type) {
 	case nil, bool, string:
@@ -149,8 +148,7 @@ func normalise(value any) any {
 	}
 }
 
-// valueOf makes our form of a raw document, its positions unknown and its keys
-// sorted.
+// valueOf converts a raw document, without positions and with sorted keys.
 func valueOf(raw any) *source.Value {
 	switch raw := raw.(type) {
 	case nil:

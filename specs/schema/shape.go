@@ -7,22 +7,20 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// A shape is what a value must look like. The annotated source is made of
-// shapes; each kind of shape knows its JSON schema at a version (derive.go)
-// and how to explain what is wrong with a value (explain.go). The two
-// are written apart; the tests compare their verdicts, asking gojsonschema for
-// that of the JSON schema.
+// A shape is a set of valid values. The annotated source consists of shapes. Each shape has a JSON schema
+// at each version (derive.go) and explains the problems of a value (explain.go). The two are
+// independent; tests compare explain with gojsonschema's verdict by the JSON schema.
 type shape interface {
-	// schema gives the JSON schema at the derivation's version.
+	// schema returns the JSON schema at the derivation's version.
 	schema(d *derivation) any
 	// explain reports every problem of a value.
 	explain(w walk, v *source.Value)
 }
 
-// anything is the shape of a value that the schema does not look into.
+// anything is the shape of every value.
 type anything struct{}
 
-// forbidden is the shape that no value has. The text says why.
+// forbidden is the shape of no value. The text is the reason.
 type forbidden string
 
 type scalar source.Kind
@@ -33,33 +31,31 @@ const (
 	text    = scalar(source.String)
 )
 
-// always is the shape of a boolean that must be true; the text says why.
+// always is the shape of true. The text is the reason.
 type always string
 
 type version struct{}
 
-// isVersion is the form that the schema gives a Version String.
 var isVersion = regexp.MustCompile(`^[0-9]+(\.[0-9]+){1,2}$`)
 
-// reference is the shape of a definition, by name.
+// reference is the shape of the named definition.
 type reference string
 
-// enumeration is the shape of a string out of a list.
+// enumeration is the shape of a string in a list.
 type enumeration []term
 
 type term struct {
 	value string
-	from  int // minor version that brought it
+	from  int // minor version that introduced it
 }
 
-// unlisted is the minor version of values that the format's text has and its
-// schemas have not: files may not use them but where no schema looks (see
-// [Nested]).
+// unlisted is the minor version of values in the text of the format but not in its schemas. They are
+// only valid where no schema applies (see [Nested]).
 const unlisted = newest + 1
 
 func oneOf(values ...string) enumeration { return enumeration(nil).since(0, values...) }
 
-// since adds values that a minor version brought.
+// since adds values that a minor version introduced.
 func (e enumeration) since(minor int, values ...string) enumeration {
 	for _, value := range values {
 		e = append(e, term{value, minor})
@@ -67,7 +63,6 @@ func (e enumeration) since(minor int, values ...string) enumeration {
 	return e
 }
 
-// upTo gives the values that a minor version has.
 func (e enumeration) upTo(minor int) (values []string) {
 	for _, t := range e {
 		if t.from <= minor {
@@ -85,8 +80,7 @@ type list struct {
 func listOf(of shape) list { return list{of: of} }
 func someOf(of shape) list { return list{of: of, least: 1} }
 
-// either is the shape of a value that has one of several shapes, of which no
-// two have the same JSON type.
+// either is the shape of a value with one of several shapes of different JSON types.
 type either []alternative
 
 type alternative struct {
@@ -94,7 +88,7 @@ type alternative struct {
 	from  int
 }
 
-// kindOf gives the JSON type of what an alternative or a dependent value is.
+// kindOf returns the JSON type of an alternative or a dependent value.
 func kindOf(s shape) source.Kind {
 	switch s := s.(type) {
 	case scalar:
@@ -109,61 +103,56 @@ func kindOf(s shape) source.Kind {
 }
 
 type object struct {
-	title     string // completes "… has no key x": "a test"
+	title     string // in messages, such as "a test"
 	fields    []field
-	others    shape // of keys that are not in fields; nil if others are not allowed
-	least     int   // keys
-	most      int   // keys; 0: any number
+	others    shape // of keys that are not in fields; nil forbids them
+	least     int   // minimum number of keys
+	most      int   // maximum number of keys; 0 is unlimited
 	apart     [][2]string
 	depending *dependency
-	// deep says that it is any document to the JSON schemas: only [Nested] looks
-	// into it.
-	deep bool
+	deep      bool // only [Nested] checks the keys; the JSON schemas accept any document
 }
 
 type field struct {
 	name       string
 	shape      shape
 	mandatory  bool
-	from       int // minor version that brought it
-	labelled   int // minor version from which name:label is a key too; 0: never
-	deprecated int // minor version that deprecated it; 0: none
+	from       int // minor version that introduced it
+	labelled   int // minor version that introduced keys name:label, or 0
+	deprecated int // minor version that deprecated it, or 0
 }
 
-// dependency gives a key a shape that depends on the value of a sibling, an
-// enumeration.
+// dependency is a key whose shape depends on the value of a sibling, an enumeration.
 type dependency struct {
 	key, sibling string
-	absent       string // counts as the sibling's value if there is none
+	absent       string // the value if the sibling is missing
 	shapes       map[string]shape
-	otherwise    shape // for values that shapes lacks; nil for any
+	otherwise    shape // for values not in shapes; nil for anything
 	deep         bool  // as in object
 }
 
+// objectOf is the shape of an object, nonEmpty of one with at least one key, choiceOf of one with exactly one
+// of the keys, and documentOf of a deep one.
 func objectOf(title string, keys ...field) object { return object{title: title, fields: keys} }
 
-// nonEmpty is the shape of an object with at least one key.
 func nonEmpty(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1}
 }
 
-// choiceOf is the shape of an object with exactly one of the keys.
 func choiceOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1, most: 1}
 }
 
-// document is the shape of an object with any keys.
-func document() object { return objectOf("").with(anything{}) }
-
-// documentOf is document to the JSON schemas, and to [Nested] an object.
 func documentOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, deep: true}
 }
 
+func document() object { return objectOf("").with(anything{}) }
+
 // with allows other keys, with values of a shape.
 func (o object) with(others shape) object { o.others = others; return o }
 
-// notBoth says that a key excludes each of the others.
+// notBoth makes a key and each of the others mutually exclusive.
 func (o object) notBoth(a string, others ...string) object {
 	for _, b := range others {
 		o.apart = append(o.apart, [2]string{a, b})
@@ -171,12 +160,11 @@ func (o object) notBoth(a string, others ...string) object {
 	return o
 }
 
-// dependsOn gives a key the shape that the value of a sibling chooses.
 func (o object) dependsOn(d dependency) object { o.depending = &d; return o }
 
 func key(name string, s shape) field { return field{name: name, shape: s} }
 
-// keys are keys with any value.
+// keys returns fields with any value.
 func keys(names ...string) (all []field) {
 	for _, name := range names {
 		all = append(all, key(name, anything{}))
@@ -189,13 +177,12 @@ func (f field) since(minor int) field           { f.from = minor; return f }
 func (f field) labelledSince(minor int) field   { f.labelled = minor; return f }
 func (f field) deprecatedSince(minor int) field { f.deprecated = minor; return f }
 
-// label is what a labelled key has after its name.
+// label is the pattern of what follows the name in a labelled key.
 const label = `:[a-zA-Z0-9_]+`
 
 var isLabel = regexp.MustCompile(`^` + label + `$`)
 
-// find gives the field that a key names, and the minor version from which it
-// may be written like that.
+// find returns the field of a key, and the minor version that introduced this form of it.
 func (o object) find(name string) (f field, from int, ok bool) {
 	for _, f := range o.fields {
 		rest, begins := strings.CutPrefix(name, f.name)

@@ -37,24 +37,24 @@ func entries(t testing.TB) (all []entry) {
 	return all
 }
 
-// A bad value, and what is said about it.
+// A bad value, and the message about it.
 type bad struct{ value, message string }
 
-// typeOf gives values that a type has, and values that it does not have.
+// typeOf returns valid and invalid values of a type.
 func typeOf(name string) (good []string, refused []bad) {
-	const isInt = "is the integer 1"
-	const aVersion = `must be a version of two or three numbers, such as "4.2" or "4.2.1", is `
+	const isInt = "not the integer 1"
+	const aVersion = `must be a version of two or three numbers, such as "4.2" or "4.2.1", not `
 	switch name {
 	case "s":
 		return []string{"x"}, []bad{{"1", "must be a string, " + isInt + " (in quotes it would be a string)"}}
 	case "b":
 		return []string{"true", "false"}, []bad{{"1", "must be a boolean, " + isInt}}
 	case "i":
-		return []string{"1", "2.0"}, []bad{{"1.5", "must be an integer, is the number 1.5"}}
+		return []string{"1", "2.0"}, []bad{{"1.5", "must be an integer, not the number 1.5"}}
 	case "o":
-		return []string{"{zzz: 1}"}, []bad{{"[]", "must be an object, is an array"}}
+		return []string{"{zzz: 1}"}, []bad{{"[]", "must be an object, not an array"}}
 	case "oo":
-		return []string{"{a.b: {zzz: 1}}"}, []bad{{"[]", "must be an object, is an array"}}
+		return []string{"{a.b: {zzz: 1}}"}, []bad{{"[]", "must be an object, not an array"}}
 	case "*":
 		return []string{"1", "[]", "null"}, nil
 	case "c":
@@ -63,7 +63,7 @@ func typeOf(name string) (good []string, refused []bad) {
 		return []string{"true"}, []bad{{"1", "must be a boolean or an object, " + isInt}}
 	case "true":
 		return []string{"true"}, []bad{{"1", "must be true, " + isInt},
-			{"false", "must be true, is false: an operation without expectError must succeed anyway"}}
+			{"false", "must be true, not false: an operation without expectError must succeed anyway"}}
 	case "v":
 		return []string{"'4.2'", "'4.2.1'"}, []bad{{"4.5", aVersion + "the number 4.5 (in quotes it would be a string)"},
 			{"'4'", aVersion + `the string "4"`}, {"'1.2.3.4'", aVersion + `the string "1.2.3.4"`}}
@@ -74,10 +74,10 @@ func typeOf(name string) (good []string, refused []bad) {
 		good, values = append(good, value), append(values, strconv.Quote(value))
 	}
 	return good, []bad{{"1", "must be a string, " + isInt + " (in quotes it would be a string)"},
-		{"zz9", "must be one of " + strings.Join(values, ", ") + `, is the string "zz9"`}}
+		{"zz9", "must be one of " + strings.Join(values, ", ") + `, not the string "zz9"`}}
 }
 
-// cutVersion takes "@N" off the end of a word.
+// cutVersion cuts "@N" off the end of a word.
 func cutVersion(word string) (rest string, minor int) {
 	rest, digits, found := strings.Cut(word, "@")
 	if found {
@@ -112,18 +112,16 @@ func (e entry) parse() (keys []keyEntry) {
 	return keys
 }
 
-// A row is a file, and what is said about it at a version: problems, one a
-// line, each with its line and column.
+// A row is a file, and its problems at a version, one a line, each with its line and column.
 type row struct{ reason, version, file, want string }
 
-// A table makes rows from entries.
+// A table generates rows from entries.
 type table struct {
 	t       testing.TB
 	entries []entry
 	rows    []row
 }
 
-// tableRows gives the rows of all entries.
 func tableRows(t testing.TB) []row {
 	tb := &table{t: t, entries: entries(t)}
 	for _, e := range tb.entries {
@@ -132,7 +130,7 @@ func tableRows(t testing.TB) []row {
 	return tb.rows
 }
 
-// examples gives values that a key may have, the shortest first.
+// examples returns valid values of a key, the shortest first.
 func (tb *table) examples(title string, k keyEntry) []string {
 	good, _ := typeOf(k.kind)
 	for _, e := range tb.entries {
@@ -154,8 +152,8 @@ func (tb *table) examples(title string, k keyEntry) []string {
 	return arrays
 }
 
-// object writes an object with the required keys, changed and added to as
-// pairs of "key: value" say; an empty value leaves a key out.
+// object returns an object with the required keys, and with pairs of "key: value" that replace them or
+// are added; an empty value removes a key.
 func (tb *table) object(e entry, pairs ...string) string {
 	for _, k := range e.parse() {
 		isGiven := slices.ContainsFunc(pairs, func(p string) bool { return strings.HasPrefix(p, k.name+":") })
@@ -167,8 +165,8 @@ func (tb *table) object(e entry, pairs ...string) string {
 	return "{" + strings.Join(pairs, ", ") + "}"
 }
 
-// file puts an object where it belongs, and gives the path to it and the
-// version that brought the place.
+// file returns a file with an object at a place, the path to it, and the version that introduced the
+// place.
 func (tb *table) file(version string, e entry, place, object string) (text, path string, since int) {
 	if place == "" {
 		return strings.Replace(object, "schemaVersion: '4.2'", "schemaVersion: '"+version+"'", 1), "", 0
@@ -191,9 +189,8 @@ func (tb *table) file(version string, e entry, place, object string) (text, path
 	return text, strings.TrimPrefix(path+step, "."), max(since, k.since, above)
 }
 
-// add adds a row: an object at a place at a version, and what is said of the
-// path below it, nothing if the file is valid. The position is that of the
-// path, or else of a key.
+// add adds a row: an object at a place, a version, and the message about the path below the object, ""
+// if the file is valid. The position is that of the key, if given, or of the path.
 func (tb *table) add(e entry, place, reason string, minor int, object, below, key, message string) {
 	tb.t.Helper()
 	version := versionString(minor)
@@ -213,19 +210,18 @@ func (tb *table) add(e entry, place, reason string, minor int, object, below, ke
 	tb.rows = append(tb.rows, r)
 }
 
-// fill makes the rows of an entry.
 func (tb *table) fill(e entry) {
 	keys, places := e.parse(), strings.Split(e.places, ", ")
 	_, _, since := tb.file(Newest, e, places[0], tb.object(e))
 	add := func(reason string, object, below, key, message string) {
 		tb.add(e, places[0], reason, newest, object, below, key, message)
 	}
-	// needs has a key or value at the version that brought it, and before.
+	// needs has a key or value at the version that introduced it, and at the version before.
 	needs := func(what string, from int, object, below, key string) {
 		if from > since {
-			tb.add(e, places[0], what+" at last", from, object, "", "", "")
-			tb.add(e, places[0], what+" too early", from-1, object, below, key,
-				fmt.Sprintf("%q needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(from-1)))
+			tb.add(e, places[0], what+" is new", from, object, "", "", "")
+			tb.add(e, places[0], what+" is too new", from-1, object, below, key,
+				fmt.Sprintf("%q requires schemaVersion %s; this file declares %s", what, versionString(from), versionString(from-1)))
 		}
 	}
 	var names []string
@@ -252,7 +248,7 @@ func (tb *table) fill(e entry) {
 		}
 		open, end := "", ""
 		if k.array {
-			add(k.name+" is an object", with("{}"), below, "", "must be an array, is an object")
+			add(k.name+" is an object", with("{}"), below, "", "must be an array, not an object")
 			if k.some {
 				add(k.name+" is empty", with("[]"), below, "", "must have at least one element")
 			}
@@ -278,7 +274,7 @@ func (tb *table) fill(e entry) {
 	case "some":
 		add("without any key", "{}", "", "", e.title+" must have at least one key"+choices)
 	case "one":
-		add("without any key", "{}", "", "", e.title+" must have exactly one key, has none"+choices)
+		add("without any key", "{}", "", "", e.title+" must have exactly one key, but has none"+choices)
 	}
 	for _, place := range places {
 		unknown := "zz9: 1"
@@ -290,11 +286,11 @@ func (tb *table) fill(e entry) {
 			message := ""
 			switch {
 			case e.count == "one":
-				message = fmt.Sprintf("%s must have exactly one key, has 2: %q, %q", e.title, a.name, b.name)
+				message = fmt.Sprintf("%s must have exactly one key, but has 2: %q, %q", e.title, a.name, b.name)
 			case slices.Contains(apart, a.name+"-"+b.name):
-				message = fmt.Sprintf("%q and %q exclude each other", a.name, b.name)
+				message = fmt.Sprintf("%q and %q are mutually exclusive", a.name, b.name)
 			case slices.Contains(apart, b.name+"-"+a.name):
-				message = fmt.Sprintf("%q and %q exclude each other", b.name, a.name)
+				message = fmt.Sprintf("%q and %q are mutually exclusive", b.name, a.name)
 			}
 			both := tb.object(e, a.name+": "+tb.examples(e.title, a)[0], b.name+": "+tb.examples(e.title, b)[0])
 			add(a.name+" and "+b.name, both, "", "."+b.name, message)

@@ -2,8 +2,7 @@ package schema
 
 import "github.com/unified-test-runner/utr/source"
 
-// JSON gives the schema of a version as indented JSON, or says why the version is
-// not known.
+// JSON returns the schema of a version as indented JSON, or an error if the version is not supported.
 func JSON(version string) ([]byte, error) {
 	minor, err := minorOf(version)
 	if err != nil {
@@ -12,10 +11,8 @@ func JSON(version string) ([]byte, error) {
 	return derive(minor)
 }
 
-// Validate gives what is wrong with a file according to the schema of a
-// version, in the order of the file; nothing if it is valid. The version is
-// the one that the file declares, or another to try the file against. The error
-// says why the version is not known.
+// Validate returns the problems of a file according to the schema of a version, in the order of the
+// file. The file may declare another version. The error reports that the version is not supported.
 func Validate(version string, root *source.Value) ([]Problem, error) {
 	minor, err := minorOf(version)
 	if err != nil {
@@ -24,9 +21,8 @@ func Validate(version string, root *source.Value) ([]Problem, error) {
 	return explain(walk{declared: minor, granted: minor}, root), nil
 }
 
-// Lowest gives the lowest schemaVersion whose JSON schema a file fits, and the first
-// place that needs it: nil if the file fits the oldest. If no version fits, it gives
-// what is wrong with the file whatever it declares.
+// Lowest returns the lowest schemaVersion at which a file is valid, and the first place that requires it:
+// nil for the oldest version. If the file is valid at no version, it returns the problems.
 func Lowest(root *source.Value) (version string, because *Problem, wrong []Problem) {
 	if wrong = explain(walk{declared: newest, granted: newest}, root); wrong != nil {
 		return "", nil, wrong

@@ -27,10 +27,10 @@ func TestVersions(t *testing.T) {
 		testkit.Check(t, err)
 		problems, err := Validate(version, root)
 		_, noJSON := JSON(version)
-		testkit.Equal(t, "what JSON gives", noJSON, err)
+		testkit.Equal(t, "the error of JSON", noJSON, err)
 		switch {
 		case len(problems) > 0:
-			t.Errorf("Validate gives %v", problems)
+			t.Errorf("Validate returns %v", problems)
 		case err != nil:
 			return err.Error()
 		}
@@ -63,19 +63,18 @@ func TestValidateOddValues(t *testing.T) {
 	}
 }
 
-// What is printed is the same every time, and that of a version has nothing of
-// a later one. TestOfficialFacts looks at the rest.
+// JSON is deterministic, and a version has nothing of a later one. TestOfficialFacts checks the rest.
 func TestJSON(t *testing.T) {
 	for _, version := range Versions() {
 		text, err := JSON(version)
 		testkit.Check(t, err)
 		again, _ := JSON(version)
 		if string(again) != string(text) || !json.Valid(text) || !strings.HasSuffix(string(text), "}\n") {
-			t.Errorf("%s is not the same every time", version)
+			t.Errorf("%s is not deterministic JSON", version)
 		}
 	}
 	for _, test := range []struct{ reason, in, before, text string }{
-		{"a definition that only a later version reaches", "1.27", "1.26", `"span": {`},
+		{"a definition that only a later version references", "1.27", "1.26", `"span": {`},
 		{"a key", "1.26", "1.25", `"awaitMinPoolSizeMS": {`},
 		{"a value", "1.20", "1.19", `"topologyOpeningEvent"`},
 		{"labelled keys", "1.18", "1.17", `"patternProperties"`},
@@ -87,12 +86,12 @@ func TestJSON(t *testing.T) {
 		in, _ := JSON(test.in)
 		before, _ := JSON(test.before)
 		if !strings.Contains(string(in), test.text) || strings.Contains(string(before), test.text) {
-			t.Errorf("%s: %s is to be in %s and not in %s", test.reason, test.text, test.in, test.before)
+			t.Errorf("%s: %s must be in %s and not in %s", test.reason, test.text, test.in, test.before)
 		}
 	}
 }
 
-// schemas are compiled by gojsonschema when they are first asked.
+// schemas are the derived schemas, each compiled on first use.
 var schemas = func() (all [newest + 1]func() (*gojsonschema.Schema, error)) {
 	for minor := range all {
 		all[minor] = sync.OnceValues(func() (*gojsonschema.Schema, error) {
@@ -106,17 +105,12 @@ var schemas = func() (all [newest + 1]func() (*gojsonschema.Schema, error)) {
 	return all
 }()
 
-// verdict is that of gojsonschema, by the derived schema of a version.
+// verdict validates a file with gojsonschema, by the derived schema of a version.
 func verdict(t testing.TB, minor int, root *source.Value) bool {
-	t.Helper()
-	schema, err := schemas[minor]()
-	testkit.Check(t, err)
-	result, err := schema.Validate(gojsonschema.NewRawLoader(plain(root)))
-	testkit.Check(t, err)
-	return result.Valid()
+	return accepts(t, schemas[minor], plain(root))
 }
 
-// validate is Validate, whose verdict must be that of gojsonschema.
+// validate is Validate. Its verdict must be that of gojsonschema.
 func validate(t testing.TB, version string, root *source.Value) []Problem {
 	t.Helper()
 	problems, err := Validate(version, root)
@@ -124,13 +118,12 @@ func validate(t testing.TB, version string, root *source.Value) []Problem {
 	minor, err := minorOf(version)
 	testkit.Check(t, err)
 	if verdict(t, minor, root) != (len(problems) == 0) {
-		t.Errorf("gojsonschema contradicts: %v", problems)
+		t.Errorf("gojsonschema disagrees: %v", problems)
 	}
 	return problems
 }
 
-// plain gives a value as encoding/json would, with json.Number for numbers:
-// the form that gojsonschema reads.
+// plain converts a value to the types of encoding/json, with json.Number for numbers, for gojsonschema.
 func plain(v *source.Value) any {
 	if v == nil {
 		return nil
@@ -142,8 +135,7 @@ func plain(v *source.Value) any {
 		return json.Number(strconv.FormatInt(v.Int, 10))
 	case source.Float:
 		if math.IsNaN(v.Float) || math.IsInf(v.Float, 0) {
-			// YAML has these and JSON has not. To a schema they are numbers
-			// that are not integers, like this one.
+			// JSON does not have these. To a schema they are numbers that are not integers.
 			return json.Number("0.5")
 		}
 		return json.Number(strconv.FormatFloat(v.Float, 'g', -1, 64))

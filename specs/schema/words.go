@@ -22,7 +22,7 @@ func withArticle(k source.Kind) string {
 	}
 }
 
-// describe says what a value is, with the value itself where it is short.
+// describe names the type of a value, and the value if it is a scalar.
 func describe(v *source.Value) string {
 	switch v.Kind {
 	case source.Bool:
@@ -54,11 +54,9 @@ func quoteAll(all []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// isPlainKey says which keys a path may have as they are.
 var isPlainKey = regexp.MustCompile(`^[\w$:-]+$`)
 
-// step writes a key as a step of a path: .key, or ["key"] where the former
-// would be misread.
+// step formats a key as a step of a path: .key, or ["key"] if .key would be ambiguous.
 func step(key string) string {
 	if isPlainKey.MatchString(key) {
 		return "." + key
@@ -66,7 +64,6 @@ func step(key string) string {
 	return "[" + strconv.Quote(key) + "]"
 }
 
-// subject names an object at the start of a sentence.
 func (o object) subject() string {
 	if o.title == "" {
 		return "this object"
@@ -83,8 +80,8 @@ func (o object) keys(minor int) (keys []string) {
 	return keys
 }
 
-// choices lists the keys that an object has at a minor version, to end a
-// sentence with; nothing if any key may be there.
+// choices returns the end of a message with the keys of an object at a minor version, or "" if any key
+// is allowed.
 func (o object) choices(minor int) string {
 	switch keys := o.keys(minor); {
 	case o.others != nil:
@@ -98,21 +95,21 @@ func (o object) choices(minor int) string {
 	}
 }
 
-// instead suggests what an unknown key was meant to be: a key that is
-// spelt like it, one of another object, or else any that there is.
-func (o object) instead(w walk, key string) string {
+// suggest returns a suggestion for an unknown key: a key with a similar spelling, the objects that have
+// the key, or all keys of this object.
+func (o object) suggest(w walk, key string) string {
 	if hint := didYouMean(key, o.keys(newest)); hint != "" {
 		return hint
 	}
-	if homes := homes()[key]; len(homes) > 0 && len(homes) <= 3 {
-		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(homes, " and of ")
+	if owners := owners()[key]; len(owners) > 0 && len(owners) <= 3 {
+		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(owners, " and of ")
 	}
 	return o.choices(w.granted)
 }
 
-// homes are for each key the titles of the objects that have it.
-var homes = sync.OnceValue(func() map[string][]string {
-	homes := map[string][]string{}
+// owners maps each key to the titles of the objects that have it.
+var owners = sync.OnceValue(func() map[string][]string {
+	owners := map[string][]string{}
 	var add func(s shape)
 	add = func(s shape) {
 		switch s := s.(type) {
@@ -128,7 +125,7 @@ var homes = sync.OnceValue(func() map[string][]string {
 			}
 			for _, f := range s.fields {
 				if s.title != "" {
-					homes[f.name] = append(homes[f.name], s.title)
+					owners[f.name] = append(owners[f.name], s.title)
 				}
 				add(f.shape)
 			}
@@ -137,14 +134,13 @@ var homes = sync.OnceValue(func() map[string][]string {
 	for _, s := range format {
 		add(s)
 	}
-	for _, titles := range homes {
+	for _, titles := range owners {
 		slices.Sort(titles)
 	}
-	return homes
+	return owners
 })
 
-// didYouMean gives "; did you mean …?" with the name that a misspelt one stands
-// for, or nothing if that is not clear.
+// didYouMean returns "; did you mean …?" with the likely name, or "" if it is not clear.
 func didYouMean(misspelt string, names []string) string {
 	if name := meant.Word(misspelt, names); name != "" {
 		return "; did you mean " + strconv.Quote(name) + "?"

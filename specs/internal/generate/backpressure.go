@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// overloadSuites are the suites of client backpressure.
 func overloadSuites() Specification {
 	var files []*File
 	for _, o := range operations(overloadDatabase) {
@@ -25,7 +25,7 @@ func overloadSuites() Specification {
 		establishment(), authentication())}
 }
 
-// clients are one for each value of the options, which most suites have.
+// clients returns a client for each option that disables retries, and one with defaults.
 func clients() []Client {
 	return []Client{Observed("client", ""), Observed("noReads", "retryReads: false"),
 		Observed("noWrites", "retryWrites: false"),
@@ -39,7 +39,6 @@ func tell(f *File, titles []string, stories ...Story) {
 	}
 }
 
-// overloadStories are made for every operation.
 func overloadStories(o Operation) []Story {
 	list := []Story{
 		{Says: "is retried twice after overload errors (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
@@ -68,13 +67,12 @@ func overloadStories(o Operation) []Story {
 	}
 }
 
-// twoBatches are the arguments of a find with a getMore.
-const twoBatches = "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"
+// Arguments and result of a find with a getMore.
+const (
+	twoBatches     = "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"
+	threeDocuments = "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"
+)
 
-// threeDocuments are the result of a cursor with a getMore.
-const threeDocuments = "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"
-
-// getMore is retried for overload errors only.
 func getMore() *File {
 	f := NewFile("getMore", "getMore", anywhere,
 		"getMore is no retryable read, and is retried for overload errors all the same.")
@@ -92,8 +90,6 @@ func getMore() *File {
 	return f
 }
 
-// watching has the getMore of a change stream, which is not resumed for an
-// error that is retried.
 func watching() *File {
 	f := NewFile("change-streams", "getMore of a change stream", labelling,
 		"An overload error of a getMore is retried; the change stream is not opened anew for it.")
@@ -113,13 +109,13 @@ func watching() *File {
 			"{ name: createChangeStream, object: collection" + Suffix(s.By) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
 			"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }"}
 		s.Fails, s.Seen = overload, []string{open, SucceededEvent("aggregate")}
-		s.Extra = s.Raises == "" // there may be a getMore without the document after those that failed
+		s.Extra = s.Raises == "" // a getMore without documents may follow those that fail
 		f.Tell(more, s)
 	}
 	return f
 }
 
-// killCursors has no result that anybody sees but in events.
+// killCursors checks events, because the command has no visible result.
 func killCursors() *File {
 	client := Observed("client", "")
 	client.Ignore = []string{"abortTransaction"}
@@ -143,7 +139,6 @@ func killCursors() *File {
 	return f
 }
 
-// overloadStandalone has no retryable writes, and overload retries of writes.
 func overloadStandalone() *File {
 	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
 		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
@@ -154,7 +149,7 @@ func overloadStandalone() *File {
 		}
 		o.Heading, o.Carries = o.Title()+" on a standalone", Unnumbered
 		for _, s := range overloadStories(o) {
-			if !strings.HasSuffix(s.Says, "(B4)") || s.Attempts == 1 { // the limit is the same as elsewhere
+			if !strings.HasSuffix(s.Says, "(B4)") || s.Attempts == 1 { // omits the limit, which is the same
 				f.Tell(o, s)
 			}
 		}
@@ -164,7 +159,6 @@ func overloadStandalone() *File {
 	return f
 }
 
-// retries are other values of maxAdaptiveRetries.
 func retries() *File {
 	f := NewFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling,
 		"The option replaces the limit of two retries, for reads, writes and generic commands alike.")
@@ -191,8 +185,7 @@ const (
 	written = "written"                     // the collection of aggregations that write
 )
 
-// Data of failCommand for a retryable overload error, and for errors with one
-// of its labels; and the retryable overload error as it is raised.
+// Data of failCommand and expected errors of overload errors with both labels and with one.
 var (
 	overload             = Labelled(limited, overloaded, retryable)
 	overloadedOnly       = Labelled(limited, overloaded)
@@ -200,13 +193,12 @@ var (
 	raisesOverloadedOnly = RaisedLabels(limited, overloaded, retryable)
 )
 
-// numberedOne is what the attempts of a retryable write carry.
+// numberedOne expects a retryable write.
 const numberedOne = `txnNumber: { $numberLong: "1" }`
 
-// generic operations are subject to both options.
+// generic reports whether an operation obeys both retryReads and retryWrites.
 func generic(o Operation) bool { return o.Name == "runCommand" }
 
-// operations are all that one command carries.
 func operations(database string) []Operation {
 	list := append(readOperations(database), table("map reduce", database)...)
 	for i := range list {
@@ -216,8 +208,7 @@ func operations(database string) []Operation {
 		o.Carries = numberedOne
 		list = append(list, o)
 	}
-	list = append(list, otherWrites(database)...)
-	list = append(list, table("commands", database)...)
+	list = slices.Concat(list, otherWrites(database), table("commands", database))
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""
@@ -228,13 +219,9 @@ func operations(database string) []Operation {
 
 func named(title string) Operation { return Named(operations(overloadDatabase), title) }
 
-// Servers that obey error labels in fail points: all of them, and those with
-// retryable writes and change streams.
-var (
-	anywhere = Servers("4.4", "")
-)
+// anywhere requires a server that supports errorLabels in fail points.
+var anywhere = Servers("4.4", "")
 
-// requirement is for what an operation needs.
 func requirement(o Operation) string {
 	if o.Carries == numberedOne || o.Watches {
 		return labelling
@@ -242,7 +229,7 @@ func requirement(o Operation) string {
 	return anywhere
 }
 
-// beyond returns the requirement of an operation, or "" if it is the one that all have.
+// beyond returns the requirement of an operation, or "" if it is anywhere.
 func beyond(o Operation) string {
 	if r := requirement(o); r != anywhere || o.Since != "" {
 		return r

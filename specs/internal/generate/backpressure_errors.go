@@ -1,15 +1,11 @@
 package main
 
-import (
-	"slices"
-)
+import "slices"
 
-// patient are options with which a client that backs off after every error of 11
-// runs out of time, but for one run in 300, and one that does so after overload
-// errors alone has time to spare.
+// patient are options of a client that retries 11 times. If it backs off after each error it times out in 299 of
+// 300 runs; if it only does so after overload errors it has time to spare.
 const patient = "maxAdaptiveRetries: 11, timeoutMS: 10000"
 
-// overloadSequences are attempts that fail in different ways.
 func overloadSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
 		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
@@ -18,7 +14,7 @@ func overloadSequences() *File {
 		Observed("one", "maxAdaptiveRetries: 1"), Observed("patient", patient)}
 	notFound, raises := HostNotFound, RaisedLabels
 	over, other, second := overload, Labelled(HostUnreachable, writable), Labelled(notFound, writable)
-	// Retryable by the other policies.
+	// Also retryable by the other policies.
 	lost := raises(HostUnreachable, "", overloaded)
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
 		Story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
@@ -41,13 +37,13 @@ func overloadSequences() *File {
 			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
 		Story{Says: "backs off after the overload error alone (B6)", By: "patient",
 			Each: append([]string{over}, slices.Repeat([]string{other}, 10)...), Attempts: 12})
-	// Retryable by client backpressure alone.
+	// Only retryable by client backpressure.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
 		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
 			Raises: raises(HostUnreachable, writable, overloaded)},
 		Story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, Closes}, Attempts: 2,
 			Raises: WithLabels(RaisedNetwork, "", overloaded)})
-	// Which error is raised: runCommand counts as a write.
+	// Which error is raised. runCommand is treated as a write.
 	first, later := Labelled(HostUnreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
 	quiet, quietLater := Labelled(HostUnreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
@@ -65,7 +61,6 @@ func overloadSequences() *File {
 	return f
 }
 
-// commitSequences are commits whose attempts fail in different ways.
 func commitSequences() *File {
 	f := NewFile("commit-sequences", "the write concern of commits that fail in different ways", Sequences(Retrying),
 		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
@@ -88,17 +83,13 @@ func commitSequences() *File {
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,
 			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
-			Seen:   insert.Attempts(1, 0, begins), Then: Join(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
+			Seen:   insert.Attempts(1, 0, begins), Then: slices.Concat(commit.Attempts(r.own, min(r.own, r.own+r.majority-1), own),
 				commit.Attempts(r.majority, r.majority-1, majority))})
 	}
 	return f
 }
 
-// overload errors that another policy retries, or that come beside others.
-
-// mixed has overload errors and network errors in one operation. The network
-// errors come from a fail point of the storage engine, which only retryable
-// writes on a replica set meet.
+// mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *File {
 	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
 		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
@@ -136,7 +127,7 @@ func mixed() *File {
 				Attempts: 2, Raises: network})
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
-		o := named(title) // whose error of the storage engine is one of the command
+		o := named(title) // an error in the storage engine is a command error
 		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 12,
 			Points: []string{FailPoint(o.Command, Times(1), overload),
 				SetFailPoint(TransactionalWrite, Times(10), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
@@ -144,8 +135,6 @@ func mixed() *File {
 	return f
 }
 
-// otherErrors are retried by the rules of reads or writes, and come of an
-// overloaded server.
 func otherErrors() *File {
 	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
 		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
@@ -169,7 +158,7 @@ func otherErrors() *File {
 			Story{Says: "is not retried " + after + " and maxAdaptiveRetries 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
 			Story{Says: "is not retried " + after + " and " + r.option + " false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
 	}
-	// Not retryable by itself.
+	// Not retryable without the label RetryableError.
 	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",
 		Fails: Labelled(HostUnreachable, overloaded, writable), Attempts: 1, Raises: RaisedCode(HostUnreachable)})
 	return f

@@ -5,8 +5,6 @@ import (
 	"slices"
 )
 
-// retargeting lets the primary of a replica set be overloaded while its
-// secondaries are not.
 func retargeting() *File {
 	const preferred = "readPreference: primaryPreferred"
 	f := NewFile("retargeting", "enableOverloadRetargeting", Servers("4.4", Sets),
@@ -14,8 +12,7 @@ func retargeting() *File {
 		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
 	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
 		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
-	// told is a story, of which an error may be raised.
-	told := func(says, by, data string, attempts int, raises string) Story {
+	story := func(says, by, data string, attempts int, raises string) Story {
 		return Story{Says: says + " (R41)", Raises: raises}.Between(by, overloadDatabase, data, attempts)
 	}
 	find := named("collection.find")
@@ -23,20 +20,20 @@ func retargeting() *File {
 	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct"} {
 		o := named("collection." + name)
 		o.Result = ""
-		f.Tell(o, told("is retried on a secondary with enableOverloadRetargeting", "client", overload, 2, ""),
-			told("is retried on the primary by default", "default", overload, 3, raisesOverload))
+		f.Tell(o, story("is retried on a secondary with enableOverloadRetargeting", "client", overload, 2, ""),
+			story("is retried on the primary by default", "default", overload, 3, raisesOverload))
 	}
-	f.Tell(find, told("is retried on the primary with enableOverloadRetargeting false", "off", overload, 3, raisesOverload),
-		told("is retried on the primary after another retryable error", "client", Labelled(HostUnreachable), 2, RaisedCode(HostUnreachable)),
-		told("is retried on a secondary after a retryable error with "+overloaded+" alone", "client", Labelled(HostUnreachable, overloaded), 2, ""))
-	twice := told("is retried on the primary with enableOverloadRetargeting", "client", overload, 3, "")
+	f.Tell(find, story("is retried on the primary with enableOverloadRetargeting false", "off", overload, 3, raisesOverload),
+		story("is retried on the primary after another retryable error", "client", Labelled(HostUnreachable), 2, RaisedCode(HostUnreachable)),
+		story("is retried on a secondary after a retryable error with "+overloaded+" alone", "client", Labelled(HostUnreachable, overloaded), 2, ""))
+	twice := story("is retried on the primary with enableOverloadRetargeting", "client", overload, 3, "")
 	twice.Mode = Times(2)
 	f.Tell(named("collection.insertOne"), twice)
 	return f
 }
 
-// bothPinged makes a client discover the primary and a secondary, so that the first
-// attempt goes to the one and the retry to the other.
+// bothPinged makes a client discover the primary and a secondary, so that the first attempt can go to one and
+// the retry to the other.
 func bothPinged(by string) (pings []string) {
 	for _, mode := range []string{"primary", "secondary"} {
 		pings = append(pings, fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 }, readPreference: { mode: %s } } }", Suffix(by), mode))
@@ -44,8 +41,7 @@ func bothPinged(by string) (pings []string) {
 	return pings
 }
 
-// overloadOtherMongos checks the deprioritized server as the suites of retryable reads
-// do: by chance. One retry has to be enough.
+// overloadOtherMongos checks the deprioritized server by chance, like Policy.OtherMongos, with a single retry.
 func overloadOtherMongos() *File {
 	const app = "utrOtherMongos"
 	f := NewFile("sharded", "retry on another mongos", Servers("4.4", Sharded),
@@ -54,7 +50,7 @@ func overloadOtherMongos() *File {
 	f.Clients = []Client{AllMongoses("client", "maxAdaptiveRetries: 1"),
 		AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
 		AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+Quiet)}
-	// rounds calls an operation that often, with something before each call.
+	// rounds performs an operation Rounds times, each after other operations.
 	rounds := func(title, arguments string, s Story, before ...string) {
 		o := named(title)
 		o.Arguments, o.Result = arguments, ""
@@ -64,8 +60,7 @@ func overloadOtherMongos() *File {
 		f.Tell(o, s)
 	}
 	const find = "{ filter: { _id: 1 } }"
-	updated := []Outcome{{Collection: Collection,
-		Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), "{ _id: 3, x: 33 }"}}}
+	updated := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
 	for _, by := range []string{"client", "off"} {
 		option := map[string]string{"client": "", "off": " with enableOverloadRetargeting false"}[by]
 		s := Story{Says: "is retried on another mongos" + option + " (R40)", By: by, Mode: Always, Fails: overload}
@@ -74,8 +69,7 @@ func overloadOtherMongos() *File {
 		rounds("collection.updateOne", increase, s)
 		rounds("collection.updateMany", increase, s)
 	}
-	// A hello that fails deprioritizes its mongos, too. The connections are idle
-	// for too long each time.
+	// A failed hello deprioritizes its mongos, too. maxIdleTimeMS closes the connections each time.
 	idle := Story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle",
 		Require: Servers("4.4.7", Sharded), Points: []string{FailHello(app, Always)}, Outcome: []Outcome{}}
 	rounds("collection.find", find, idle, Wait(20))
@@ -83,8 +77,7 @@ func overloadOtherMongos() *File {
 	return f
 }
 
-// sameMongos checks what keeps to its mongos: a cursor, and a transaction with
-// its commit.
+// sameMongos has commands that are pinned to a mongos: of a cursor, and of a transaction.
 func sameMongos() *File {
 	f := NewFile("sharded-pinned", "retry on the same mongos", Servers("4.4", Sharded),
 		"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
@@ -97,25 +90,24 @@ func sameMongos() *File {
 	f.Tell(more, Story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
 		After: slices.Repeat([]string{FailPoint("getMore", Times(1), overload), more.Call("client", "", "")}, 7)})
 
-	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", undecided)
+	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), endingWith("commitTransaction", noConcern)
 	pinned := Special("assertSessionPinned", "session: session")
 	overloads := func(command string) []string {
 		return []string{TargetedFailPoint(command, Times(2), overload)}
 	}
-	before := Join([]string{known}, Begin(insert, "client"))
+	before := slices.Concat([]string{known}, Begin(insert, "client"))
 	f.Tell(update, Story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"),
 		With:  "session: session",
-		After: []string{pinned, OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: goesOn,
+		After: []string{pinned, OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: continues,
 		Then: commit.Attempts(1, 0, ""), Outcome: bothWritten})
 	f.Tell(commit, Story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("commitTransaction"),
 		After: []string{pinned}, Seen: insert.Attempts(1, 0, begins), Attempts: 3})
 	return f
 }
 
-// overloadTimeouts checks the limit of retries under timeoutMS, and the backoff that
-// outlasts it. The client long has so many retries that one of the backoffs
-// is longer than timeoutMS by itself: all of them are shorter once in 10^11
-// runs. So the test also passes where backoffs are decided but not slept.
+// overloadTimeouts checks the limit of retries with timeoutMS, and a backoff that exceeds it. The client long has so
+// many retries that in all but one of 10^11 runs a single backoff exceeds timeoutMS, so the test also passes if
+// backoffs are computed but not slept.
 func overloadTimeouts() *File {
 	f := NewFile("timeoutMS", "retries under timeoutMS", labelling,
 		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
@@ -133,8 +125,6 @@ func overloadTimeouts() *File {
 	return f
 }
 
-// baseBackoff lets the server say how long to wait: so little that all
-// retries succeed before timeoutMS is over.
 func baseBackoff() *File {
 	const parameter = "externalClientBaseBackoffMS"
 	f := NewFile("baseBackoffMS", "a base of the backoff that the server gives",
@@ -152,7 +142,6 @@ func baseBackoff() *File {
 	return f
 }
 
-// connections checks that a connection is not kept during a backoff.
 func connections() *File {
 	f := NewFile("connections", "connections of the attempts", Servers("4.4", Monitored),
 		"Each attempt checks a connection out and in again: none is kept during a backoff.")
@@ -163,10 +152,8 @@ func connections() *File {
 	return f
 }
 
-// establishment breaks the hello of new connections, which drivers take for an
-// overloaded server (Connection Monitoring and Pooling, "Backpressure-enabled").
-// As in the suites of handshakes, the only connection is idle for too long, and
-// appName keeps the fail point to one client.
+// establishment closes new connections during hello, which drivers treat as overload (Connection Monitoring and
+// Pooling, "Backpressure-enabled"). maxIdleTimeMS and appName are as in Policy.HandshakeHello.
 func establishment() *File {
 	const app = "utrEstablishment"
 	client := func(id, options string) Client {
@@ -197,7 +184,6 @@ func establishment() *File {
 	return f
 }
 
-// authentication breaks what comes after hello, which is not a sign of overload.
 func authentication() *File {
 	f := NewFile("authentication", "connections that cannot be authenticated", "",
 		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",

@@ -1,30 +1,28 @@
 package main
 
 import (
+	"slices"
 	"strings"
 )
 
-// What the commands of the session's first transactions carry.
+// Expected fields of the commands of a session's first and second transactions.
 const (
-	begins    = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
-	goesOn    = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
-	restarts  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
-	goesOn2   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
-	undecided = "writeConcern: { $$exists: false }"
-	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
+	begins     = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
+	continues  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
+	restarts   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
+	continues2 = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
+	noConcern  = "writeConcern: { $$exists: false }"
+	majority   = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
-// endingWith is the operation that ends the first transaction, with more that its command has.
+// endingWith returns the operation that ends the first transaction, with extra fields of its command.
 func endingWith(name, extra string) Operation {
-	return ending(name, fieldsOf(Merge("{ "+goesOn+" }", extra)))
+	return ending(name, fieldsOf(Merge("{ "+continues+" }", extra)))
 }
 
-// bothWritten is what collection.insertOne and collection.updateOne leave behind.
-var bothWritten = []Outcome{{Collection: Collection,
-	Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
+// bothWritten is the outcome of collection.insertOne and collection.updateOne.
+var bothWritten = After(first, raised, third, fourth)
 
-// overloadTransactions checks that every command of a transaction is subject to the
-// policy, and stays what it was in it.
 func overloadTransactions() *File {
 	f := NewFile("transactions", "commands of a transaction", labelling,
 		"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
@@ -32,7 +30,7 @@ func overloadTransactions() *File {
 	f.Clients = []Client{Watched("client", ""), Observed("noReads", "retryReads: false"),
 		Observed("noWrites", "retryWrites: false")}
 	f.Sessions = true
-	insert, abort, commit := named("collection.insertOne"), endingWith("abortTransaction", ""), endingWith("commitTransaction", undecided)
+	insert, abort, commit := named("collection.insertOne"), endingWith("abortTransaction", ""), endingWith("commitTransaction", noConcern)
 	start, end := []string{OnSession("startTransaction", "client")}, []string{OnSession("commitTransaction", "client")}
 	undo := []string{OnSession("abortTransaction", "client")}
 	aborts := abort.Attempts(1, 0, "")[:1]
@@ -47,7 +45,7 @@ func overloadTransactions() *File {
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
 			f.Tell(o, Story{Says: "is retried as a further command of a transaction (B1)", Before: Begin(other, "client"), Fails: overload,
-				With: "session: session", After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn,
+				With: "session: session", After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: continues,
 				Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		}
 		f.Tell(o, Story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)", Before: start,
@@ -72,86 +70,85 @@ func overloadTransactions() *File {
 		Seen: inserted, Attempts: 3}
 	f.Tell(commit, twice)
 	f.Tell(abort, twice)
-	// The transaction is open in the server, and is ended.
+	// The transaction is still open on the server, so it is ended.
 	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"), Mode: Times(3),
 		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
 		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
 	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: Begin(insert, "client"),
-		Mode: Times(3), Fails: overload, After: Join(Begin(insert, "client"), undo), Seen: inserted,
-		Then: Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
-	// Once the outcome of a commit is not known, majority is asked for.
+		Mode: Times(3), Fails: overload, After: slices.Concat(Begin(insert, "client"), undo), Seen: inserted,
+		Then: slices.Concat(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
+	// Once the result of a commit is unknown, the retry has w: majority.
 	f.Tell(endingWith("commitTransaction", majority), Story{
 		Says: "is retried with majority after an error that is not a retryable overload error (W10)", Before: Begin(insert, "client"),
-		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
+		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: slices.Concat(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
 
-// convenient has overload errors in the middle of withTransaction.
 func convenient() *File {
 	f := NewFile("convenient-transactions", "withTransaction", labelling,
 		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")
 	f.Clients = []Client{Watched("client", ""), Observed("hurried", "timeoutMS: 400"), Observed("timed", "timeoutMS: 6000")}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
-	commit, abort := endingWith("commitTransaction", undecided), endingWith("abortTransaction", "")
+	commit, abort := endingWith("commitTransaction", noConcern), endingWith("abortTransaction", "")
 	in, up := insert.Call("client", "session: session", ""), update.Call("client", "session: session", "")
-	// with runs operations in a transaction of which a command fails.
+	// with adds a withTransaction in which a command fails.
 	with := func(fails string, s Story, callback ...string) {
 		f.Tell(Operation{Object: "session", Name: "withTransaction", Command: fails,
 			Arguments: "{ callback: [ " + strings.Join(callback, ", ") + " ] }"}, s)
 	}
-	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn)
+	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, continues)
 	committed, aborted := commit.Attempts(1, 0, ""), abort.Attempts(1, 0, "")
 	with("insert", Story{Says: "goes on after an overload error of its first command (B1)", Fails: overload,
-		Seen: Join(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
 	with("update", Story{Says: "goes on after an overload error in the middle (B1)", Mode: Times(2), Fails: overload,
-		Seen: Join(inserted, update.Attempts(3, 2, goesOn), committed), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(inserted, update.Attempts(3, 2, continues), committed), Outcome: bothWritten}, in, up)
 	with("commitTransaction", Story{Says: "goes on after an overload error of its commit (B1)", Mode: Times(2), Fails: overload,
-		Seen: Join(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
+		Seen: slices.Concat(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
 	with("update", Story{Says: "raises the overload error after two retries in the middle (B4)", Mode: Times(3), Fails: overload, Raises: raisesOverload,
-		Seen: Join(inserted, update.Attempts(3, 3, goesOn), aborted)}, in, update.Call("client", "session: session", raisesOverload))
+		Seen: slices.Concat(inserted, update.Attempts(3, 3, continues), aborted)}, in, update.Call("client", "session: session", raisesOverload))
 	with("insert", Story{Says: "raises the overload error after two retries of the first command (B4)", Mode: Times(3),
 		Fails: overload, Raises: raisesOverload,
-		Seen: Join(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raisesOverload))
-	// The error of the first run is a result that the second run does not have.
+		Seen: slices.Concat(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raisesOverload))
+	// The second run of the callback succeeds, so its operation cannot expect an error.
 	either := "{ name: updateOne, object: collection, arguments: " + Merge(update.Arguments,
 		"session: session") + ", ignoreResultAndError: true }"
 	with("update", Story{Says: "runs the callback again after overload errors with TransientTransactionError (B4)", Mode: Times(3),
 		Fails: Labelled(limited, overloaded, retryable, TransientTransactionError),
-		Seen:  Join(inserted, update.Attempts(3, 3, goesOn), aborted), Extra: true, Outcome: bothWritten}, in, either)
+		Seen:  slices.Concat(inserted, update.Attempts(3, 3, continues), aborted), Extra: true, Outcome: bothWritten}, in, either)
 
-	// What withTransaction itself tries again, and the backoff before it.
+	// Retries by withTransaction itself, and the backoff before them.
 	conflict := WriteConflict
 	transient := Labelled(conflict, TransientTransactionError)
 	second := func(o Operation, carries string) []string {
 		o.Started = "{ " + o.Command + ": " + Collection + " }"
 		return o.Attempts(1, 0, carries)
 	}
-	recommit := Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, goesOn2)
+	recommit := Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, continues2)
 	with("update", Story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
-		Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
+		Seen: slices.Concat(inserted, update.Attempts(1, 1, continues), aborted, second(insert, restarts), second(update, continues2), recommit)}, in, either)
 	with("update", Story{Says: "raises an error without TransientTransactionError (T7)", Fails: Labelled(conflict),
-		Raises: RaisedCode(conflict), Seen: Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
+		Raises: RaisedCode(conflict), Seen: slices.Concat(inserted, update.Attempts(1, 1, continues), aborted)}, in,
 		update.Call("client", "session: session", RaisedCode(conflict)))
 	with("commitTransaction", Story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: Times(2),
 		Fails: Labelled(HostUnreachable, writable), Outcome: bothWritten,
-		Seen: Join(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
+		Seen: slices.Concat(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
 	with("commitTransaction", Story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: ErrorCode(MaxTimeMSExpired),
 		Raises: RaisedLabels(MaxTimeMSExpired, UnknownTransactionCommitResult, ""), Outcome: bothWritten,
-		After: []string{OnSession("commitTransaction", "client")}, // so that nothing is left in the server
-		Seen:  Join(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
+		After: []string{OnSession("commitTransaction", "client")}, // ends the transaction on the server
+		Seen:  slices.Concat(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
 	ignoring := func(by string) string {
 		return "{ name: insertOne, object: collection-" + by + ", arguments: " + Merge(insert.Arguments,
 			InSession(by)) + ", ignoreResultAndError: true }"
 	}
-	// The first does not ask for events: the time may be over before there are
-	// any. Without sleeping, too, one of forty backoffs of up to 500 ms would outlast the rest.
+	// The first expects no events, because it may time out before there are any. Even without sleeping, one of
+	// forty backoffs of up to 500 ms would exceed timeoutMS.
 	with("insert", Story{Says: "backs off for so long that forty transactions do not fit into 400 ms (T9)", By: "hurried",
 		Mode: Times(40), Fails: transient, Raises: TimeoutError}, ignoring("hurried"))
 	with("commitTransaction", Story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: Always,
 		Fails:  Labelled(Interrupted, UnknownTransactionCommitResult),
 		Raises: WithLabels(TimeoutError, UnknownTransactionCommitResult, ""),
-		After: []string{SetFailPoint("failCommand", `"off"`, ""), // so that nothing is left in the server
+		After: []string{SetFailPoint("failCommand", `"off"`, ""), // ends the transaction on the server
 			"{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"}, Outcome: []Outcome{}},
 		insert.Call("hurried", InSession("hurried"), ""))
 	with("insert", Story{Says: "backs off for so short a time that nine transactions fit into six seconds (T9)", By: "timed",

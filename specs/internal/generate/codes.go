@@ -11,7 +11,6 @@ type Code struct {
 	Name   string
 }
 
-// The server errors of the
 var (
 	BadValue                           = Code{2, "BadValue"}
 	HostUnreachable                    = Code{6, "HostUnreachable"}
@@ -58,44 +57,40 @@ const Closes = "closeConnection: true"
 // ErrorCode is the data of failCommand for a server error.
 func ErrorCode(c Code) string { return fmt.Sprintf("errorCode: %d", c.Number) }
 
-// Labelled is the data of failCommand for a server error with these labels and
-// no others: they replace those that the server would have given (since 4.4).
+// Labelled is the data of failCommand for a server error with exactly these labels. They replace those of
+// the server (since 4.4).
 func Labelled(c Code, labels ...string) string {
 	return fmt.Sprintf("errorCode: %d, errorLabels: [ %s ]", c.Number, strings.Join(labels, ", "))
 }
 
-// WriteConcernError is the data of failCommand for a write concern error, with
-// the labels that the server gives.
+// WriteConcernError is the data of failCommand for a write concern error with the server's labels.
 func WriteConcernError(c Code) string {
 	return fmt.Sprintf("writeConcernError: { code: %d, errmsg: %q }", c.Number, c.Name)
 }
 
-// LabelledConcern is the data of failCommand for a write concern error
-// ShutdownInProgress with this label and no other, "" for none.
+// LabelledConcern is the data of failCommand for a write concern error ShutdownInProgress with only this
+// label, or without labels if it is "".
 func LabelledConcern(label string) string {
 	return WriteConcernError(ShutdownInProgress) + ", errorLabels: [ " + label + " ]"
 }
 
-// AnyError expects any error.
-const AnyError = "{ isError: true }"
+// Values of expectError.
+const (
+	AnyError      = "{ isError: true }"
+	TimeoutError  = "{ isTimeoutError: true }"
+	RaisedNetwork = "{ isClientError: true }"
+)
 
-// TimeoutError expects a timeout of the client.
-const TimeoutError = "{ isTimeoutError: true }"
-
-// RaisedNetwork expects a network error.
-const RaisedNetwork = "{ isClientError: true }"
-
-// RaisedCode expects a server error of that code.
+// RaisedCode expects a server error with a code.
 func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
 
-// RaisedLabels expects a server error of that code which contains the first
-// labels and omits the others, each separated by commas; "" requires nothing.
+// RaisedLabels is RaisedCode WithLabels.
 func RaisedLabels(c Code, contain, omit string) string {
 	return WithLabels(fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number), contain, omit)
 }
 
-// WithLabels expects an error that contains the first labels, too, and omits
-// the others, each separated by commas; "" requires nothing.
+// WithLabels adds errorLabelsContain and errorLabelsOmit to an expected error. Labels are separated by
+// commas; "" adds nothing.
 func WithLabels(raises, contain, omit string) string {
 	if contain != "" {
 		raises = Merge(raises, "errorLabelsContain: [ "+contain+" ]")

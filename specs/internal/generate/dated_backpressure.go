@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// overloadOf2025 are suites for the policy client-backpressure@2025-12: five retries, a token bucket, no
-// options, and every failed server is deprioritized.
+// overloadOf2025 returns the suites of the policy client-backpressure@2025-12: five retries, a token bucket,
+// no options, and every failed server is deprioritized.
 func overloadOf2025() Specification {
 	list := operations(database2025)
 	off := "retryReads: false, retryWrites: false"
@@ -50,8 +50,8 @@ func overloadOf2025() Specification {
 	return Specification{Name: "client-backpressure-2025-12", Dated: true, Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}
 }
 
-// bucketOf2025 takes all tokens of a client, which are a thousand, by two hundred reads with five retries each,
-// a hundred at a time.
+// bucketOf2025 exhausts the thousand tokens of a client with two hundred reads of five retries each, a hundred
+// at a time.
 func bucketOf2025(find Operation) *File {
 	const threads, started = 100, "{ commandStartedEvent: { commandName: find } }"
 	f := NewFile("tokens", "the token bucket", anywhere,
@@ -71,10 +71,10 @@ func bucketOf2025(find Operation) *File {
 	}
 	fails, works := FailPoint("find", Always, overload), SetFailPoint("failCommand", `"off"`, "")
 	raises, succeeds := find.Call("client", "", raisesOverload), find.Call("client", "", "")
-	f.Tell(find, Story{Says: "is not retried without a token (B13)", Before: Join([]string{fails}, run, wait, count(1200)),
+	f.Tell(find, Story{Says: "is not retried without a token (B13)", Before: slices.Concat([]string{fails}, run, wait, count(1200)),
 		Raises: raisesOverload, After: count(1201), Today: "there is no bucket"})
-	f.Tell(find, Story{Says: "is retried once for ten reads that succeed (B10)", Before: Join([]string{fails}, run, wait, []string{works},
+	f.Tell(find, Story{Says: "is retried once for ten reads that succeed (B10)", Before: slices.Concat([]string{fails}, run, wait, []string{works},
 		slices.Repeat([]string{succeeds}, 10), []string{fails}),
-		Raises: raisesOverload, After: Join(count(1212), []string{raises}, count(1213)), Today: "there is no bucket"})
+		Raises: raisesOverload, After: slices.Concat(count(1212), []string{raises}, count(1213)), Today: "there is no bucket"})
 	return f
 }

@@ -7,7 +7,7 @@ const (
 	database2025 = "utr-client-backpressure-2025-12"
 )
 
-// readsOf2024 are suites for the policy retryable-reads@2024: one retry after the same errors as today,
+// readsOf2024 returns the suites of the policy retryable-reads@2024: one retry after the same errors as today,
 // and no client backpressure.
 func readsOf2024() Specification {
 	p := reads

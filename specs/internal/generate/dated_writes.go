@@ -1,8 +1,8 @@
 package main
 
-// writesOf2018 are suites for the policy retryable-writes@2018-03-14: codes and messages make an error
-// retryable, labels do not; there is one retry, also under timeoutMS; retryWrites defaults to false; reads
-// and the ends of transactions are not retried.
+// writesOf2018 returns the suites of the policy retryable-writes@2018-03-14: codes and messages make an error
+// retryable, labels do not; there is one retry, even with timeoutMS; retryWrites defaults to false; reads,
+// commits and aborts are not retried.
 func writesOf2018() Specification {
 	var files []*File
 	for _, o := range writeOperations(database2018) {
@@ -22,7 +22,6 @@ func writesOf2018() Specification {
 	return Specification{Name: "retryable-writes-2018", Dated: true, Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}
 }
 
-// storiesOf2018 are made for every operation.
 func storiesOf2018() []Story {
 	const labels, byDefault = "an error is retryable by its label", "retryWrites defaults to true"
 	concern := func(message string) string {
@@ -69,7 +68,7 @@ func storiesOf2018() []Story {
 	return list
 }
 
-// codesOf2018 are those of "Retryable Error".
+// codesOf2018 are the codes of "Retryable Error".
 var codesOf2018 = []Code{
 	HostUnreachable, HostNotFound, WriteConcernFailed, NetworkTimeout, ShutdownInProgress, PrimarySteppedDown, SocketException,
 	NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
@@ -89,7 +88,7 @@ func readsOf2018() *File {
 	return f
 }
 
-// endsOf2018 ends what the server has open: the transaction is committed by a second commit.
+// endsOf2018 commits a second time, because the transaction is still open on the server.
 func endsOf2018() *File {
 	f := NewFile("transactions-end", "commitTransaction", retrying, "Transactions came later: their end is not a supported write.")
 	f.Clients = []Client{Watched("client", "retryWrites: true")}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FailPoint makes commands fail as often as mode says.
+// FailPoint makes commands fail, with a mode such as Times(1) or Always.
 func FailPoint(commands, mode, data string) string {
 	return SetFailPoint("failCommand", mode, fmt.Sprintf("failCommands: [ %s ], %s", commands, data))
 }
@@ -18,20 +18,18 @@ func SetFailPoint(name, mode, data string) string {
 	return Special("failPoint", fmt.Sprintf("client: setup, failPoint: { configureFailPoint: %s, mode: %s%s }", name, mode, data))
 }
 
-// FailHello breaks the hello of new connections of the client with this
-// appName.
+// FailHello closes new connections of the client with this appName during hello.
 func FailHello(app, mode string) string {
 	return FailPoint("hello, isMaster", mode, "appName: "+app+", "+Closes)
 }
 
-// TargetedFailPoint sets failCommand on the mongos to which the session is
-// pinned.
+// TargetedFailPoint sets failCommand on the mongos to which the session is pinned.
 func TargetedFailPoint(command, mode, data string) string {
 	return Special("targetedFailPoint", fmt.Sprintf("session: session, failPoint: { configureFailPoint: failCommand, mode: %s, data: "+
 		"{ failCommands: [ %s ], %s } }", mode, command, data))
 }
 
-// Times is the mode of a fail point that strikes n times.
+// Times is the mode of a fail point that is active n times.
 func Times(n int) string { return fmt.Sprintf("{ times: %d }", n) }
 
 // Modes of fail points.
@@ -40,17 +38,16 @@ const (
 	SkipFirst = "{ skip: 1 }"
 )
 
-// TransactionalWrite fails retryable writes in the storage engine of a replica
-// set: without data their replies are lost.
-const TransactionalWrite = "onPrimaryTransactionalWrite"
+// TransactionalWrite is a fail point in the storage engine of a replica set. It applies retryable writes
+// and loses their replies, or with BeforeCommit fails them without applying them.
+const (
+	TransactionalWrite = "onPrimaryTransactionalWrite"
+	BeforeCommit       = "failBeforeCommitExceptionCode: 1"
+)
 
-// BeforeCommit is the data of TransactionalWrite for writes that are not made.
-const BeforeCommit = "failBeforeCommitExceptionCode: 1"
-
-// Sequence gives each attempt a failure of its own, whichever server it goes
-// to: elements are the data of failCommand without failCommands, LostReply, or
-// "" for an attempt that is left alone. It is a fail point of utr's embedded
-// deployment, and Sequences the requirement for it.
+// Sequence makes each attempt fail in its own way, on any server. Elements are the data of failCommand
+// without failCommands, LostReply, or "" for a success. Only utr's embedded deployment has this fail
+// point, which Sequences requires.
 func Sequence(commands string, elements ...string) string {
 	list := make([]string, len(elements))
 	for i, e := range elements {
@@ -59,5 +56,5 @@ func Sequence(commands string, elements ...string) string {
 	return SetFailPoint("failCommandSequence", Always, fmt.Sprintf("failCommands: [ %s ], sequence: [ %s ]", commands, strings.Join(list, ", ")))
 }
 
-// LostReply lets a command run, and its reply be lost.
+// LostReply runs a command and loses its reply.
 const LostReply = "loseReply: true"

@@ -11,29 +11,29 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// File is a suite that is being written.
+// File is a suite.
 type File struct {
 	Name        string   // without extension
 	Description string   // after the specification's title
 	About       []string // comment lines
 	Require     []string // flow YAML of runOnRequirements
-	Clients     []Client // beside setup
-	Objects     []string // kinds of entities that each of them has
-	Sessions    bool     // each has a session, too
+	Clients     []Client // besides setup
+	Objects     []string // kinds of entities of each client
+	Sessions    bool     // whether each client has a session
 	Entities    []string // flow YAML of further entities
-	Bucket      bool     // there is a file to download
-	Empty       []string // collections that are there, and empty
+	Bucket      bool     // whether there is a GridFS file to download
+	Empty       []string // empty collections
 	Tests       []Test
 }
 
-// NewFile is a suite for servers that meet the requirement, with comment lines
-// about it. It has one client, whose commands are seen, and a collection.
+// NewFile returns a suite for servers that meet a requirement, with comment lines about it. It has one
+// client, which observes commands, and a collection.
 func NewFile(name, description, require string, about ...string) *File {
 	return &File{Name: name, Description: description, Require: []string{require}, About: about,
 		Clients: []Client{Observed("client", "")}, Objects: []string{"collection"}}
 }
 
-// Of is a suite with a test for each story of one operation.
+// Of returns a suite with a test for each story of one operation.
 func Of(o Operation, require string, clients []Client, stories []Story, about ...string) *File {
 	f := NewFile(o.File(), o.Title(), AtLeast(o.Since, require), about...)
 	f.Clients, f.Objects, f.Bucket = clients, []string{o.Object}, o.Object == "bucket"
@@ -49,7 +49,7 @@ type Test struct {
 	Events      []Expected
 	Outcome     []Outcome
 
-	Says, Today string // of its story
+	Says, Today string // as in its story
 }
 
 // Expected are the events of one client.
@@ -66,20 +66,16 @@ type Outcome struct {
 	Documents  []string
 }
 
-// Collection is the name of the collection that every suite has.
+// After returns the outcome of a test that leaves these documents in Collection.
+func After(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
+
+// Collection is a collection of every suite.
 const Collection = "documents"
 
-// Initial are the documents of Collection before each test.
-func Initial() []string {
-	var out []string
-	for i := 1; i <= 3; i++ {
-		out = append(out, fmt.Sprintf("{ _id: %d, x: %d }", i, 11*i))
-	}
-	return out
-}
+// Initial returns the documents of Collection before each test.
+func Initial() []string { return []string{first, second, third} }
 
-// render writes the file with the lowest schemaVersion that its schema and
-// its operations allow.
+// render returns the text of the file with the lowest possible schemaVersion.
 func (f *File) render(s Specification) ([]byte, error) {
 	text := f.text(s, "1.0")
 	root, err := source.Parse(f.Name, text)
@@ -93,8 +89,8 @@ func (f *File) render(s Specification) ([]byte, error) {
 	return f.text(s, version.String()), nil
 }
 
-// Lowest is the lowest schemaVersion of a suite, with operations and options of which the
-// format's changelog says nothing.
+// Lowest returns the lowest schemaVersion of a suite. It knows an operation and an option that the format's
+// changelog does not mention.
 func Lowest(name string, root *source.Value, text []byte) (specs.Version, error) {
 	version, _, err := specs.Lowest(name, root)
 	for with, minor := range map[string]int{"name: clientBulkWrite": 21, " timeoutMS:": 9} {
@@ -120,12 +116,12 @@ func (f *File) text(s Specification, version string) []byte {
 		*File
 		Version string
 	}{s, f, version}); err != nil {
-		panic(err) // the layout and the fields of a file are both constant
+		panic(err) // cannot fail: the template is constant
 	}
 	return b.Bytes()
 }
 
-// Below are the entities that each client has.
+// Below returns the entities below the clients.
 func (f *File) Below(database string) (out []string) {
 	for _, c := range f.Clients {
 		out = append(out, Objects(database, c.ID, f.Objects...)...)

@@ -1,17 +1,13 @@
-// Command generate writes suites from tables. It is run by go generate in
-// package specs.
+// Command generate writes suites from tables. go generate in package specs runs it.
 //
-// What all specifications have in common comes first: files, clients,
-// operations, fail points, and stories of what can happen to an operation, from
-// which its test follows: what is sent, what is raised, what is left behind. A
-// policy is what the stories of reads and of writes differ in. The files
-// reads.go, writes*.go and backpressure*.go have the tables of a specification
-// each: operations, errors, and stories of its own. Every test says in its
-// description which rule of reference/retry it checks.
+// A story is a scenario of one operation: the attempts that fail, the error raised, the events and the
+// outcome. Each story of each operation becomes a test. A policy has the differences between the stories
+// of reads and of writes. The files reads.go, writes*.go, backpressure*.go and preferences.go have the
+// tables and stories of a specification, dated_*.go those of earlier policies. The description of a test
+// ends with the rule of the retry core that it checks.
 //
-// The suites are for any driver and any deployment since server 4.2. What a
-// test needs beyond that stands in its runOnRequirements, and each file
-// declares the lowest schemaVersion that it can.
+// The suites are for any driver and any deployment since server 4.2. Anything else that a test requires
+// is in its runOnRequirements, and each file declares the lowest possible schemaVersion.
 package main
 
 import (
@@ -25,11 +21,11 @@ import (
 // Specification is a folder of suites.
 type Specification struct {
 	Name  string // of the folder
-	Dated bool   // follows an earlier policy; the folder is below dated, not below specs
+	Dated bool   // it is for an earlier policy, and the folder is below dated instead of specs
 	Files []*File
 }
 
-// Folder is where the suites are, as seen from the package specs.
+// Folder is the folder of the suites, relative to package specs.
 func (s Specification) Folder() string {
 	if s.Dated {
 		return filepath.Join("..", "dated", s.Name)
@@ -37,7 +33,7 @@ func (s Specification) Folder() string {
 	return s.Name
 }
 
-// Title begins the descriptions of files.
+// Title is the prefix of the descriptions of files.
 func (s Specification) Title() string {
 	name, date := s.Name, ""
 	if s.Dated {
@@ -47,10 +43,9 @@ func (s Specification) Title() string {
 	return strings.ReplaceAll(name, "-", " ") + date
 }
 
-// Database is that of the initial data.
+// Database is the database of the initial data.
 func (s Specification) Database() string { return "utr-" + s.Name }
 
-// all are the specifications with tables.
 func all() []Specification {
 	return []Specification{readSuites(), writeSuites(), overloadSuites(), preferenceSuites(),
 		readsOf2024(), writesOf2018(), overloadOf2025(), preferencesOf2014()}
@@ -76,14 +71,12 @@ func (s Specification) write() error {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644))
 	}
-	return nil
+	return err
 }
 
-// Render writes the suites by file name.
+// Render returns the suites by file name.
 func (s Specification) Render() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, f := range s.Files {

@@ -10,33 +10,29 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Operation is an operation with one command, and what is known of it.
-// Arguments, commands and results are flow YAML.
+// Operation is an operation that sends one command. Arguments, commands and results are flow YAML.
 type Operation struct {
-	Heading   string // what descriptions call it, "" for its object and name
-	Object    string // entity that it is called on: client, database, admin, collection, bucket, session, cursor, stream, testRunner
-	Name      string // as the format calls it
-	Variant   string // distinguishes rows of one operation, "" for a single row
+	Heading   string // in descriptions; "" for its object and name
+	Object    string // client, database, admin, collection, bucket, session, cursor, stream or testRunner
+	Name      string // in the format
+	Variant   string // distinguishes rows of one operation
 	Arguments string
-	Command   string // name of the command that carries it
-	Started   string // what the command must have
-	Database  string // where the command is sent
-	Carries   string // what each attempt must have beside Started
-	Result    string // "" if drivers may return what the format cannot compare
-	Then      string // started event of a command that follows a success, of the same name
-	Watches   bool   // it opens a change stream: not on a standalone
-	Reads     bool   // it writes nothing, so that tests need not say what is left behind
-	Session   bool   // the format's session argument is common for it
-	Txn       bool   // the server allows it in a transaction
-	Since     string // server version that brought it, "" for any
-	// Before are operations of the client setup that make way for it.
-	Before []string
-	// Wrote are the documents of Collection after a success, nil if it does
-	// not change them.
-	Wrote []string
+	Command   string   // name of the command
+	Started   string   // expected fields of the command
+	Database  string   // of the command
+	Carries   string   // further expected fields of each attempt
+	Result    string   // "" if the results of drivers differ
+	Then      string   // command of the same name that follows a success
+	Watches   bool     // it opens a change stream, which a standalone does not support
+	Reads     bool     // it writes nothing, so tests have no outcome
+	Session   bool     // drivers commonly support its session argument
+	Txn       bool     // the server allows it in a transaction
+	Since     string   // first server version that supports it; "" for any
+	Before    []string // preparatory operations of the client setup
+	Wrote     []string // documents of Collection after a success; nil if unchanged
 }
 
-// Title names an operation in descriptions.
+// Title returns the name of an operation in descriptions.
 func (o Operation) Title() string {
 	title := o.Object + "." + o.Name
 	switch {
@@ -56,13 +52,12 @@ func (o Operation) Title() string {
 //go:embed operations.yml
 var operationTables string
 
-// table reads a table of operations on a database, and fills in what it leaves
-// out: an operation is called on the collection, has the command of its name,
-// sends it to the database of its object, and puts its arguments into it.
+// table reads a table of operations on a database, and sets defaults: the object is the collection, the
+// command has the name of the operation and its arguments, and its database is that of the object.
 func table(name, database string) []Operation {
 	var tables map[string][]Operation
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(operationTables, "DATABASE", database)), &tables); err != nil {
-		panic(err) // the file is a part of the program
+		panic(err) // cannot fail: the file is embedded
 	}
 	list := tables[name]
 	for i := range list {
@@ -85,24 +80,24 @@ func table(name, database string) []Operation {
 	return list
 }
 
-// Named is the operation of a list with that title.
+// Named returns the operation with a title.
 func Named(list []Operation, title string) Operation {
 	return list[slices.IndexFunc(list, func(o Operation) bool { return o.Title() == title })]
 }
 
-// File is the name of the operation's file.
+// File returns the name of the operation's file.
 func (o Operation) File() string {
 	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(o.Title())
 }
 
-// Call is the operation with its assertion; extra is joined to the arguments.
+// Call returns the operation with its assertion and extra arguments.
 func (o Operation) Call(client, extra, raises string) string {
 	arguments := Merge(o.Arguments, extra)
 	object := o.Object + Suffix(client)
 	switch o.Object {
 	case "client":
 		object = client
-	case "cursor", "stream", "testRunner": // which are no client's
+	case "cursor", "stream", "testRunner":
 		object = o.Object
 	}
 	s := fmt.Sprintf("{ name: %s, object: %s", o.Name, object)
@@ -111,7 +106,7 @@ func (o Operation) Call(client, extra, raises string) string {
 	}
 	switch {
 	case raises != "" && o.Object == "bucket":
-		// Drivers may wrap what went wrong below GridFS.
+		// Drivers may wrap errors in GridFS.
 		s += ", expectError: { isError: true }"
 	case raises != "":
 		s += ", expectError: " + raises
@@ -121,8 +116,7 @@ func (o Operation) Call(client, extra, raises string) string {
 	return s + " }"
 }
 
-// Attempts are the events of an operation of which some attempts fail. Extra
-// is joined to every command.
+// Attempts returns the events of an operation whose first attempts fail. Commands have extra fields.
 func (o Operation) Attempts(total, failing int, extra string) []string {
 	var out []string
 	for n := 1; n <= total; n++ {
@@ -139,11 +133,11 @@ func (o Operation) Attempts(total, failing int, extra string) []string {
 	return out
 }
 
-// Unnumbered is what a command must have that is not a retryable write.
+// Unnumbered expects a command that is not a retryable write.
 const Unnumbered = "txnNumber: { $$exists: false }"
 
-// carries is what the attempts of a client must have: those with retryWrites
-// false number no write.
+// carries returns the expected fields of each attempt of a client. With retryWrites false there is no
+// transaction number.
 func (o Operation) carries(client string) string {
 	if o.Carries != "" && (client == "noRetry" || client == "noWrites") {
 		return Unnumbered
@@ -151,7 +145,7 @@ func (o Operation) carries(client string) string {
 	return o.Carries
 }
 
-// outcome is what a test says is left behind: nothing if it only reads.
+// outcome returns the expected outcome of a test, nil for a read.
 func (o Operation) outcome(succeeded bool) []Outcome {
 	if o.Reads {
 		return nil
@@ -159,16 +153,15 @@ func (o Operation) outcome(succeeded bool) []Outcome {
 	return o.Outcome(succeeded)
 }
 
-// Outcome is what Collection holds after the operation.
+// Outcome returns the documents of Collection after the operation.
 func (o Operation) Outcome(succeeded bool) []Outcome {
-	documents := Initial()
 	if succeeded && o.Wrote != nil {
-		documents = o.Wrote
+		return After(o.Wrote...)
 	}
-	return []Outcome{{Collection, documents}}
+	return After(Initial()...)
 }
 
-// Merge joins fields to a document in flow YAML.
+// Merge adds fields to a document in flow YAML.
 func Merge(document, fields string) string {
 	if fields == "" {
 		return document
@@ -179,34 +172,33 @@ func Merge(document, fields string) string {
 	return "{ " + fields + " }"
 }
 
-// fieldsOf are the fields of a document in flow YAML.
+// fieldsOf returns the fields of a document in flow YAML.
 func fieldsOf(document string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
 }
 
-// StartedEvent expects a command to be sent.
+// StartedEvent expects a command started event.
 func StartedEvent(command, name, database string) string {
 	return fmt.Sprintf("{ commandStartedEvent: { commandName: %s, databaseName: %s, command: %s } }", name, database, command)
 }
 
-// SucceededEvent expects a reply of ok 1.
+// SucceededEvent expects a command succeeded event.
 func SucceededEvent(name string) string {
 	return fmt.Sprintf("{ commandSucceededEvent: { commandName: %s } }", name)
 }
 
-// FailedEvent expects an error.
+// FailedEvent expects a command failed event.
 func FailedEvent(name string) string {
 	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
 }
 
-// GetMore is the second command of a cursor of Collection that find or
-// aggregate opens; Cursor are the events of the first.
+// GetMore returns the getMore of a find or an aggregate on Collection. Cursor returns the events of the
+// command before it.
 func GetMore(name, database, arguments string) Operation {
 	return Operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
 		Database: database, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + Collection + " }"}
 }
 
-// Cursor are the events of the command before GetMore, with batches of two.
 func Cursor(name, database string) []string {
 	size := "batchSize: 2"
 	if name == "aggregate" {

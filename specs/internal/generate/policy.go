@@ -2,15 +2,13 @@ package main
 
 import "slices"
 
-// Policy is what the stories of retryable reads and of retryable writes differ
-// in.
+// Policy has the differences between the stories of retryable reads and of retryable writes.
 type Policy struct {
 	Database string
 	Noun     string // read or write
-	Option   string // with which nothing is retried if it is false
-	Label    string // that makes an error retryable, "" if its code does
-	// Rules of reference/retry: for network errors, for handshakes, for pools
-	// that are cleared, and for the option.
+	Option   string // retryReads or retryWrites
+	Label    string // makes an error retryable; "" if its code does
+	// Rules of the retry core for network errors, handshakes, cleared pools, and the option.
 	Network, Handshake, Pool, Off string
 }
 
@@ -25,25 +23,24 @@ func (p Policy) Fails(c Code) string {
 // Raises expects a retryable error.
 func (p Policy) Raises(c Code) string { return RaisedLabels(c, p.Label, "") }
 
-// RaisesOff expects an error that is not retryable.
+// RaisesOff expects an error without Label.
 func (p Policy) RaisesOff(raises string) string { return WithLabels(raises, "", p.Label) }
 
-// Both are a client that retries, and one that does not, with further options.
+// Both returns a client that retries and one that does not, with further options.
 func (p Policy) Both(options string) []Client {
 	return []Client{Observed("client", options), Observed("noRetry", options+p.Option+": false")}
 }
 
-// Events of the pool when a connection is needed, and cannot be established.
+// CMAP events of a connection that cannot be established.
 const (
 	CheckOut       = "{ connectionCheckOutStartedEvent: {} }"
 	CheckOutFailed = "{ connectionCheckOutFailedEvent: { reason: connectionError } }"
 )
 
-// HandshakeHello fails the hello of a new connection. The connection that
-// discovered the deployment is idle for too long when the operation comes, so
-// that it needs a new one; the client's appName, which begins with app, keeps
-// the fail point to this client: the other may still be discovering. The stories
-// are that an operation is retried, and that the option is off.
+// HandshakeHello fails the hello of a new connection. maxIdleTimeMS closes the connection that discovered
+// the deployment, so that the operation needs a new one. The appName, which begins with app, restricts the
+// fail point to this client, because the other may still be discovering. In the stories the operation is
+// retried, or the option is off.
 func (p Policy) HandshakeHello(app, require string) (f *File, retried, off Story) {
 	client := func(id, options string) Client {
 		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
@@ -60,8 +57,8 @@ func (p Policy) HandshakeHello(app, require string) (f *File, retried, off Story
 			Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed}}
 }
 
-// HandshakeAuth fails the authentication of a new connection. The stories are those
-// of each operation, and of one.
+// HandshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
+// a story for one operation.
 func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, second Story) {
 	f = NewFile("handshake-authentication", "a handshake that fails in authentication", "",
 		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
@@ -91,16 +88,14 @@ func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, seco
 	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", Times(2), Closes, AnyError)
 }
 
-// Pooled is an operation of PoolCleared, which is called twice. Its Carries is
-// what commands must have with retries, and Wrote what both calls leave behind.
+// Pooled is an operation of PoolCleared, which is performed twice. Wrote is for both.
 type Pooled struct {
 	Operation
 	First, Second string // arguments
 }
 
-// PoolCleared lets one of two operations wait for the only connection while the
-// other fails, with an error as in raises if the option is off, and clears the
-// pool.
+// PoolCleared has two operations that share a connection. The first fails, with the error in raises if the
+// option is off, and clears the pool while the second waits.
 func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
 	f := NewFile("pool-cleared", "a pool that is cleared", require,
@@ -134,8 +129,7 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 			},
 				After: []string{
 					Special("waitForThread", "thread: first"), Special("waitForThread", "thread: second"),
-					// In whichever order: the first may have its new connection
-					// before the second one is told.
+					// In any order: the first may check out its new connection before the second fails.
 					event("assertEventCount", CheckOutFailed), event("assertEventCount", "{ poolClearedEvent: {} }"),
 				},
 				Seen: slices.Repeat([]string{StartedEvent(Merge(r.Started, r.carries(s.by)), r.Command, r.Database)}, s.started),
@@ -145,7 +139,7 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 	return f
 }
 
-// ServerSelection makes the server unknown by the first error and keeps it so.
+// ServerSelection has a first error that makes the server unknown, and fails its hello from then on.
 func (p Policy) ServerSelection(app, require string, operations ...Operation) *File {
 	f := NewFile("server-selection", "no server for the retry", require,
 		"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
@@ -157,8 +151,8 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
 	}
 	for _, o := range operations {
-		// Codes of a shutdown: errors of a step-down carry the topologyVersion
-		// that the client has already, and drivers take them for old news.
+		// Only shutdown codes: errors of a step-down have the topologyVersion that the client already has, so
+		// drivers ignore them as stale.
 		for _, c := range []Code{ShutdownInProgress, InterruptedAtShutdown} {
 			lost(o, "client", "raises "+c.Name+" if no server can be selected for the retry (R3)", c, p.Raises(c))
 		}
@@ -167,10 +161,9 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	return f
 }
 
-// OtherMongos checks the deprioritized server. The format cannot distinguish
-// one mongos from another, so the test depends on chance: a fail point makes
-// every attempt on one of them fail. With the failed one deprioritized, each
-// operation always succeeds; without, a quarter of them fails when there are two.
+// OtherMongos checks the deprioritized server. The format cannot distinguish one mongos from another, so the
+// test depends on chance: every attempt on one of them fails. If the failed mongos is deprioritized, all
+// operations succeed; otherwise a quarter of them fails when there are two.
 func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 	f := NewFile("sharded", "retry on another mongos", require,
 		"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
@@ -193,23 +186,21 @@ func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 	return f
 }
 
-// Rounds are how often OtherMongos calls an operation.
+// Rounds is how often OtherMongos performs an operation.
 const Rounds = 12
 
-// OnMongoses is an operation of OtherMongos, which is called in rounds, and once on a
-// single mongos.
+// OnMongoses is an operation of OtherMongos.
 type OnMongoses struct {
 	Operation
-	Each []string  // arguments of each round, nil for those of the operation
-	Left []Outcome // behind by all rounds, nil for what the operation says
+	Each []string  // arguments of each round; nil for those of the operation
+	Left []Outcome // outcome of all rounds; nil for that of the operation
 }
 
 // Timed are the stories of Timeouts.
 type Timed struct{ Thrice, Off, Endless, Expired, Outlasts Story }
 
-// Timeouts checks that timeoutMS lifts the limit of one retry. Before the last story
-// the operation opens the connection, so that its cost is not part of the time: one
-// attempt fits into it with a wide margin, and two never do.
+// Timeouts checks that timeoutMS removes the limit of one retry. Before Outlasts, callers open a connection so
+// that its cost is not part of the time: one attempt fits with a wide margin, and two never do.
 func (p Policy) Timeouts(require string) (*File, Timed) {
 	f := NewFile("timeoutMS", "retries under timeoutMS", require,
 		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")

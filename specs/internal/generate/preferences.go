@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// mode is one of read preferences.
+// mode is the mode of a read preference.
 type mode struct {
 	name    string
 	primary bool // reads from the primary
 }
 
-// modes are those that leave no choice on a replica set of which all members are up.
+// modes are those that determine the member if all members of a replica set are up.
 var modes = []mode{{"primary", true}, {"primaryPreferred", true}, {"secondary", false}, {"secondaryPreferred", false}}
 
-// reads is a story of a read from the primary, whose fail point fails it, or from a secondary. What it says ends
-// with the rest.
+// reads returns the story of a read from the primary, where a fail point fails it, or from a secondary. Rest ends
+// the description.
 func (m mode) reads(database, rest string, primary bool) Story {
 	s := Story{Says: "reads from a secondary with mode " + m.name + rest}
 	if primary {
@@ -24,7 +24,6 @@ func (m mode) reads(database, rest string, primary bool) Story {
 	return s.Between(m.name, database, ErrorCode(Interrupted), 1)
 }
 
-// carried is what a read carries.
 func (m mode) carried() string {
 	if m.name == "primary" {
 		return "$readPreference: { $$exists: false }"
@@ -32,7 +31,6 @@ func (m mode) carried() string {
 	return "$readPreference: { mode: " + m.name + " }"
 }
 
-// preferring are clients, one for each mode.
 func preferring(options string) (clients []Client) {
 	for _, m := range modes {
 		clients = append(clients, Observed(m.name, "readPreference: "+m.name+", "+options))
@@ -40,7 +38,8 @@ func preferring(options string) (clients []Client) {
 	return clients
 }
 
-// preferenceReads are operations that obey a read preference, on a database. A secondary may not have the documents yet.
+// preferenceReads returns operations with a read preference. They have no result, because a secondary may not have
+// the documents yet.
 func preferenceReads(database string) (list []Operation) {
 	for _, o := range readOperations(database) {
 		if o.Object == "collection" && !o.Watches && !strings.HasPrefix(o.Name, "list") {
@@ -51,8 +50,7 @@ func preferenceReads(database string) (list []Operation) {
 	return list
 }
 
-// preferenceSuites are suites of read preferences. Which member saw a command is asserted by a fail point: it is on the primary
-// alone, and fails every read there.
+// preferenceSuites has a fail point on the primary, which shows which member gets a read.
 func preferenceSuites() Specification {
 	const database = "utr-read-preferences"
 	f := NewFile("modes", "which member reads", Servers("4.2", Sets),
@@ -70,7 +68,7 @@ func preferenceSuites() Specification {
 	tags := NewFile("tags", "tag sets that no member has", Servers("4.2", Sets),
 		"No member of a test deployment has the tag utr: nowhere. Modes that fall back to the primary do so, and its fail point fails the read.",
 		"The empty set at the end of a list matches every member.")
-	// The client waiting waits in vain, which takes as long as a busy machine may need for a selection that succeeds.
+	// The timeout of the client waiting leaves a busy machine enough time to discover the deployment.
 	tags.Clients = append(preferring("retryReads: false")[1:], Observed("waiting", "readPreference: secondary, retryReads: false, serverSelectionTimeoutMS: 3000"))
 	tags.Entities = []string{"collection: { id: nowhere-waiting, database: database-waiting, collectionName: " + Collection + ", collectionOptions: " +
 		"{ readPreference: { mode: secondary, tagSets: [ { utr: nowhere } ] } } }"}
@@ -85,7 +83,7 @@ func preferenceSuites() Specification {
 			tags.Entities = append(tags.Entities, fmt.Sprintf("collection: { id: %s-%s, database: database-%s, collectionName: %s, collectionOptions: "+
 				"{ readPreference: { mode: %s, tagSets: %s } } }", e.id, m.name, m.name, Collection, m.name, e.sets))
 			if e.id == "nowhere" && m.name == "secondary" {
-				continue // nobody reads
+				continue // no member matches
 			}
 			for _, o := range preferenceReads(database) {
 				o.Heading, o.Object = o.Title(), e.id
@@ -109,7 +107,7 @@ func preferenceSuites() Specification {
 	return Specification{Name: "read-preferences", Files: []*File{f, tags, routed}}
 }
 
-// preferencesOf2014 are suites for the policy read-preferences@2014-02-14.
+// preferencesOf2014 returns the suites of the policy read-preferences@2014-02-14.
 func preferencesOf2014() Specification {
 	const database = "utr-read-preferences-2014"
 	f := NewFile("members", "which member reads", Servers("4.2", Sets),

@@ -1,12 +1,9 @@
 package main
 
-import (
-	"slices"
-)
+import "slices"
 
 var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
 
-// readSuites are the suites of retryable reads.
 func readSuites() Specification {
 	var files []*File
 	for _, o := range readOperations(readDatabase) {
@@ -17,10 +14,9 @@ func readSuites() Specification {
 		readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
 }
 
-// everywhere is for what all operations but change streams need.
+// everywhere is the requirement of all operations except change streams.
 var everywhere = Servers("4.2", "")
 
-// readRequirement is for what an operation needs.
 func readRequirement(o Operation) string {
 	if o.Watches {
 		return Servers("4.2", Retrying)
@@ -28,12 +24,11 @@ func readRequirement(o Operation) string {
 	return everywhere
 }
 
-// everything are the objects that all operations are called on.
+// everything has the objects of all operations.
 var everything = []string{"admin", "database", "collection", "bucket"}
 
 func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
 
-// readStories are made for every operation.
 func readStories() []Story {
 	const off = " with retryReads false (R30)"
 	list := []Story{
@@ -56,8 +51,6 @@ func readStories() []Story {
 	return list
 }
 
-// readSecondErrors lets the retry reach a server that refuses the command for a
-// reason of its own, so that the two errors can be told apart.
 func readSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
 		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
@@ -75,7 +68,7 @@ func readSecondErrors() *File {
 	return f
 }
 
-// readsNeverRetried are the operations of "Unsupported Read Operations".
+// readsNeverRetried has the operations of "Unsupported Read Operations".
 func readsNeverRetried() *File {
 	f := NewFile("never-retried", "operations that are never retried", everywhere,
 		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
@@ -96,7 +89,6 @@ func readsNeverRetried() *File {
 	return f
 }
 
-// readSessions checks that a retry goes on in the same session.
 func readSessions() *File {
 	f := NewFile("sessions", "the session of a retry", everywhere,
 		"A retry belongs to the session of the first attempt, explicit or implicit.")
@@ -114,8 +106,6 @@ func readSessions() *File {
 	return f
 }
 
-// readTransactions checks that nothing in a transaction is retried, and that the
-// session is as before afterwards.
 func readTransactions() *File {
 	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
 		"A read in a transaction is attempted once; after the transaction its session retries again.")
@@ -151,7 +141,7 @@ func readTimeouts() *File {
 	f, s := reads.Timeouts(everywhere)
 	f.Objects, f.Bucket = everything, true
 	for _, o := range readOperations(readDatabase) {
-		if !o.Watches { // what timeoutMS means while a change stream is opened differs between drivers
+		if !o.Watches { // drivers differ in the meaning of timeoutMS while opening a change stream
 			f.Tell(o, s.Thrice, s.Off)
 		}
 	}
@@ -201,13 +191,12 @@ func readPoolCleared() *File {
 }
 
 func readSelectionFails() *File {
-	// The first hello obeys a fail point for an appName since SERVER-49336.
+	// Since SERVER-49336 a fail point for an appName affects the first hello.
 	return reads.ServerSelection("utrSelection", Servers("4.4.7", Monitored), sampled()...)
 }
 
 const readDatabase = "utr-retryable-reads"
 
-// readOperations are the retryable reads on a database.
 func readOperations(database string) []Operation {
 	list := table("reads", database)
 	for i := range list {
@@ -216,7 +205,7 @@ func readOperations(database string) []Operation {
 	return list
 }
 
-// readCodes are those of "Retryable Error".
+// readCodes are the codes of "Retryable Error".
 var readCodes = []Code{
 	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress,
 	ReadConcernMajorityNotAvailableYet, PrimarySteppedDown, ExceededTimeLimit, SocketException,
@@ -224,11 +213,9 @@ var readCodes = []Code{
 	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
 }
 
-// otherCodes are neighbours of these that must not be retried.
+// otherCodes are similar codes that are not retryable.
 var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
 
-// readsNotRetryable checks that the codes are those of the list, and that labels
-// say nothing of a read.
 func readsNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
 		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
@@ -251,20 +238,18 @@ func readsNotRetryable() *File {
 	return f
 }
 
-// sampled are some reads, for what does not depend on the operation.
+// sampled returns some reads, for stories that do not depend on the operation.
 func sampled() []Operation {
 	return []Operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
 }
 
-// readSequences are attempts that fail in different ways.
 func readSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
 		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
 		"which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
-	code := ErrorCode
-	unreachable, notFound, exceeded, interrupted := code(HostUnreachable), code(HostNotFound), code(ExceededTimeLimit),
-		code(Interrupted)
+	unreachable, notFound := ErrorCode(HostUnreachable), ErrorCode(HostNotFound)
+	exceeded, interrupted := ErrorCode(ExceededTimeLimit), ErrorCode(Interrupted)
 	for _, o := range sampled() {
 		f.Tell(o,
 			Story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)",

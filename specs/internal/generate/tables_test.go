@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The tables hold every code and every operation that the retry core knows.
+// The tables have every retryable code and operation of the retry core.
 func TestReadsAreComplete(t *testing.T) {
 	policy, err := retry.Named("")
 	testkit.Check(t, err)
@@ -36,7 +36,7 @@ func TestReadsAreComplete(t *testing.T) {
 	}
 }
 
-// The tables hold exactly the retryable writes that the retry core knows.
+// The tables have exactly the retryable writes of the retry core.
 func TestWritesAreComplete(t *testing.T) {
 	commands := map[string]bool{}
 	for _, o := range writeOperations(writeDatabase) {
@@ -45,11 +45,11 @@ func TestWritesAreComplete(t *testing.T) {
 			t.Errorf("%s: %s is not a retryable write", o.Title(), o.Command)
 		}
 		if o.Wrote == nil {
-			t.Errorf("%s leaves nothing behind that could be checked", o.Title())
+			t.Errorf("%s has no outcome", o.Title())
 		}
 	}
 	for _, name := range []string{"commitTransaction", "abortTransaction"} {
-		commands[name] = true // of the file transactions-end
+		commands[name] = true // in the file transactions-end
 	}
 	for _, o := range retry.Operations() {
 		if o.RetryableWrite && !commands[o.Name] {
@@ -58,8 +58,7 @@ func TestWritesAreComplete(t *testing.T) {
 	}
 }
 
-// Every test checks what is left behind, except the ones that end while their
-// write may be under way.
+// Every test has an outcome, except those that can end before their write is applied.
 func TestOutcomesAreChecked(t *testing.T) {
 	for _, f := range writeSuites().Files {
 		for _, x := range f.Tests {
@@ -70,52 +69,40 @@ func TestOutcomesAreChecked(t *testing.T) {
 	}
 }
 
-// unseen are the commands without a row, with the reason.
-var unseen = map[string]string{
-	"abortTransaction":                     "a command of the file transactions",
+// omitted are the commands without a row, with the reason.
+var omitted = map[string]string{
+	"abortTransaction":                     "in the file transactions",
 	"aggregate with a write stage":         "aggregate with $out and with $merge",
 	"bulkWrite with multi-document writes": "clientBulkWrite with updateMany and with deleteMany",
-	"commitTransaction":                    "a command of the file transactions",
+	"commitTransaction":                    "in the file transactions",
 	"createSearchIndexes":                  "only Atlas has search indexes",
 	"delete of many":                       "deleteMany",
 	"dropDatabase":                         "the format has no operation for it",
 	"dropSearchIndex":                      "only Atlas has search indexes",
 	"endSessions":                          "sent when a client is closed, and its errors are ignored",
-	"getMore":                              "a file of its own",
-	"killCursors":                          "a file of its own",
+	"getMore":                              "in its own file",
+	"killCursors":                          "in its own file",
 	"renameCollection":                     "drivers have no standard operation for it",
 	"runCommand":                           "several commands",
-	"unacknowledged write":                 "it has no reply that could report an error",
+	"unacknowledged write":                 "it has no reply to report an error",
 	"update of many":                       "updateMany",
 	"updateSearchIndex":                    "only Atlas has search indexes",
 }
 
-// The tables hold every command that the retry core knows, or say why not.
+// The tables have every command of the retry core that is not omitted.
 func TestCommandsAreComplete(t *testing.T) {
 	commands := map[string]bool{}
 	for _, o := range operations(overloadDatabase) {
 		commands[o.Command] = true
 	}
 	for _, o := range retry.Operations() {
-		if commands[o.Name] == (unseen[o.Name] != "") {
-			t.Errorf("%s: in a table %t, left out because of %q", o.Name, commands[o.Name], unseen[o.Name])
+		if commands[o.Name] == (omitted[o.Name] != "") {
+			t.Errorf("%s: in a table: %t; omitted: %q", o.Name, commands[o.Name], omitted[o.Name])
 		}
 	}
 }
 
-// Merge adds keys to a document in flow style.
-func TestMerge(t *testing.T) {
-	for _, r := range []struct{ reason, into, add, want string }{
-		{"nothing into nothing", "{}", "", "{}"},
-		{"a key into nothing", "{}", "a: 1", "{ a: 1 }"},
-		{"a key beside an empty document", "{ a: {} }", "b: 2", "{ a: {}, b: 2 }"},
-		{"a key beside a document", "{ a: { b: 1 } }", "c: 3", "{ a: { b: 1 }, c: 3 }"},
-	} {
-		testkit.Equal(t, r.reason, Merge(r.into, r.add), r.want)
-	}
-}
-
-// Two files of one name would overwrite each other.
+// Two files with the same name would overwrite each other.
 func TestFilesOfOneName(t *testing.T) {
 	f := func() *File {
 		f := &File{Name: "twice", Description: "d", Require: []string{Servers("4.2", "")}}
@@ -126,11 +113,10 @@ func TestFilesOfOneName(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := (Specification{Files: []*File{f(), f()}}).Render(); err == nil {
-		t.Error("two files of one name were rendered")
+		t.Error("two files with the same name were rendered")
 	}
 }
 
-// A suite that no schemaVersion allows is an error.
 func TestInvalidFile(t *testing.T) {
 	f := &File{Name: "invalid", Description: "d", Require: []string{Servers("4.2", "")}}
 	f.Tests = []Test{{Description: "t", Operations: []string{"{ nosuch: 1 }"}}}

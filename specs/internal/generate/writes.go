@@ -3,7 +3,6 @@ package main
 var writes = Policy{Database: writeDatabase, Noun: "write", Option: "retryWrites", Label: writable,
 	Network: "W10", Handshake: "W10", Pool: "W10", Off: "W30"}
 
-// writeSuites are the suites of retryable writes.
 func writeSuites() Specification {
 	var files []*File
 	for _, o := range writeOperations(writeDatabase) {
@@ -21,8 +20,8 @@ func writeSuites() Specification {
 		writePoolCleared(), writeSelectionFails())}
 }
 
-// split makes one file of the operations of each schemaVersion, so that those
-// of a new one do not keep old runners from the rest.
+// split builds a file of the operations of all servers, and one of the newer operations, which require a
+// later schemaVersion.
 func split(operations []Operation, build func([]Operation) *File) []*File {
 	var old, recent []Operation
 	for _, o := range operations {
@@ -40,13 +39,11 @@ func split(operations []Operation, build func([]Operation) *File) []*File {
 	return []*File{build(old), f}
 }
 
-// numbered is what an attempt carries with the first transaction number of a
-// session that nothing else used.
+// numbered expects the first transaction number of an unused session.
 const numbered = `lsid: { $$exists: true }, txnNumber: { $numberLong: "1" }`
 
-// Servers with retryable writes: all of them, those that obey error labels in
-// fail points, those that give none, and those of the fail point
-// TransactionalWrite.
+// Servers with retryable writes: all, those that support errorLabels in fail points, those that add no error
+// labels, and those that support TransactionalWrite.
 var (
 	retrying  = Servers("4.2", Retrying)
 	labelling = Servers("4.4", Retrying)
@@ -54,8 +51,7 @@ var (
 	onlySets  = Servers("4.2", Sets)
 )
 
-// Errors that are raised, of the network and of write concerns, with the label
-// and without.
+// Expected network errors and write concern errors, with the label and without.
 var (
 	raisesNetwork      = WithLabels(RaisedNetwork, writable, "")
 	raisesNetworkPlain = writes.RaisesOff(RaisedNetwork)
@@ -69,7 +65,7 @@ func writeNamed(title string) Operation {
 	return Named(writeOperations(writeDatabase), "collection."+title)
 }
 
-// special is the requirement of an operation that not every server has.
+// special is the requirement of an operation that not every server supports, or "".
 func special(o Operation) string {
 	if o.Since == "" {
 		return ""
@@ -77,10 +73,9 @@ func special(o Operation) string {
 	return retrying
 }
 
-// off ends what stories of a client with retryWrites false say.
+// off is in the descriptions of stories of a client with retryWrites false.
 const off = " with retryWrites false"
 
-// writeStories are made for every operation.
 func writeStories() []Story {
 	concern := LabelledConcern(writable)
 	const labelled = "write concern error with the label " + writable
@@ -110,8 +105,7 @@ func writeStories() []Story {
 	for _, c := range writeCodes {
 		list = append(list, Retried(with(c)+" (W10)", writes.Fails(c)).On(labelling))
 	}
-	// A code that leaves the server known, one that makes it unknown, and one
-	// that clears its pool.
+	// A code that leaves the server known, one that makes it unknown, and one that clears its pool.
 	for _, c := range []Code{HostUnreachable, PrimarySteppedDown, ShutdownInProgress} {
 		list = append(list,
 			Twice(with(c)+" (R35)", writes.Fails(c), writes.Raises(c)).On(labelling),
@@ -122,8 +116,7 @@ func writeStories() []Story {
 	return list
 }
 
-// oldStories are made for every operation of a server before 4.4, which gives no
-// labels.
+// oldStories returns the stories of every operation on a server before 4.4, which adds no labels.
 func oldStories() []Story {
 	const old = " of a server before 4.4"
 	var list []Story
@@ -147,14 +140,13 @@ func oldStories() []Story {
 
 const writeDatabase = "utr-retryable-writes"
 
-// Documents that writes leave behind.
+// Documents of outcomes.
 const (
 	first, second, third = "{ _id: 1, x: 11 }", "{ _id: 2, x: 22 }", "{ _id: 3, x: 33 }"
 	raised, replaced     = "{ _id: 2, x: 23 }", "{ _id: 2, x: 222 }"
 	fourth, fifth        = "{ _id: 4, x: 44 }", "{ _id: 5, x: 55 }"
 )
 
-// writeOperations are the retryable writes on a database.
 func writeOperations(database string) []Operation {
 	list := table("writes", database)
 	for i := range list {
@@ -163,7 +155,6 @@ func writeOperations(database string) []Operation {
 	return list
 }
 
-// otherWrites are operations on a database that are not retryable writes.
 func otherWrites(database string) []Operation {
 	list := table("other writes", database)
 	for i := range list {
@@ -172,8 +163,8 @@ func otherWrites(database string) []Operation {
 	return list
 }
 
-// writeCodes are those that a driver gives the label RetryableWriteError
-// to, if the server is too old to do so ("RetryableWriteError Labels").
+// writeCodes are the codes to which a driver adds the label RetryableWriteError if the server is too old to
+// do so ("RetryableWriteError Labels").
 var writeCodes = []Code{
 	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress, PrimarySteppedDown,
 	ExceededTimeLimit, SocketException, NotWritablePrimary, InterruptedAtShutdown,

@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// writeSecondErrors lets the retry reach a server that refuses the write for a
-// reason of its own, so that the two errors can be told apart.
 func writeSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", retrying,
 		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
 		"The same refusal at the first attempt is not retried.")
 	for _, r := range []struct {
 		name, arguments string
-		reply           bool // the refusal is a write error in a reply with ok 1
+		reply           bool // the error is a write error in a reply with ok: 1
 		code            Code
 	}{
 		{"insertOne", "{ document: { _id: 1 } }", true, DuplicateKey},
@@ -41,9 +39,6 @@ func writeSecondErrors() *File {
 	return f
 }
 
-// noWritesPerformed has two errors of which the second says that it wrote
-// nothing. The reply of the first attempt is lost by one fail point, and the
-// second attempt fails by another that lets the first one pass.
 func noWritesPerformed(operations []Operation) *File {
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
 		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
@@ -70,7 +65,6 @@ func noWritesPerformed(operations []Operation) *File {
 	return f
 }
 
-// writeErrors have the codes of retryable errors, but are not retryable.
 func writeErrors() *File {
 	f := NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
 		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
@@ -84,8 +78,6 @@ func writeErrors() *File {
 	return f
 }
 
-// writesNotRetryable are errors that other specifications retry, resume after or
-// label, and retryable writes do not.
 func writesNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", retrying,
 		"Before 4.4 the codes are those of the list alone. Since 4.4 the label "+writable+" decides, and no other label",
@@ -108,7 +100,7 @@ func writesNotRetryable() *File {
 	return f
 }
 
-// writesNeverRetried are the operations of "Unsupported Write Operations".
+// writesNeverRetried has the operations of "Unsupported Write Operations".
 func writesNeverRetried(operations []Operation) *File {
 	f := NewFile("never-retried", "operations that are never retried", retrying,
 		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
@@ -135,8 +127,6 @@ func writesNeverRetried(operations []Operation) *File {
 	return f
 }
 
-// unacknowledged checks writes that the server does not answer. The reply to a
-// ping on the only connection shows that the server has read them.
 func unacknowledged(operations []Operation) *File {
 	f := NewFile("unacknowledged", "write concern w: 0", retrying,
 		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
@@ -149,10 +139,10 @@ func unacknowledged(operations []Operation) *File {
 		with := ""
 		switch o.Name {
 		case "findOneAndUpdate", "findOneAndReplace", "findOneAndDelete":
-			continue // the server answers them, and drivers differ
+			continue // the server replies, and drivers differ
 		case "clientBulkWrite":
 			if o.Variant == "ordered" {
-				continue // drivers refuse it
+				continue // drivers reject it
 			}
 			with = "writeConcern: { w: 0 }"
 		}
@@ -161,7 +151,7 @@ func unacknowledged(operations []Operation) *File {
 		f.Tell(o,
 			Story{Says: "is not retried with w: 0 (R6)", Require: labelling, Fails: writes.Fails(HostUnreachable), With: with,
 				After: ping, Seen: o.Attempts(1, 0, o.Carries), Then: pinged, Outcome: o.Outcome(false)},
-			Story{Says: "writes once with w: 0 (R6)", Require: onlySets, // a mongos may answer before the shard has written
+			Story{Says: "writes once with w: 0 (R6)", Require: onlySets, // a mongos may reply before the shard has written
 				With: with, After: ping, Attempts: 1, Then: pinged})
 	}
 	return f
@@ -186,14 +176,13 @@ func writeStandalone(operations []Operation) *File {
 	return f
 }
 
-// writeSequences are attempts that fail in different ways.
 func writeSequences(operations []Operation) *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
 		"Of all errors the last one is raised that does not say by the label "+noWrites+" that nothing was written, or the",
 		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
 		"own, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
-	// Two retryable errors and one that is not, and what they are if they wrote nothing.
+	// Two retryable errors and one that is not, each also with the label NoWritesPerformed.
 	one, quietOne := Labelled(HostUnreachable, writable), Labelled(HostUnreachable, writable, noWrites)
 	two, quietTwo := Labelled(HostNotFound, writable), Labelled(HostNotFound, writable, noWrites)
 	final, quietFinal := Labelled(Interrupted), Labelled(Interrupted, noWrites)
@@ -228,9 +217,9 @@ func writeSequences(operations []Operation) *File {
 		}
 		f.Tell(o, list...)
 		if o.Name == "bulkWrite" || o.Name == "clientBulkWrite" {
-			continue // drivers report errors of their write concerns in different ways
+			continue // drivers report their write concern errors in different ways
 		}
-		// The prose test of errors with the label beside a write concern error.
+		// As in the prose test of NoWritesPerformed after a write concern error.
 		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + noWrites + " (R21)",
 			Each:   []string{LabelledConcern(writable), quietTwo},
 			Raises: WithLabels("{ isClientError: false }", writable, noWrites), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})

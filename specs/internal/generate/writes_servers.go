@@ -13,20 +13,19 @@ func writeOtherMongos() *File {
 		}
 		return out
 	}
-	after := func(documents ...string) []Outcome { return []Outcome{{Collection, documents}} }
-	inserted := after(append(Initial(), numbers("{ _id: %d }")...)...)
-	increased := after(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
+	inserted := After(append(Initial(), numbers("{ _id: %d }")...)...)
+	increased := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
 	return writes.OtherMongos(Servers("4.4", Sharded),
 		OnMongoses{writeNamed("insertOne"), numbers("{ document: { _id: %d } }"), inserted},
 		OnMongoses{writeNamed("insertMany ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
 		OnMongoses{writeNamed("updateOne"), always(increase), increased},
 		OnMongoses{writeNamed("findOneAndUpdate"), always(increase), increased},
 		OnMongoses{writeNamed("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
-		OnMongoses{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), after(first, second)})
+		OnMongoses{writeNamed("deleteOne"), always("{ filter: { _id: 3 } }"), After(first, second)})
 }
 
-// otherMongosForEnds lets go of the mongos of a transaction when its end fails.
-// The session identifies the mongos, so that the test does not depend on chance.
+// otherMongosForEnds retries commit and abort on another mongos. A targeted fail point makes the test independent
+// of chance.
 func otherMongosForEnds() *File {
 	f := NewFile("sharded-transactions", "the end of a transaction on another mongos", Servers("4.4", Sharded),
 		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
@@ -43,7 +42,7 @@ func otherMongosForEnds() *File {
 	} {
 		o := ending(r.command, `recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" }`)
 		f.Tell(o, Story{Says: "is retried on another mongos (R40)",
-			Before: Join([]string{MongosesKnown("client")}, Begin(insert, "client")),
+			Before: slices.Concat([]string{MongosesKnown("client")}, Begin(insert, "client")),
 			Points: []string{TargetedFailPoint(r.command, r.mode, r.data)},
 			After:  []string{Special("assertSessionUnpinned", "session: session")},
 			Seen:   insert.Attempts(1, 0, begins), Then: o.Attempts(2, r.failing, "")})
@@ -58,8 +57,7 @@ func writeHandshakeHello(operations []Operation) *File {
 	for _, o := range operations {
 		f.Tell(o, retried, off)
 	}
-	// Behind a load balancer there are no monitors, which a fail point that goes
-	// on would let lose the server.
+	// Behind a load balancer there are no monitors, which a permanent fail point would affect.
 	o := operations[0]
 	f.Tell(o, Story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
 		Require: Servers("5.0", Balanced), Before: []string{Ping("warm")},
@@ -68,8 +66,7 @@ func writeHandshakeHello(operations []Operation) *File {
 	if o.Since == "" {
 		f.Entities = []string{Session("client"), Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
-			// A broken hello may come of overload, after which the write concern
-			// stays what it was.
+			// A network error in hello is an overload error, after which the write concern does not change.
 			s := Story{By: by, Require: Servers("4.4.7", Clusters), Pool: retried.Pool,
 				Points: []string{FailHello(app+by, Times(1))}}
 			endsAfter(f, s, "{ $$exists: false }", "the handshake", "commitTransaction", "abortTransaction")
@@ -78,9 +75,8 @@ func writeHandshakeHello(operations []Operation) *File {
 	return f
 }
 
-// endsAfter adds tests of transactions that end on a connection that needs a
-// handshake, which fails once. Behind a load balancer they keep to their
-// connection.
+// endsAfter adds tests of commit and abort on a new connection, whose handshake fails once. They are not for
+// load balancers, where a transaction is pinned to its connection.
 func endsAfter(f *File, s Story, concern, where string, commands ...string) {
 	insert := writeNamed("insertOne")
 	for _, command := range commands {
@@ -88,7 +84,7 @@ func endsAfter(f *File, s Story, concern, where string, commands ...string) {
 		s.Says = ended("is retried after a network error in "+where, s.By)
 		s.Before = append(Begin(insert, s.By), Wait(50))
 		s.Seen, s.Attempts = insert.Attempts(1, 0, "startTransaction: true"), 0
-		if command == "commitTransaction" { // nobody sees the commands that clean up
+		if command == "commitTransaction" { // the client ignores events of abortTransaction
 			s.Attempts = 1
 		}
 		f.Tell(o, s)
@@ -108,7 +104,7 @@ func writeHandshakeAuth(operations []Operation) *File {
 	if operations[0].Since == "" {
 		f.Entities = []string{Session("client"), Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
-			// Of an abort there would be nothing to see.
+			// An abort would have no events.
 			s := Story{By: by, Require: f.Require[0], Points: []string{FailPoint("saslContinue", Times(1), Closes)}}
 			endsAfter(f, s, "{ w: majority, wtimeout: 10000 }", "saslContinue", "commitTransaction")
 		}
@@ -116,7 +112,7 @@ func writeHandshakeAuth(operations []Operation) *File {
 	return f
 }
 
-// increase are the arguments of an update that shows how often it was applied.
+// increase has the arguments of an update whose outcome shows how often it was applied.
 const increase = "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
 
 func writePoolCleared() *File {
@@ -133,7 +129,7 @@ func writePoolCleared() *File {
 }
 
 func writeSelectionFails() *File {
-	// The first hello obeys a fail point for an appName since SERVER-49336.
+	// Since SERVER-49336 a fail point for an appName affects the first hello.
 	return writes.ServerSelection("utrWriteSelection", Servers("4.4.7", Clusters),
 		writeNamed("insertOne"), writeNamed("findOneAndUpdate"), writeNamed("bulkWrite ordered"))
 }

@@ -2,14 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
 	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
 
-// writeSessions checks that a retry has the session and the transaction number of
-// the first attempt, and the next write another number.
 func writeSessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
 		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
@@ -30,8 +29,6 @@ func writeSessions(operations []Operation) *File {
 	return f
 }
 
-// writeTransactions checks that no write in a transaction is retried, and that the
-// session is as before afterwards.
 func writeTransactions(operations []Operation) *File {
 	f := NewFile("transactions", "no retries in a transaction", retrying,
 		"A write in a transaction is attempted once, and the driver gives its errors no label "+writable+". After the",
@@ -49,7 +46,7 @@ func writeTransactions(operations []Operation) *File {
 	return f
 }
 
-// ending is the operation that ends a transaction with collection.insertOne, and what its command has.
+// ending returns the operation that ends a transaction of collection.insertOne, with extra fields of its command.
 func ending(name, extra string) Operation {
 	o := Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: Merge("{ "+name+": 1 }", extra)}
 	if name == "commitTransaction" {
@@ -58,8 +55,7 @@ func ending(name, extra string) Operation {
 	return o
 }
 
-// ended says what happens to the end of a transaction, with the option of the
-// client and the rule.
+// ended adds the option of the client and the rule to a description.
 func ended(says, by string) string {
 	if by == "noRetry" {
 		return says + off + " (W30)"
@@ -67,7 +63,6 @@ func ended(says, by string) string {
 	return says + " (W31)"
 }
 
-// endings are commit and abort, which are retried whatever retryWrites says.
 func endings() *File {
 	f := NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
 		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
@@ -80,11 +75,10 @@ func endings() *File {
 	return f
 }
 
-// endingsBy adds the tests of endings by one client.
 func endingsBy(f *File, by string) {
 	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
 	s := Suffix(by)
-	// sent is a command of the session's nth transaction, which fails or not.
+	// sent returns the events of a command of the session's nth transaction.
 	sent := func(o Operation, n, failing int, concern string) []string {
 		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
 			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
@@ -95,7 +89,7 @@ func endingsBy(f *File, by string) {
 	begin := Begin(insert, by)
 	again := []string{OnSession("commitTransaction", by)}
 	tell := func(o Operation, story Story) {
-		story.By, story.Seen = by, Join(inserted(1), story.Seen)
+		story.By, story.Seen = by, slices.Concat(inserted(1), story.Seen)
 		if story.Before == nil {
 			story.Before = begin
 		}
@@ -103,42 +97,42 @@ func endingsBy(f *File, by string) {
 	}
 	option := map[string]string{"noRetry": off}[by]
 	for _, o := range []Operation{commit, abort} {
-		retry := undecided
+		retry := noConcern
 		if o.Name == commit.Name {
 			retry = majority
 		}
 		for _, e := range ends() {
 			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
-				Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 0, retry))})
+				Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 0, retry))})
 			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
-				Mode: Times(2), Fails: e.data, Then: Join(sent(o, 1, 1, undecided), sent(o, 1, 1, retry))}
+				Mode: Times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
-				twice.After, twice.Then = again, Join(twice.Then, sent(o, 1, 0, retry))
+				twice.After, twice.Then = again, slices.Concat(twice.Then, sent(o, 1, 0, retry))
 			} else {
-				twice.After = Join(begin, []string{OnSession(o.Name, by)})
-				twice.Then = Join(twice.Then, inserted(2), sent(o, 2, 0, undecided))
+				twice.After = slices.Concat(begin, []string{OnSession(o.Name, by)})
+				twice.Then = slices.Concat(twice.Then, inserted(2), sent(o, 2, 0, noConcern))
 			}
 			tell(o, twice)
 		}
 	}
 	tell(commit, Story{Says: ended("is retried after a write concern error with the label "+writable, by), Require: labelling,
-		Fails: LabelledConcern(writable), Then: Join(sent(commit, 1, 0, undecided), sent(commit, 1, 0, majority))})
+		Fails: LabelledConcern(writable), Then: slices.Concat(sent(commit, 1, 0, noConcern), sent(commit, 1, 0, majority))})
 	tell(commit, Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: ErrorCode(Interrupted),
 		Raises:  raisesPlain(Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
-		Then: Join(sent(commit, 1, 1, undecided), sent(commit, 1, 0, majority))})
+		Then: slices.Concat(sent(commit, 1, 1, noConcern), sent(commit, 1, 0, majority))})
 	for _, c := range []struct{ says, set, own, retry string }{
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
 	} {
 		tell(commit, Story{Says: ended(c.says+" when it is retried with majority", by), Fails: Closes, After: again,
 			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
-			Then:   Join(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
+			Then:   slices.Concat(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
 	}
 }
 
-// end is an error after which a transaction's end is retried.
+// end is an error after which commit and abort are retried.
 type end struct{ says, data, require, raises string }
 
 func ends() []end {
@@ -151,7 +145,6 @@ func ends() []end {
 	return rows
 }
 
-// bulk checks that each command of a bulk is retryable or not by itself.
 func bulk() *File {
 	f := NewFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
@@ -159,15 +152,15 @@ func bulk() *File {
 	f.Clients = writes.Both("")
 	bulks(f, "ordered")
 	bulks(f, "unordered")
-	// Drivers may send the two updates in one command or in two: the first
-	// command has an update of many in both cases.
+	// Drivers may send the two updates in one command or in two. Either way the first command has the
+	// updateMany.
 	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
 		Story{Says: "an update of one document in a command with an update of many is not retried (R34)",
 			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
 	return f
 }
 
-// Models of the bulks.
+// Write models.
 const (
 	insertFourth = "{ insertOne: { document: " + fourth + " } }"
 	updateSecond = "{ updateOne: { filter: { _id: 2 }, update: { $inc: { x: 1 } } } }"
@@ -176,14 +169,12 @@ const (
 	deleteThirds = "{ deleteMany: { filter: { _id: 3 } } }"
 )
 
-// bulkOf is a bulk of which a command fails.
 func bulkOf(order, fails string, models ...string) Operation {
 	return Operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
 		Arguments: fmt.Sprintf("{ requests: [ %s ], ordered: %t }", strings.Join(models, ", "), order == "ordered")}
 }
 
-// sent are events of a command with a transaction number, 0 for none, whose
-// attempts succeed or fail.
+// sent returns the events of a command with a transaction number, 0 for none. Attempts are "succeeds" or "fails".
 func sent(command string, number int, attempts ...string) (out []string) {
 	carries := Unnumbered
 	if number > 0 {
@@ -196,20 +187,16 @@ func sent(command string, number int, attempts ...string) (out []string) {
 	return out
 }
 
-// bulks are the tests of ordered or of unordered bulks.
 func bulks(f *File, order string) {
 	const yes, no = "succeeds", "fails"
 	commands := []string{"insert", "update", "delete"}
-	after := func(documents ...string) []Outcome {
-		return []Outcome{{Collection: Collection, Documents: documents}}
-	}
 	left := [][]Outcome{
-		after(first, second, third),         // nothing is written
-		after(first, second, third, fourth), // the insert
-		after(first, raised, third, fourth), // the update as well
-		after(first, raised, fourth),        // all
+		After(first, second, third),         // nothing is written
+		After(first, second, third, fourth), // the insert
+		After(first, raised, third, fourth), // the update as well
+		After(first, raised, fourth),        // all
 	}
-	allOfMany := after("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
+	allOfMany := After("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
 	fails := []struct{ says, data, raises, plain, require string }{
 		{"a network error", Closes, raisesNetwork, RaisedNetwork, ""},
 		{"HostUnreachable", writes.Fails(HostUnreachable), writes.Raises(HostUnreachable),
@@ -231,7 +218,7 @@ func bulks(f *File, order string) {
 		for _, e := range fails {
 			f.Tell(o,
 				Story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
-					Seen: before, Then: Join(sent(command, at+1, no, yes), rest), Outcome: left[3]},
+					Seen: before, Then: slices.Concat(sent(command, at+1, no, yes), rest), Outcome: left[3]},
 				Story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
 					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
 		}
@@ -264,14 +251,14 @@ func bulks(f *File, order string) {
 	many := func(fails string) Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
 	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
 	f.Tell(many(""), Story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
-		Then: Join(inserted, updated, deleted), Outcome: allOfMany})
+		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany})
 	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
 		Story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
-			Then: Join(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
+			Then: slices.Concat(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
 	for _, e := range fails {
 		f.Tell(many("update"), Story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
-			Fails: e.data, Raises: e.plain, Then: Join(inserted, sent("update", 0, no)), Outcome: left[1]})
+			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, sent("update", 0, no)), Outcome: left[1]})
 		f.Tell(many("insert"), Story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
-			Fails: e.data, Then: Join(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
+			Fails: e.data, Then: slices.Concat(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
 	}
 }
