@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The drivers, as they call themselves as engines.
+// The names of the drivers as engines.
 const (
 	goDriver = "driver"
 	pyMongo  = "pymongo"
@@ -16,9 +16,8 @@ const (
 	java     = "java"
 )
 
-// tested lists the engines of the table, by what they call themselves, with the driver
-// and the version that were tested. Versions are not compared: binaries do not always
-// know theirs.
+// tested lists the engines of the table with the tested driver and version.
+// Conditions ignore versions, since some engines do not know theirs.
 func tested() []struct{ name, driver string } {
 	return []struct{ name, driver string }{
 		{goDriver, "mongo-driver/v2 2.9.3"},
@@ -28,7 +27,7 @@ func tested() []struct{ name, driver string } {
 	}
 }
 
-// Deviations is the table of decisions, in the order of the ids.
+// Deviations returns the table of decisions in the order of the ids.
 func Deviations() []Deviation {
 	return []Deviation{
 		{
@@ -65,7 +64,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D6", Engines: by(goDriver, pyMongo, java), Title: "may send a second attempt to the mongos that failed the first",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
-			schedule: allOf(topology("sharded"), anyOf(sameEvents(withoutPlaces),
+			schedule: allOf(topology("sharded"), anyOf(sameEvents(withoutServers),
 				events(func(l, r []string) bool { return elsewhere(l) != elsewhere(r) }))),
 		},
 		{
@@ -138,7 +137,7 @@ func Deviations() []Deviation {
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(topology("load-balanced"),
 				anyOf(allOf(calls("commitTransaction", "abortTransaction"), events(shorter)),
-					allOf(calls("withTransaction"), events(commitsAgain))), // where the transaction should begin anew
+					allOf(calls("withTransaction"), events(commitsAgain))), // the transaction should restart
 				fault(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })),
 		},
 		{
@@ -248,7 +247,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D33", Title: "sends the next attempt to the mongos that has just failed, because an earlier fault has made the other one Unknown",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: if all servers are deprioritized, one of them is selected", Permitted: true,
-			schedule: allOf(topology("sharded"), sameEvents(withoutPlaces), func(s shown) bool {
+			schedule: allOf(topology("sharded"), sameEvents(withoutServers), func(s shown) bool {
 				return len(slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool { return !f.unsettles() })) > 1
 			}),
 		},
@@ -300,14 +299,13 @@ func Deviations() []Deviation {
 	}
 }
 
-// shown is what a deviation may explain: a schedule, or for the test of a suite its
-// topology alone, with the differences between the engines, of which there are some.
+// shown is a schedule with its differences, at least one. For the test of a suite, the
+// schedule has only the topology.
 type shown struct {
 	Schedule
 	differences []Difference
 }
 
-// condition is about a schedule, and what the two engines showed.
 type condition func(shown) bool
 
 func allOf(conditions ...condition) condition {
@@ -326,7 +324,7 @@ func calls(operations ...string) condition {
 	return func(s shown) bool { return slices.Contains(operations, s.Operation) }
 }
 
-// off says that an option is false.
+// off holds if an option is false.
 func off(option string) condition { return func(s shown) bool { return s.Options[option] == false } }
 
 func topology(name string) condition { return func(s shown) bool { return s.Topology == name } }
@@ -336,7 +334,7 @@ func (s Schedule) reads() bool  { return !s.writes() }
 func (s shown) alone() bool     { return len(s.differences) == 1 }
 func (s Schedule) timed() bool  { return s.Options["timeoutMS"] != nil }
 
-// fault says that something holds for one of the faults.
+// fault holds if a function holds for one of the faults.
 func fault(holds func(Fault) bool) condition {
 	return func(s shown) bool { return slices.ContainsFunc(s.Faults, holds) }
 }
@@ -346,8 +344,7 @@ func labelled(name string) condition { return fault(func(f Fault) bool { return 
 func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
 func (f Fault) ofWriteConcern() bool      { return f.WriteConcernError != 0 }
 
-// deposes reports whether the fault is a write concern error that says that the server is
-// not writable.
+// deposes reports whether the fault is a write concern error with a state change code.
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }
 
 // unsettles reports whether the fault makes the server Unknown to the client.
@@ -363,50 +360,51 @@ func events(compare func(left, right []string) bool) condition {
 	}
 }
 
-// longer reports whether the lines begin with all of the others, and continue.
+// longer reports whether the others are a proper prefix of the lines.
 func longer(lines, others []string) bool {
 	return len(lines) > len(others) && slices.Equal(lines[:len(others)], others)
 }
 
 func shorter(lines, others []string) bool { return longer(others, lines) }
 
-// elsewhere says that a second attempt goes to another server.
+// elsewhere reports whether a second attempt goes to another server.
 func elsewhere(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " at another server") })
 }
 
-// commitsAgain says that the right one commits more often after the first commit: those have
-// a write concern (Transactions, "Majority write concern is used when retrying commitTransaction").
+// commitsAgain reports whether the right engine retries commitTransaction more often.
+// Retries have a write concern (Transactions, "Majority write concern is used when retrying
+// commitTransaction").
 func commitsAgain(left, right []string) bool {
-	again := regexp.MustCompile(`send commitTransaction .*w "majority"`)
-	count := func(lines []string) int { return len(again.FindAllString(strings.Join(lines, "\n"), -1)) }
+	retried := regexp.MustCompile(`send commitTransaction .*w "majority"`)
+	count := func(lines []string) int { return len(retried.FindAllString(strings.Join(lines, "\n"), -1)) }
 	return count(right) > count(left)
 }
 
-// each says that something holds for every difference.
+// each holds if a function holds for every difference.
 func each(holds func(Difference) bool) condition {
 	return func(s shown) bool {
 		return !slices.ContainsFunc(s.differences, func(one Difference) bool { return !holds(one) })
 	}
 }
 
-// outcomes says that outcomes of operations alone differ, and how.
+// outcomes holds if only outcomes of operations differ, and the function holds for each.
 func outcomes(hold func(left, right string) bool) condition {
 	return each(func(one Difference) bool { return one.Aspect == "operation" && hold(one.Left, one.Right) })
 }
 
-// sameEvents says that events alone differ, and only in what a function removes.
+// sameEvents holds if only events differ, and only in text that a function removes.
 func sameEvents(remove func(lines string) string) condition {
 	return each(func(one Difference) bool {
 		return one.Aspect == "events" && one.Left != one.Right && remove(one.Left) == remove(one.Right)
 	})
 }
 
-// without makes a function that removes a text.
+// without returns a function that removes a text.
 func without(text string) func(string) string { return strings.NewReplacer(text, "").Replace }
 
-// withoutPlaces removes which servers attempts went to.
-func withoutPlaces(lines string) string {
+// withoutServers removes the servers of attempts.
+func withoutServers(lines string) string {
 	return strings.NewReplacer(" at another server", "", " at the same server", "").Replace(lines)
 }
 
@@ -418,12 +416,12 @@ func withoutCounts(lines string) string {
 // cleared is the line about a cleared pool.
 const cleared = "\n  pool cleared"
 
-// only says that all differences have one aspect.
+// only holds if all differences have an aspect.
 func only(aspect string) condition {
 	return each(func(one Difference) bool { return one.Aspect == aspect })
 }
 
-// left and right say that a text is in the first difference.
+// left and right hold if a side of the first difference contains a text.
 func left(text string) condition {
 	return func(s shown) bool { return strings.Contains(s.differences[0].Left, text) }
 }
@@ -432,7 +430,7 @@ func right(text string) condition {
 	return func(s shown) bool { return strings.Contains(s.differences[0].Right, text) }
 }
 
-// overloaded is an overload error that may be retried soon.
+// overloaded is an overload error with a short backoff.
 func overloaded() Fault {
 	return Fault{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}, Backoff: 1}
 }
