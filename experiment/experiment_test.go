@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// small is an experiment that is soon over.
+// small is a short experiment.
 func small(policies ...string) Config {
 	c := Defaults().Scaled(100)
 	c.Clients, c.Pool, c.Duration = 50, maxClients, 18*time.Second
@@ -31,10 +31,10 @@ func overload(t *testing.T, c Config) *Report {
 	return r
 }
 
-// mostAttempts is what each policy may make of one operation, 0 for no bound.
+// mostAttempts is the maximum number of attempts per operation by policy, 0 for no limit.
 var mostAttempts = map[string]int{"none": 1, "once": 2, "naive": 0, "hasty": 3, "bucket": 6, "final": 3}
 
-// ends counts the ends of operations, beside what measure counts.
+// ends counts the ends of operations in addition to measure.
 type ends struct {
 	*measure
 	begun, over, most int
@@ -49,7 +49,7 @@ func (e *ends) ended(at, begun time.Duration, success bool, attempts int) {
 	e.measure.ended(at, begun, success, attempts)
 }
 
-// violations are the properties that a run does not have.
+// violations returns the properties that a run violates.
 func violations(c *Config, r *Run, e ends) (out []string) {
 	operations, attempts, succeeded, results, even, surplus := 0, 0, 0, 0.0, true, false
 	for _, p := range r.Phases {
@@ -80,7 +80,7 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 	return out
 }
 
-// Whatever the configuration, no policy breaks a property.
+// No policy violates a property, whatever the configuration.
 func TestProperties(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -116,8 +116,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// Retries without a bound keep the server busy with rejections long after the
-// spike that began it. Policies with a bound let it recover.
+// Unlimited retries keep the server busy with rejections long after the spike. With
+// limited retries it recovers.
 func TestOverload(t *testing.T) {
 	var names []string
 	for _, p := range Policies() {
@@ -176,7 +176,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// The same configuration gives the same reports, byte for byte.
+// The same configuration produces the same reports, byte for byte.
 func TestSameSeedSameBytes(t *testing.T) {
 	outputs := func(seed int64) (out []string) {
 		c := small("none", "final")
@@ -191,7 +191,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	first := outputs(1)
 	if !slices.Equal(first, outputs(1)) {
-		t.Error("the same configuration gave two reports")
+		t.Error("the same configuration produced different reports")
 	}
 	for i, other := range outputs(2) {
 		if other == first[i] {
@@ -210,12 +210,12 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// Each policy has rules of its own: other tests see what they make of an overload.
+// Policies do not share rules.
 func TestPolicies(t *testing.T) {
 	all := Policies()
 	hasty, final := all[3], all[5]
 	if slices.Contains(hasty.rules.Rules, "B6") || !slices.Contains(final.rules.Rules, "B6") {
-		t.Error("taking a rule away from one policy shows in another")
+		t.Error("removing a rule from one policy changes another")
 	}
 }
 
@@ -244,7 +244,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// Each column of the table has the numbers of its own phase.
+// Each column of the table has the numbers of its phase.
 func TestText(t *testing.T) {
 	some := Phase{Operations: 2, Succeeded: 1, Failed: 1, P50: 51 * time.Millisecond, P99: 99 * time.Millisecond}
 	r := Report{Config: small("none"), Runs: []Run{{Phases: [3]Phase{1: some}}, {Phases: [3]Phase{2: some}}}}
@@ -274,8 +274,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// The page shows what the short experiment prints of the quick policies.
-// soak/experiment checks all of it.
+// The page contains the output of the short experiment. soak/experiment checks all of it.
 func TestPage(t *testing.T) {
 	page := testkit.Read(t, "../docs/experiments.md")
 	blanks := regexp.MustCompile(` +`)
@@ -292,7 +291,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The questions have the answers that the page gives, in a small experiment as well.
+// A small experiment gives the same answers to the questions as the page.
 func TestQuestions(t *testing.T) {
 	answers := map[string]*Report{}
 	for _, q := range Questions() {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// outcomeOf is what became of a request, and when.
+// outcomeOf is the verdict of a request and its time.
 type outcomeOf struct {
 	at  time.Duration
 	how verdict
 }
 
-// driven runs the model of the server with requests that arrive at given
-// times, as the simulation does.
+// driven runs the server with requests that arrive at given times, as the simulation
+// does.
 func driven(s *server, arrivals []time.Duration) []outcomeOf {
 	var a agenda
 	out := make([]outcomeOf, len(arrivals))
@@ -35,8 +35,8 @@ func driven(s *server, arrivals []time.Duration) []outcomeOf {
 	return out
 }
 
-// plodding is the same server without events: it lives through every
-// nanosecond, with plain lists, and counts tokens in whole parts.
+// plodding is the same server without events: it simulates every nanosecond with plain
+// lists and counts tokens in integers.
 func plodding(judging, serving, limit, every, burst int, arrivals []time.Duration) []outcomeOf {
 	out := make([]outcomeOf, len(arrivals))
 	var door, queue []int

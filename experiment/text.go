@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Text writes the report as a table for people.
+// Text writes the report as a table.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.title() + "\n" + r.set() + "\n\n")
@@ -35,7 +35,7 @@ func (r *Report) Text(w io.Writer) error {
 	return err
 }
 
-// table gives the names of the columns and below them a row for each run.
+// table returns the names of the columns and a row for each run.
 func (r *Report) table() [][]string {
 	rows := make([][]string, 1+len(r.Runs))
 	for _, c := range columns {
@@ -47,8 +47,8 @@ func (r *Report) table() [][]string {
 	return rows
 }
 
-// headings is the line above those of the columns: the name of each group at the right
-// end of its columns. It widens the first column of a group to fit the name.
+// headings returns the line of group names, right-aligned above their columns. It widens
+// the first column of a group to fit the name.
 func headings(widths []int) string {
 	var b strings.Builder
 	first := 0
@@ -70,13 +70,12 @@ func headings(widths []int) string {
 	return b.String() + "\n"
 }
 
-// column is one of the table, in text and in HTML.
+// column is a column of the table in text and HTML.
 type column struct {
 	group, name string
 	cell        func(*Run) string
 }
 
-// columns is the table. It is never written to.
 var columns = []column{
 	{"", "policy", func(r *Run) string { return r.Policy.Name }},
 	{"goodput/s", "before", func(r *Run) string { return whole(r.Phases[0].Goodput) }},
@@ -93,7 +92,7 @@ var columns = []column{
 	{"spike over", "back after", func(r *Run) string { return r.back() }},
 }
 
-// title describes the load, set the settings.
+// title describes the load; set describes the settings.
 func (r *Report) title() string {
 	c := &r.Config
 	switch c.Fault {
@@ -123,7 +122,7 @@ func (r *Report) set() string {
 		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
 }
 
-// back is when goodput had recovered.
+// back is the recovery time.
 func (r *Run) back() string {
 	if !r.Recovered {
 		return "never"
@@ -138,7 +137,7 @@ func (p *Phase) latency(d time.Duration) string {
 	return millis(d)
 }
 
-// whole is a number without fraction, with commas.
+// whole formats a number without fraction, with commas.
 func whole(v float64) string {
 	digits := strconv.FormatFloat(v, 'f', 0, 64)
 	var b strings.Builder

@@ -32,7 +32,7 @@ func serve(t *testing.T) Config {
 	return c
 }
 
-// The tables of the document come out of what is measured, and nothing is left behind.
+// Measurements reproduce the tables of the document and leave no documents behind.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -55,7 +55,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s, %s: %d errors of %d events", cell.Strategy, cell.Fault, cell.Errors, cell.Events)
 		}
 		if cell.Fault == Outage && cell.Strategy == "idempotent" && cell.CleanedUp == 0 {
-			t.Error("the outage left no token to clean up: it is not shown that the task does that")
+			t.Error("the outage left no token for the clean-up")
 		}
 	}
 	var text strings.Builder
@@ -86,7 +86,7 @@ transaction       correct          correct      correct
 	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
 
-// What cannot be measured is an error.
+// Experiments that cannot run return errors.
 func TestFails(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -131,8 +131,8 @@ func TestVerdict(t *testing.T) {
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
 }
 
-// The other operations of the article: all but the one that looks at no key are safe to try
-// again, and the race of deletes is as the article says.
+// All other operations of the article except the one that ignores the key are safe to
+// retry, and deletes race as in the article.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	outcomes, err := RunOperations(testkit.Context(t), serve(t))
@@ -147,7 +147,7 @@ func TestOperations(t *testing.T) {
 		"$set                                                correct                      correct\n")
 }
 
-// An application that tries a read n times causes 2n attempts if its driver retries as well
+// If the driver retries too, n attempts of an application at a read cause 2n attempts
 // (Retryable Reads, "Backwards Compatibility").
 func TestApplicationRetriesToo(t *testing.T) {
 	t.Parallel()
