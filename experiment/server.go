@@ -15,7 +15,7 @@ type request struct {
 type verdict uint8
 
 const (
-	nothing  verdict = iota // it was admitted and waits in the queue
+	nothing verdict = iota // it was admitted and waits in the queue
 	served
 	rejected // with an overload error
 )

@@ -74,16 +74,13 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
 	}
-	if b := p.rules.Bucket(); b != nil {
-		s.tokens = slices.Repeat([]retry.Tokens{b.Capacity}, c.Clients)
-	} else {
-		s.tokens = make([]retry.Tokens, c.Clients)
-	}
+	s.tokens = make([]retry.Tokens, c.Clients)
 	s.planNext(0)
 	for _, at := range c.outages() {
 		s.plan(at, s.crash)
 	}
-	if p.rules.Bucket() != nil {
+	if b := p.rules.Bucket(); b != nil {
+		s.tokens = slices.Repeat([]retry.Tokens{b.Capacity}, c.Clients)
 		for at := time.Duration(0); at < c.Duration; at += step {
 			s.plan(at, s.lookAtTokens)
 		}

@@ -83,8 +83,8 @@ var columns = []column{
 	{"goodput/s", "after", func(r *Run) string { return whole(r.Phases[2].Goodput) }},
 	{"failed operations", "spike", func(r *Run) string { return percent(r.Phases[1].FailedPart()) }},
 	{"failed operations", "after", func(r *Run) string { return percent(r.Phases[2].FailedPart()) }},
-	{"attempts/operation", "spike", func(r *Run) string { return twice(r.Phases[1].PerOperation()) }},
-	{"attempts/operation", "after", func(r *Run) string { return twice(r.Phases[2].PerOperation()) }},
+	{"attempts/operation", "spike", func(r *Run) string { return hundredths(r.Phases[1].PerOperation()) }},
+	{"attempts/operation", "after", func(r *Run) string { return hundredths(r.Phases[2].PerOperation()) }},
 	{"latency in spike", "p50", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P50) }},
 	{"latency in spike", "p99", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P99) }},
 	{"latency after", "p50", func(r *Run) string { return r.Phases[2].latency(r.Phases[2].P50) }},
@@ -151,7 +151,7 @@ func whole(v float64) string {
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.1f%%", 100*part) }
-func twice(v float64) string      { return fmt.Sprintf("%.2f", v) }
+func hundredths(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"

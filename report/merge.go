@@ -101,7 +101,7 @@ func shardFaultsOf(parts []*Past) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s: the report of shard %s was cut off", p.Name, p.Shard))
 		}
 		if slices.Contains(names, p.Shard) {
-			faults = append(faults, fmt.Sprintf("%s: shard %s is there twice", p.Name, p.Shard))
+			faults = append(faults, fmt.Sprintf("%s: duplicate shard %s", p.Name, p.Shard))
 		}
 		if count != 0 && count != n {
 			faults = append(faults, fmt.Sprintf("%s: shard %s is one of %d, others are of %d", p.Name, p.Shard, n, count))

@@ -96,7 +96,7 @@ func TestMerge(t *testing.T) {
 		{"runs that are not shards", []*report.Past{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
 		{"a shard is missing", []*report.Past{two}, []string{"shard 1/2 is missing"}, 1},
 		{"a shard was cut off", []*report.Past{one, part("2.json", "2/2", false, c)}, []string{"2.json: the report of shard 2/2 was cut off"}, 1},
-		{"a duplicate shard", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: shard 2/2 is there twice"}, 1},
+		{"a duplicate shard", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: duplicate shard 2/2"}, 1},
 		{"shards of two runs", []*report.Past{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
 		{"an invalid shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
