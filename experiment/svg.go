@@ -41,8 +41,8 @@ func (r *Report) svg() string {
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line is what was begun.")
 	top := 0.0
-	for i := range r.Runs {
-		top = max(top, peak(r.Runs[i].Series.Begun), peak(r.Runs[i].Series.Goodput))
+	for _, run := range r.Runs {
+		top = max(top, peak(run.Series.Begun), peak(run.Series.Goodput))
 	}
 	top = roundUp(top)
 	for i := range r.Runs {
@@ -77,8 +77,7 @@ func (r *Report) x(at time.Duration) float64 {
 func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	run := &r.Runs[i]
 	scale := func(v float64) float64 { return float64(y+panel) - float64(panel)*v/top }
-	note := fmt.Sprintf("%s: %s", run.Policy.Name, run.Policy.What)
-	label(b, leftMargin, float64(y-7), "start", "", note)
+	label(b, leftMargin, float64(y-7), "start", "", run.Policy.Name+": "+run.Policy.What)
 	r.spike(b, y, panel)
 	for _, v := range []float64{0, top / 2, top} {
 		r.gridLine(b, scale(v), whole(v))

@@ -95,17 +95,17 @@ var columns = []column{
 // title describes the load; set describes the settings.
 func (r *Report) title() string {
 	c := &r.Config
+	spike := seconds(c.spikeEnd() - c.spikeStart())
+	load := fmt.Sprintf(" for %s, %d%% for %s, %d%% for %s", seconds(c.spikeStart()), c.Spike, spike, c.Load, seconds(c.Duration-c.spikeEnd()))
 	switch c.Fault {
 	case Unreachable:
-		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; every request fails for %s after %s",
-			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeEnd()-c.spikeStart()), seconds(c.spikeStart()))
+		load = fmt.Sprintf("; every request fails for %s after %s", spike, seconds(c.spikeStart()))
 	case Restarts:
-		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; after %s the primary restarts %d times, each for %s, and %s after the one before",
-			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
+		load = fmt.Sprintf("; after %s the primary restarts %d times, each for %s, and %s after the one before",
+			seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
 	}
-	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%% for %s, %d%% for %s, %d%% for %s",
-		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), c.Spike,
-		seconds(c.spikeEnd()-c.spikeStart()), c.Load, seconds(c.Duration-c.spikeEnd()))
+	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%%s",
+		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, load)
 }
 
 func (r *Report) set() string {

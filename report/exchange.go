@@ -22,10 +22,15 @@ const (
 
 // move copies a field that has the same type in both.
 func move[T any](d direction, record, value *T) {
+	same := func(t T) T { return t }
+	convert(d, record, value, same, same)
+}
+
+func convert[R, V any](d direction, record *R, value *V, write func(V) R, read func(R) V) {
 	if d == reading {
-		*value = *record
+		*value = read(*record)
 	} else {
-		*record = *value
+		*record = write(*value)
 	}
 }
 
@@ -64,27 +69,15 @@ func fromMilliseconds(ms float64) time.Duration {
 }
 
 func (d direction) duration(ms *float64, value *time.Duration) {
-	if d == reading {
-		*value = fromMilliseconds(*ms)
-	} else {
-		*ms = milliseconds(*value)
-	}
+	convert(d, ms, value, milliseconds, fromMilliseconds)
 }
 
 func (d direction) document(text *json.RawMessage, raw *bson.Raw) {
-	if d == reading {
-		*raw = documentOf(*text)
-	} else {
-		*text = document(*raw)
-	}
+	convert(d, text, raw, document, documentOf)
 }
 
 func (d direction) value(text *json.RawMessage, v *bson.RawValue) {
-	if d == reading {
-		*v = valueOf(*text)
-	} else {
-		*text = value(*v)
-	}
+	convert(d, text, v, value, valueOf)
 }
 
 func (d direction) service(hex *string, id **bson.ObjectID) {

@@ -173,12 +173,9 @@ func (j *junit) document(s result.Summary) {
 // printable replaces characters that XML 1.0 does not allow, and invalid UTF-8.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r',
-			r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r <= 0xFFFD, r >= 0x10000 && r <= 0x10FFFF:
+		if strings.ContainsRune("\t\n\r", r) || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
 			return r
-		default:
-			return '\uFFFD'
 		}
+		return '\uFFFD'
 	}, s)
 }

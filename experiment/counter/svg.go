@@ -39,8 +39,9 @@ func (r Report) SVG(w io.Writer) error {
 		top := float64(topMargin + rowHeight*y)
 		text(&b, 8, top+rowHeight/2+4, "start", "", s)
 		for x, f := range faults {
-			if c, found := r.cell(s, f); found {
-				c.bar(&b, leftMargin+column*(float64(x)+.5), top, column/2-14)
+			i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == s && c.Fault == f })
+			if i >= 0 {
+				r.Cells[i].bar(&b, leftMargin+column*(float64(x)+.5), top, column/2-14)
 			}
 		}
 	}
@@ -53,15 +54,6 @@ func (r Report) SVG(w io.Writer) error {
 //
 //go:embed plot.css
 var svgStyle string
-
-func (r Report) cell(strategy string, f Fault) (Cell, bool) {
-	for _, c := range r.Cells {
-		if c.Strategy == strategy && c.Fault == f {
-			return c, true
-		}
-	}
-	return Cell{}, false
-}
 
 // wrong is the error of the counter in percent of the events. With lasting faults, events
 // for which the application received an error may be missing.
