@@ -56,8 +56,8 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 		even = even && p.Succeeded+p.Failed == p.Operations
 		operations, attempts, succeeded = operations+p.Operations, attempts+p.Attempts, succeeded+p.Succeeded
 	}
-	// For a moment there can be more than the capacity, of requests that were
-	// judged before, but never from the beginning on.
+	// Requests that were judged earlier can raise goodput above the capacity for a
+	// moment, but not in total.
 	for i, rate := range r.Series.Goodput {
 		results += rate * step.Seconds()
 		surplus = surplus || results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1
@@ -70,8 +70,8 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 		"more results than the capacity allows":     surplus,
 		"an operation made too many attempts":       most > 0 && e.most > most,
 		"more retries than tokens":                  name == "bucket" && float64(attempts-operations) > tokens,
-		"other attempts than operations":            name == "none" && c.Pool >= maxClients && attempts != operations,
-		"an operation was not tried":                c.Pool >= maxClients && attempts < operations,
+		"attempts differ from operations":           name == "none" && c.Pool >= maxClients && attempts != operations,
+		"an operation had no attempt":               c.Pool >= maxClients && attempts < operations,
 	} {
 		if violated {
 			out = append(out, fmt.Sprintf("%s: %d operations, %d attempts, %+v", what, operations, attempts, e))
@@ -232,11 +232,11 @@ func TestRecovery(t *testing.T) {
 		want    time.Duration
 		ok      bool
 	}{
-		{"it never went", series(20, 100), 0, true},
-		{"95 percent will do", series(20, 95), 0, true},
-		{"94 will not", series(20, 94), 0, false},
+		{"always at 100 percent", series(20, 100), 0, true},
+		{"95 percent suffices", series(20, 95), 0, true},
+		{"94 percent does not", series(20, 94), 0, false},
 		{"back after a second", series(4, 100, 4, 0, 12, 100), time.Second, true},
-		{"a moment of it is no recovery", series(4, 0, 4, 100, 12, 0), 0, false},
+		{"a moment is not a recovery", series(4, 0, 4, 100, 12, 0), 0, false},
 		{"too late for a whole second", series(17, 0, 3, 100), 0, false},
 	} {
 		got, ok := recovery(row.goodput, time.Second, 100)
@@ -305,8 +305,8 @@ func TestQuestions(t *testing.T) {
 		reason string
 		holds  func(func(question string, policy int) Phase) bool
 	}{
-		{"a first backoff of 200 ms does no worse than one of 100", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
-		{"backoffs that double do better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
+		{"a first backoff of 200 ms is not much worse than one of 100 ms", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
+		{"backoffs that double are better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
 		{"each of the first retries costs goodput", func(in func(string, int) Phase) bool {
 			return in("retries", 0).Goodput > in("retries", 1).Goodput && in("retries", 1).Goodput > in("retries", 2).Goodput
 		}},
@@ -314,16 +314,16 @@ func TestQuestions(t *testing.T) {
 			return in("backoff", 0).PerOperation() > 2*in("backoff", 1).PerOperation()
 		}},
 		{"one retry survives one restart", func(in func(string, int) Phase) bool { return in("restart", 1).Failed < in("restart", 0).Failed }},
-		{"but not two", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
+		{"one retry does not survive all restarts", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
 		{"retries until the deadline survive all", func(in func(string, int) Phase) bool { return in("restart", 2).Failed == 0 }},
 	} {
 		if !r.holds(func(question string, policy int) Phase { return answers[question].Runs[policy].Phases[1] }) {
-			t.Errorf("%s: it does not hold", r.reason)
+			t.Errorf("this does not hold: %s", r.reason)
 		}
 	}
 	c := Defaults().Scaled(200)
 	c.Clients, c.Duration, c.Policies = 2, 12*time.Second, Policies()[4:5]
 	if tokens := overload(t, c).Runs[0].Series.Tokens; tokens[0] != 1000 || tokens[len(tokens)/3] > 100 || tokens[len(tokens)-1] < tokens[len(tokens)/3] {
-		t.Errorf("the bucket does not empty and fill: %v", tokens)
+		t.Errorf("the buckets do not empty and refill: %v", tokens)
 	}
 }

@@ -72,7 +72,7 @@ transaction       correct          correct      correct
 	testkit.Check(t, err)
 	n, err := client.Database(database).Collection(collection).CountDocuments(t.Context(), bson.D{})
 	testkit.Check(t, err)
-	testkit.Equal(t, "documents that are left", n, 0)
+	testkit.Equal(t, "remaining documents", n, 0)
 	testkit.Check(t, client.Disconnect(t.Context()))
 	var out strings.Builder
 	testkit.Check(t, Report{Cells: cells}.JSON(&out))
@@ -105,12 +105,12 @@ func TestVerdict(t *testing.T) {
 		cell   Cell
 		want   string
 	}{
-		{"as many as there were", Cell{Fault: LostReply, Events: 3, Counter: 3}, "correct"},
+		{"an equal count", Cell{Fault: LostReply, Events: 3, Counter: 3}, "correct"},
 		{"one is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2}, "undercounts"},
 		{"one too many", Cell{Fault: Failover, Events: 3, Counter: 4}, "overcounts"},
-		{"an outage may swallow an event", Cell{Fault: Outage, Events: 3, Attempts: 6}, "correct"},
-		{"trying on is in vain", Cell{Fault: Outage, Events: 1, Attempts: 5}, "wastes time"},
-		{"after a refusal as well", Cell{Fault: CommandError, Events: 1, Attempts: 6}, "wastes time"},
+		{"an outage may lose an event", Cell{Fault: Outage, Events: 3, Attempts: 6}, "correct"},
+		{"retries in an outage", Cell{Fault: Outage, Events: 1, Attempts: 5}, "wastes time"},
+		{"retries after a command error", Cell{Fault: CommandError, Events: 1, Attempts: 6}, "wastes time"},
 	} {
 		testkit.Equal(t, r.reason, r.cell.Verdict(), r.want)
 	}
@@ -121,8 +121,8 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"a third is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2, Errors: 1}, -100.0 / 3},
 		{"twice as many", Cell{Fault: LostReply, Events: 3, Counter: 6}, 100},
-		{"what the application knows not to be counted is not missing", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 4}, 0},
-		{"what it does not know is", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 2}, -25},
+		{"events with an error are not missing", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 4}, 0},
+		{"events without an error are", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 2}, -25},
 	} {
 		testkit.Equal(t, r.reason, r.cell.wrong(), r.want)
 	}
