@@ -32,13 +32,13 @@ func Deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
-			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
+			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors: all such errors do",
 			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: allOf(calls("bulkWriteAnyhow"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
-			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, asks the contrary of client bulk writes", Permitted: true,
+			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, requires the opposite for client bulk writes", Permitted: true,
 			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("bulkWrite"), fault(Fault.ofWriteConcern), events(longer)),
 		},
@@ -49,14 +49,14 @@ func Deviations() []Deviation {
 			schedule: fault(func(f Fault) bool { return f.Code == 50 && f.labelled("RetryableWriteError") }),
 		},
 		{
-			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
-			Section: "Retryable Reads, Executing Retryable Read Operations (the label is one of Retryable Writes)",
+			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
+			Section: "Retryable Reads, Executing Retryable Read Operations (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
 		},
 		{
 			ID: "D5", Engines: by(goDriver), Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
-			Section: "Retryable Writes, Executing Retryable Write Commands: the label is about which error is raised; Client Backpressure, Interaction with Other Retry Policies",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the label only selects the error to raise; Client Backpressure, Interaction with Other Retry Policies",
 			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.writes, labelled("NoWritesPerformed"), events(func(l, r []string) bool { return len(r) > 0 }),
 				anyOf(events(func(l, r []string) bool { return len(r) > len(l) }), labelled("SystemOverloadedError"))),
@@ -123,7 +123,7 @@ func Deviations() []Deviation {
 			schedule: allOf(labelled("TransientTransactionError"), only("operation"), left("UnknownTransactionCommitResult")),
 		},
 		{
-			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
+			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "raises an error other than the last one without the label NoWritesPerformed; also reads the label from write concern errors",
 			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
@@ -141,7 +141,7 @@ func Deviations() []Deviation {
 				fault(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })),
 		},
 		{
-			ID: "D17", Engines: by(goDriver), Title: "sends updates and deletes of many in commands of their own, apart from those of one",
+			ID: "D17", Engines: by(goDriver), Title: "sends the updates and deletes of many documents of a bulk write in separate commands",
 			Section: "Retryable Writes, Supported Write Operations: bulk writes may be split so that more can be retried", Permitted: true,
 			test: each(func(one Difference) bool {
 				return one.Aspect == "events" && strings.Contains(one.Left, " statements") &&
@@ -149,7 +149,7 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D18", Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
+			ID: "D18", Title: "backs off for a random time, so that more or fewer attempts fit into timeoutMS",
 			Section: "Client Backpressure, Overload retry policy: jitter", Permitted: true,
 			test: each(func(one Difference) bool {
 				l, r := strings.Split(one.Left, "\n"), strings.Split(one.Right, "\n")
@@ -162,8 +162,8 @@ func Deviations() []Deviation {
 			schedule: sameEvents(without(", recovery token")),
 		},
 		{
-			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout, without timeoutMS as well",
-			Section: "Client Side Operations Timeout, Errors: asked for with timeoutMS", Permitted: true,
+			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout even without timeoutMS",
+			Section: "Client Side Operations Timeout, Errors: required with timeoutMS", Permitted: true,
 			schedule: outcomes(func(l, r string) bool {
 				return strings.Replace(l, "raised server error, code 50", "raised time-out, code 50", 1) == r
 			}),
@@ -199,7 +199,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("bulkWrite", "bulkWriteAnyhow"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
-			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without asking for majority, although another error came before",
+			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without write concern majority even if another error preceded it",
 			Section:  "Transactions, Interaction with Client Backpressure",
 			schedule: sameEvents(without(`, w "majority"`)),
 		},
@@ -216,7 +216,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("aggregateOut"), off("retryReads"), events(longer)),
 		},
 		{
-			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, that of a read as well",
+			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, including those of reads",
 			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands",
 			Suite:   "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
@@ -239,7 +239,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D32", Engines: by(nodeJS), Title: "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
-			Section: "Transactions, ClientSession changes: a command that is sent begins the transaction, whatever becomes of it",
+			Section: "Transactions, ClientSession changes: sending a command begins the transaction, whatever its result",
 			Suite:   "abort-after-a-failed-command.yml", example: Schedule{Operation: "withTransaction", Topology: plainest, Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
 			schedule: allOf(events(longer), labelled("RetryableError"),
 				events(func(l, r []string) bool { return strings.Contains(l[len(r)], "Transaction on admin") })),
@@ -266,7 +266,7 @@ func Deviations() []Deviation {
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
 		},
 		{
-			ID: "D36", Engines: by(java), Title: "raises the error before MaxTimeMSExpired of a read's retry",
+			ID: "D36", Engines: by(java), Title: "raises the error before the last one if the retry of a read fails with MaxTimeMSExpired",
 			Section: "Retryable Reads, Executing Retryable Read Operations: the error of the retry is raised",
 			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
