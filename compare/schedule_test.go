@@ -14,13 +14,13 @@ import (
 // The generator uses every operation, fault, option and topology. Every schedule is a
 // valid suite and depends only on the seed.
 func TestGenerator(t *testing.T) {
-	g, again, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4, all...), true, false
+	g, second, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4, all...), true, false
 	seen := map[string]int{}
 	var schedules []Schedule
 	for range 3000 {
 		s := g.Next()
 		schedules = append(schedules, s)
-		same, others = same && again.Next().String() == s.String(), others || other.Next().String() != s.String()
+		same, others = same && second.Next().String() == s.String(), others || other.Next().String() != s.String()
 		seen[s.Operation]++
 		seen[s.Topology]++
 		for name, v := range s.Options {

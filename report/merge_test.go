@@ -49,9 +49,9 @@ func TestCompare(t *testing.T) {
 
 // Compare distinguishes deployments, iterations and tests with the same name.
 func TestCompareByIdentity(t *testing.T) {
-	elsewhere, again := verdict("t", result.Failed), verdict("t", result.Failed)
-	elsewhere.Test.Deployment, again.Test.Iteration = "sharded 8.0", 2
-	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, again, verdict("t", result.Failed)}
+	elsewhere, repeated := verdict("t", result.Failed), verdict("t", result.Failed)
+	elsewhere.Test.Deployment, repeated.Test.Iteration = "sharded 8.0", 2
+	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, repeated, verdict("t", result.Failed)}
 	d := report.Compare(old, slices.Clone(old), 0)
 	testkit.Equal(t, "the same run", len(slices.Concat(d[:]...)), 0)
 	d = report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)

@@ -21,7 +21,7 @@ type operation struct {
 	// attempt.
 	before, between []any
 	perform         func(context.Context, *mongo.Collection) error
-	again           func(error) error // handles the error of the second attempt
+	recover         func(error) error // handles the error of the second attempt
 	left            []string          // expected _ids in the collection
 	raises          bool              // the application must see an error
 }
@@ -87,8 +87,8 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 		return out, err
 	}
 	failed = sent(ctx, func() error { return o.perform(ctx, ours) })
-	if failed != nil && o.again != nil {
-		failed = o.again(failed)
+	if failed != nil && o.recover != nil {
+		failed = o.recover(failed)
 	}
 	var ids []string
 	if err := theirs.Distinct(ctx, "_id", bson.D{}).Decode(&ids); err != nil {
@@ -156,12 +156,12 @@ func operations() []operation {
 		// Reads are idempotent.
 		{name: "find", command: "find", before: bson.A{a1}, perform: find, left: []string{"a"}},
 		// A duplicate key in the second attempt means that the first succeeded.
-		{name: "insert", command: "insert", perform: insertOne, again: succeededByID, left: []string{"a"}},
+		{name: "insert", command: "insert", perform: insertOne, recover: succeededByID, left: []string{"a"}},
 		// A duplicate key may belong to another document, so the application must check the index.
 		{name: "insert into a collection with another unique index", command: "insert", before: bson.A{b1}, perform: insertOne,
-			again: succeededByID, left: []string{"b"}, raises: true},
+			recover: succeededByID, left: []string{"b"}, raises: true},
 		// The application mistakes the other document for its own.
-		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, again: succeeded,
+		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, recover: succeeded,
 			left: []string{"b"}, raises: true},
 		// A second delete matches nothing.
 		{name: "deleteOne", command: "delete", before: bson.A{a1, b2}, perform: deleteOne, left: []string{"b"}},
