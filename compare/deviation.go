@@ -8,49 +8,46 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Deviation is a difference with a decision: what one engine does differently,
-// and what the specification says.
+// Deviation is a known difference and the decision by the specification.
 type Deviation struct {
 	ID      string   // D1, D2, …
-	Engines []string // those that deviate, by what they call themselves; nil is any engine
+	Engines []string // names of the engines that deviate; nil for any
 	Title   string   // what they do
-	// Section is the specification and section that it departs from, or that
-	// leaves the choice to drivers.
-	Section string
-	// Permitted is true where the specification leaves drivers the choice.
+	// Section is the specification and section that the engines violate, or that
+	// permits the difference.
+	Section   string
 	Permitted bool
-	// Suite reproduces it: a file of specs/deviations. Empty if it shows only by
-	// chance, or if the format cannot express it.
+	// Suite is a file of specs/deviations that reproduces it, "" if it occurs only by
+	// chance or the format cannot express it.
 	Suite string
 
-	// test and schedule say when it explains what differs in a suite's test, and in a
-	// schedule. Nil: never.
+	// test and schedule are the conditions under which it explains the differences of
+	// a test and of a schedule. Nil never holds.
 	test, schedule condition
-	// example is the schedule of the suite.
-	example Schedule
+	example        Schedule // the schedule of the suite
 }
 
 func by(engines ...string) []string { return engines }
 
-// of reports whether an engine deviates like this.
+// of reports whether an engine has the deviation.
 func (d *Deviation) of(engine string) bool {
 	return d.Engines == nil || slices.Contains(d.Engines, engine)
 }
 
-// ofTest finds the deviation that explains a differing test of a suite, nil if
-// none does. engines are the names of the left engine and the right one.
+// ofTest returns the deviation that explains the differences of a test, or nil.
+// engines are the names of the left and right engines.
 func ofTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
 	topology, _, _ := strings.Cut(id.Deployment, " ")
 	return explained(engines, shown{Schedule{Topology: topology}, differences}, func(d *Deviation) condition { return d.test })
 }
 
-// ofSchedule finds the deviation that explains what differs in a schedule.
+// ofSchedule returns the deviation that explains the differences of a schedule, or nil.
 func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
 	return explained(engines, shown{s, differences}, func(d *Deviation) condition { return d.schedule })
 }
 
-// explained asks the deviations of the two engines. If none explains everything, each
-// difference must have an explanation of its own, of which it gives the first.
+// explained returns the deviation that explains all differences. If there is none but
+// each difference has its own explanation, it returns that of the first.
 func explained(engines [2]string, s shown, by func(*Deviation) condition) *Deviation {
 	if d := oneOf(engines, s, by); d != nil || len(s.differences) < 2 {
 		return d
@@ -66,8 +63,8 @@ func explained(engines [2]string, s shown, by func(*Deviation) condition) *Devia
 	return first
 }
 
-// oneOf finds a deviation that explains all differences. Deviations expect the engine that
-// deviates on the right.
+// oneOf returns the deviation that explains all differences, or nil. Conditions expect
+// the engine that deviates on the right.
 func oneOf(engines [2]string, s shown, by func(*Deviation) condition) *Deviation {
 	turned := shown{s.Schedule, slices.Clone(s.differences)}
 	for i, d := range s.differences {

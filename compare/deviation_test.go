@@ -18,7 +18,7 @@ import (
 // update rewrites docs/deviations.md and specs/deviations: go generate.
 var update = os.Getenv("UTR_UPDATE") != ""
 
-// golden compares a generated file with what it has to be, or writes it.
+// golden compares a generated file with its expected text, or writes it.
 func golden(t *testing.T, path, text string) {
 	t.Helper()
 	if update {
@@ -31,8 +31,8 @@ func golden(t *testing.T, path, text string) {
 
 func TestDeviationsPage(t *testing.T) { golden(t, "../docs/deviations.md", Markdown()) }
 
-// The rows of the table are complete, its suites are those of the folder, and
-// it is about the driver that go.mod requires.
+// The rows of the table are complete, its suites are the files of the folder, and its
+// Go driver is the version in go.mod.
 func TestDeviationsTable(t *testing.T) {
 	suites := map[string]bool{}
 	for i, d := range Deviations() {
@@ -69,8 +69,8 @@ func compared(t *testing.T, s Schedule, left, right Side) Pair {
 	return found[0]
 }
 
-// The suite of each deviation is what its schedule gives; the reference passes
-// it. If the Go driver deviates, it does not, and the table explains why.
+// The suite of each deviation is generated from its schedule. The reference passes it.
+// The Go driver fails it if it deviates, and the table explains the differences.
 func TestDeviationSuites(t *testing.T) {
 	left, right := referenceSide(t, ""), newSide(t, "driver", driver.New())
 	for _, d := range Deviations() {
@@ -92,7 +92,7 @@ func TestDeviationSuites(t *testing.T) {
 			testkit.Equal(t, "the reference", left.of(t, suite).Status, result.Passed)
 			testkit.Equal(t, "the driver", right.of(t, suite).Status, map[bool]result.Status{true: result.Failed, false: result.Passed}[differs])
 		})
-	} // D16 shows in other operations as well, where the label decides.
+	} // D16 also occurs in other operations.
 	codeAlone := []Fault{{}, {Code: 89, Labels: []string{"TransientTransactionError"}}}
 	for topology, want := range map[string]string{"load-balanced": "D16", "replicaset": ""} {
 		p := compared(t, Schedule{Operation: "withTransaction", Topology: topology, Faults: codeAlone}, left, right)
@@ -102,7 +102,7 @@ func TestDeviationSuites(t *testing.T) {
 	}
 }
 
-// Deviations explain the differences that they are about, and no others.
+// Deviations explain only their own differences.
 func TestExplanations(t *testing.T) {
 	testkit.Retell(t, "testdata/explanations.txt", func(t *testing.T, s testkit.Story) string {
 		of, engines := lines(s), [2]string{"reference", "driver"}
@@ -128,6 +128,6 @@ func TestExplanations(t *testing.T) {
 		if by == nil {
 			by = []string{"unexplained"}
 		}
-		return told(s, by...)
+		return retold(s, by...)
 	})
 }

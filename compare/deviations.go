@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The drivers, as they call themselves as engines.
+// The names of the drivers as engines.
 const (
 	goDriver = "driver"
 	pyMongo  = "pymongo"
@@ -16,9 +16,8 @@ const (
 	java     = "java"
 )
 
-// tested lists the engines of the table, by what they call themselves, with the driver
-// and the version that were tested. Versions are not compared: binaries do not always
-// know theirs.
+// tested lists the engines of the table with the tested driver and version.
+// Conditions ignore versions, since some engines do not know theirs.
 func tested() []struct{ name, driver string } {
 	return []struct{ name, driver string }{
 		{goDriver, "mongo-driver/v2 2.9.3"},
@@ -28,18 +27,18 @@ func tested() []struct{ name, driver string } {
 	}
 }
 
-// Deviations is the table of decisions, in the order of the ids.
+// Deviations returns the table of decisions in the order of the ids.
 func Deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
-			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
+			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors: all such errors do",
 			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: allOf(calls("bulkWriteAnyhow"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
-			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, asks the contrary of client bulk writes", Permitted: true,
+			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, requires the opposite for client bulk writes", Permitted: true,
 			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("bulkWrite"), fault(Fault.ofWriteConcern), events(longer)),
 		},
@@ -50,14 +49,14 @@ func Deviations() []Deviation {
 			schedule: fault(func(f Fault) bool { return f.Code == 50 && f.labelled("RetryableWriteError") }),
 		},
 		{
-			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
-			Section: "Retryable Reads, Executing Retryable Read Operations (the label is one of Retryable Writes)",
+			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
+			Section: "Retryable Reads, Executing Retryable Read Operations (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
 		},
 		{
 			ID: "D5", Engines: by(goDriver), Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
-			Section: "Retryable Writes, Executing Retryable Write Commands: the label is about which error is raised; Client Backpressure, Interaction with Other Retry Policies",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the label only selects the error to raise; Client Backpressure, Interaction with Other Retry Policies",
 			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.writes, labelled("NoWritesPerformed"), events(func(l, r []string) bool { return len(r) > 0 }),
 				anyOf(events(func(l, r []string) bool { return len(r) > len(l) }), labelled("SystemOverloadedError"))),
@@ -65,7 +64,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D6", Engines: by(goDriver, pyMongo, java), Title: "may send a second attempt to the mongos that failed the first",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
-			schedule: allOf(topology("sharded"), anyOf(sameEvents(withoutPlaces),
+			schedule: allOf(topology("sharded"), anyOf(sameEvents(withoutServers),
 				events(func(l, r []string) bool { return elsewhere(l) != elsewhere(r) }))),
 		},
 		{
@@ -124,7 +123,7 @@ func Deviations() []Deviation {
 			schedule: allOf(labelled("TransientTransactionError"), only("operation"), left("UnknownTransactionCommitResult")),
 		},
 		{
-			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
+			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "raises an error other than the last one without the label NoWritesPerformed; also reads the label from write concern errors",
 			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
@@ -138,11 +137,11 @@ func Deviations() []Deviation {
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(topology("load-balanced"),
 				anyOf(allOf(calls("commitTransaction", "abortTransaction"), events(shorter)),
-					allOf(calls("withTransaction"), events(commitsAgain))), // where the transaction should begin anew
+					allOf(calls("withTransaction"), events(commitsAgain))), // the transaction should restart
 				fault(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })),
 		},
 		{
-			ID: "D17", Engines: by(goDriver), Title: "sends updates and deletes of many in commands of their own, apart from those of one",
+			ID: "D17", Engines: by(goDriver), Title: "sends the updates and deletes of many documents of a bulk write in separate commands",
 			Section: "Retryable Writes, Supported Write Operations: bulk writes may be split so that more can be retried", Permitted: true,
 			test: each(func(one Difference) bool {
 				return one.Aspect == "events" && strings.Contains(one.Left, " statements") &&
@@ -150,7 +149,7 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D18", Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
+			ID: "D18", Title: "backs off for a random time, so that more or fewer attempts fit into timeoutMS",
 			Section: "Client Backpressure, Overload retry policy: jitter", Permitted: true,
 			test: each(func(one Difference) bool {
 				l, r := strings.Split(one.Left, "\n"), strings.Split(one.Right, "\n")
@@ -163,8 +162,8 @@ func Deviations() []Deviation {
 			schedule: sameEvents(without(", recovery token")),
 		},
 		{
-			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout, without timeoutMS as well",
-			Section: "Client Side Operations Timeout, Errors: asked for with timeoutMS", Permitted: true,
+			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout even without timeoutMS",
+			Section: "Client Side Operations Timeout, Errors: required with timeoutMS", Permitted: true,
 			schedule: outcomes(func(l, r string) bool {
 				return strings.Replace(l, "raised server error, code 50", "raised time-out, code 50", 1) == r
 			}),
@@ -200,7 +199,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("bulkWrite", "bulkWriteAnyhow"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
-			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without asking for majority, although another error came before",
+			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without write concern majority even if another error preceded it",
 			Section:  "Transactions, Interaction with Client Backpressure",
 			schedule: sameEvents(without(`, w "majority"`)),
 		},
@@ -217,7 +216,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("aggregateOut"), off("retryReads"), events(longer)),
 		},
 		{
-			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, that of a read as well",
+			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, including those of reads",
 			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands",
 			Suite:   "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
@@ -240,7 +239,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D32", Engines: by(nodeJS), Title: "sends neither abortTransaction nor commitTransaction if the first command has failed with the label RetryableError, without SystemOverloadedError",
-			Section: "Transactions, ClientSession changes: a command that is sent begins the transaction, whatever becomes of it",
+			Section: "Transactions, ClientSession changes: sending a command begins the transaction, whatever its result",
 			Suite:   "abort-after-a-failed-command.yml", example: Schedule{Operation: "withTransaction", Topology: plainest, Faults: []Fault{{Code: 211, Labels: []string{"RetryableError"}}}},
 			schedule: allOf(events(longer), labelled("RetryableError"),
 				events(func(l, r []string) bool { return strings.Contains(l[len(r)], "Transaction on admin") })),
@@ -248,7 +247,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D33", Title: "sends the next attempt to the mongos that has just failed, because an earlier fault has made the other one Unknown",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: if all servers are deprioritized, one of them is selected", Permitted: true,
-			schedule: allOf(topology("sharded"), sameEvents(withoutPlaces), func(s shown) bool {
+			schedule: allOf(topology("sharded"), sameEvents(withoutServers), func(s shown) bool {
 				return len(slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool { return !f.unsettles() })) > 1
 			}),
 		},
@@ -267,7 +266,7 @@ func Deviations() []Deviation {
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
 		},
 		{
-			ID: "D36", Engines: by(java), Title: "raises the error before MaxTimeMSExpired of a read's retry",
+			ID: "D36", Engines: by(java), Title: "raises the error before the last one if the retry of a read fails with MaxTimeMSExpired",
 			Section: "Retryable Reads, Executing Retryable Read Operations: the error of the retry is raised",
 			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
@@ -300,14 +299,13 @@ func Deviations() []Deviation {
 	}
 }
 
-// shown is what a deviation may explain: a schedule, or for the test of a suite its
-// topology alone, with the differences between the engines, of which there are some.
+// shown is a schedule with its differences, at least one. For the test of a suite, the
+// schedule has only the topology.
 type shown struct {
 	Schedule
 	differences []Difference
 }
 
-// condition is about a schedule, and what the two engines showed.
 type condition func(shown) bool
 
 func allOf(conditions ...condition) condition {
@@ -326,7 +324,7 @@ func calls(operations ...string) condition {
 	return func(s shown) bool { return slices.Contains(operations, s.Operation) }
 }
 
-// off says that an option is false.
+// off holds if an option is false.
 func off(option string) condition { return func(s shown) bool { return s.Options[option] == false } }
 
 func topology(name string) condition { return func(s shown) bool { return s.Topology == name } }
@@ -336,7 +334,7 @@ func (s Schedule) reads() bool  { return !s.writes() }
 func (s shown) alone() bool     { return len(s.differences) == 1 }
 func (s Schedule) timed() bool  { return s.Options["timeoutMS"] != nil }
 
-// fault says that something holds for one of the faults.
+// fault holds if a function holds for one of the faults.
 func fault(holds func(Fault) bool) condition {
 	return func(s shown) bool { return slices.ContainsFunc(s.Faults, holds) }
 }
@@ -346,8 +344,7 @@ func labelled(name string) condition { return fault(func(f Fault) bool { return 
 func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
 func (f Fault) ofWriteConcern() bool      { return f.WriteConcernError != 0 }
 
-// deposes reports whether the fault is a write concern error that says that the server is
-// not writable.
+// deposes reports whether the fault is a write concern error with a state change code.
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }
 
 // unsettles reports whether the fault makes the server Unknown to the client.
@@ -363,50 +360,51 @@ func events(compare func(left, right []string) bool) condition {
 	}
 }
 
-// longer reports whether the lines begin with all of the others, and continue.
+// longer reports whether the others are a proper prefix of the lines.
 func longer(lines, others []string) bool {
 	return len(lines) > len(others) && slices.Equal(lines[:len(others)], others)
 }
 
 func shorter(lines, others []string) bool { return longer(others, lines) }
 
-// elsewhere says that a second attempt goes to another server.
+// elsewhere reports whether a second attempt goes to another server.
 func elsewhere(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " at another server") })
 }
 
-// commitsAgain says that the right one commits more often after the first commit: those have
-// a write concern (Transactions, "Majority write concern is used when retrying commitTransaction").
+// commitsAgain reports whether the right engine retries commitTransaction more often.
+// Retries have a write concern (Transactions, "Majority write concern is used when retrying
+// commitTransaction").
 func commitsAgain(left, right []string) bool {
-	again := regexp.MustCompile(`send commitTransaction .*w "majority"`)
-	count := func(lines []string) int { return len(again.FindAllString(strings.Join(lines, "\n"), -1)) }
+	retried := regexp.MustCompile(`send commitTransaction .*w "majority"`)
+	count := func(lines []string) int { return len(retried.FindAllString(strings.Join(lines, "\n"), -1)) }
 	return count(right) > count(left)
 }
 
-// each says that something holds for every difference.
+// each holds if a function holds for every difference.
 func each(holds func(Difference) bool) condition {
 	return func(s shown) bool {
 		return !slices.ContainsFunc(s.differences, func(one Difference) bool { return !holds(one) })
 	}
 }
 
-// outcomes says that outcomes of operations alone differ, and how.
+// outcomes holds if only outcomes of operations differ, and the function holds for each.
 func outcomes(hold func(left, right string) bool) condition {
 	return each(func(one Difference) bool { return one.Aspect == "operation" && hold(one.Left, one.Right) })
 }
 
-// sameEvents says that events alone differ, and only in what a function removes.
+// sameEvents holds if only events differ, and only in text that a function removes.
 func sameEvents(remove func(lines string) string) condition {
 	return each(func(one Difference) bool {
 		return one.Aspect == "events" && one.Left != one.Right && remove(one.Left) == remove(one.Right)
 	})
 }
 
-// without makes a function that removes a text.
+// without returns a function that removes a text.
 func without(text string) func(string) string { return strings.NewReplacer(text, "").Replace }
 
-// withoutPlaces removes which servers attempts went to.
-func withoutPlaces(lines string) string {
+// withoutServers removes the servers of attempts.
+func withoutServers(lines string) string {
 	return strings.NewReplacer(" at another server", "", " at the same server", "").Replace(lines)
 }
 
@@ -418,12 +416,12 @@ func withoutCounts(lines string) string {
 // cleared is the line about a cleared pool.
 const cleared = "\n  pool cleared"
 
-// only says that all differences have one aspect.
+// only holds if all differences have an aspect.
 func only(aspect string) condition {
 	return each(func(one Difference) bool { return one.Aspect == aspect })
 }
 
-// left and right say that a text is in the first difference.
+// left and right hold if a side of the first difference contains a text.
 func left(text string) condition {
 	return func(s shown) bool { return strings.Contains(s.differences[0].Left, text) }
 }
@@ -432,7 +430,7 @@ func right(text string) condition {
 	return func(s shown) bool { return strings.Contains(s.differences[0].Right, text) }
 }
 
-// overloaded is an overload error that may be retried soon.
+// overloaded is an overload error with a short backoff.
 func overloaded() Fault {
 	return Fault{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}, Backoff: 1}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Difference is one aspect in which two observations differ.
+// Difference is a difference between two observations.
 type Difference struct {
 	// Aspect is "verdict", "operation" or "events".
 	Aspect string `json:"aspect"`
@@ -18,14 +18,14 @@ type Difference struct {
 	Right string `json:"right"`
 }
 
-// differ lists what differs between two observations, in the order in which
-// it happened; where the order is chance, the verdict alone.
-func differ(left, right observation, chance bool) []Difference {
+// differ lists the differences between two observations: only the verdict if the
+// order of commands is random.
+func differ(left, right observation, random bool) []Difference {
 	var out []Difference
 	if left.Status != right.Status {
 		out = append(out, Difference{"verdict", "", verdict(left), verdict(right)})
 	}
-	if chance {
+	if random {
 		return out
 	}
 	for i := range max(len(left.Operations), len(right.Operations)) {
@@ -50,7 +50,7 @@ func verdict(o observation) string {
 	return string(o.Status)
 }
 
-// at is the i-th element, or the zero value if there are fewer.
+// at returns list[i], or the zero value.
 func at[T any](list []T, i int) (element T) {
 	if i < len(list) {
 		element = list[i]

@@ -1,9 +1,8 @@
-// Package compare runs the same suites through two engines. It reduces each
-// verdict to an observation without anything that may differ by chance, and lists
-// what remains different. It also generates schedules of operations and faults,
-// and shrinks one that differs to the smallest that still does, as a suite file
-// that anybody can run.
+// Package compare runs the same suites through two engines. It reduces each verdict
+// to an observation without random details and lists the differences. It also
+// generates schedules of operations and faults, shrinks a schedule that differs to a
+// minimal one, and writes it as a suite.
 //
-// It does not decide which of the two engines is right: the specifications do,
-// and Deviations is the table of the decisions.
+// It does not decide which engine is correct. Deviations is the table of decisions
+// by the specifications.
 package compare

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// referenceSide runs the reference engine with a policy, "" for the current
-// one, without sleeping its backoffs.
+// referenceSide is the reference engine with a policy ("" for the current one) and
+// without backoff.
 func referenceSide(t testing.TB, policy string) Side {
 	t.Helper()
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone})
@@ -41,9 +41,8 @@ func (s Side) of(t testing.TB, suite *specs.Suite) *result.Verdict {
 
 var all = []string{"replicaset", "sharded", "load-balanced", "single"}
 
-// Two sides with the same engine show the same, whatever happens, but for what chance
-// explains in any engine.
-// soak/compare runs more schedules.
+// Two sides with the same engine do not differ, except for random differences that
+// deviations explain. soak/compare runs more schedules.
 func TestSameEngine(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "")
 	g, err := Storm(t.Context(), NewGenerator(2, all...), 20, 5, left, right, nil)
@@ -54,14 +53,14 @@ func TestSameEngine(t *testing.T) {
 	if c := g.Counts; c[Same]+c[Explained] != 20 {
 		t.Errorf("%s", c)
 	}
-	// A problem of a run is an error, whichever side has it.
+	// A problem of either side is an error.
 	right.Config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("no such test"), Reason: "x"}}
 	_, err = Storm(t.Context(), NewGenerator(2, plainest), 1, 1, left, right, nil)
 	testkit.Fails(t, err, "no such test")
 }
 
-// An engine that lacks a rule is found out, and the schedule that is left is
-// one that a person would write: its suite passes on one side alone.
+// Storm finds an engine that lacks a rule and shrinks the schedule. Only the left engine
+// passes the suite of the finding.
 func TestFindsAndShrinks(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "retryable-reads@2026") // before backpressure
 	seen := 0
@@ -83,7 +82,7 @@ func TestFindsAndShrinks(t *testing.T) {
 	}
 }
 
-// A deadline within a callback ends the transaction, not the test.
+// A timeout in a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
 	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
 	suite, err := specs.FromValue("callback", suite("callback", s.test("deadline", nil)))

@@ -10,19 +10,19 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// expectation is what one engine showed, as fields that a suite adds to expect it.
+// expectation is the behaviour of an engine as fields of a suite.
 type expectation struct {
-	operations []*source.Value // for each operation
-	outcome    *source.Value   // for the operation that reads the collection afterwards
+	operations []*source.Value // of each operation
+	outcome    *source.Value   // of the operation that reads the collection at the end
 	test       *source.Value
 }
 
-// anything accepts whatever n operations do.
+// anything accepts any result of n operations.
 func anything(n int) *expectation {
 	return &expectation{operations: slices.Repeat([]*source.Value{doc("ignoreResultAndError", true)}, n), outcome: doc(), test: doc()}
 }
 
-// expect turns the verdict of a schedule's test into expectations.
+// expect converts the verdict of a schedule to expectations.
 func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	op := operations[s.Operation]
 	performed, logs := len(op.operations), v.Operations
@@ -51,8 +51,8 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	return e, nil
 }
 
-// raises expects an error. Without an expectation, a test fails by itself when an
-// operation raises an error.
+// raises expects an error. For nil it needs no fields, since the runner fails a test
+// for an unexpected error.
 func raises(e *result.Error) *source.Value {
 	if e == nil {
 		return doc()
@@ -83,7 +83,7 @@ func expectedEvents(events []result.Event) (out []*source.Value) {
 	return out
 }
 
-// extended gives a BSON value as relaxed Extended JSON.
+// extended converts a BSON value to relaxed Extended JSON.
 func extended(v bson.RawValue) (*source.Value, error) {
 	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
 	if err != nil {
@@ -93,8 +93,8 @@ func extended(v bson.RawValue) (*source.Value, error) {
 	return root.Get("v"), err
 }
 
-// Suite writes a suite that expects of a schedule what the left side of the
-// pair showed. Comments open the file.
+// Suite returns the text of a suite that runs a schedule and expects the behaviour of
+// the left side of the pair. It begins with the comments.
 func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
 	e, err := expect(s, p.verdict)
 	if err != nil {

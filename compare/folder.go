@@ -9,32 +9,29 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// folder replaces what differs from run to run by numbers in the order of
+// folder replaces values that differ between runs by numbers in the order of
 // appearance. The zero value is ready to use.
 type folder struct {
 	sessions [][]byte
-	txn      map[int]int64 // the first txnNumber of a session
+	txn      map[int]int64 // session → its first txnNumber
 	objects  []bson.ObjectID
 }
 
-// decisive are the fields of commands that matter to retries, in the order in which
-// they are shown. Drivers may write all others as they like; suites judge them.
+// decisive are the command fields that matter to retries, in the order shown. Drivers
+// are free in all others, which suites check.
 var decisive = []string{"lsid", "txnNumber", "startTransaction", "autocommit", "writeConcern", "readConcern", "recoveryToken",
 	"documents", "updates", "deletes", "ops"}
 
 // command lists the decisive fields, each after a comma.
-func (f *folder) command(command bson.Raw) string {
-	var out strings.Builder
+func (f *folder) command(command bson.Raw) (out string) {
 	for _, field := range decisive {
-		v, err := command.LookupErr(field)
-		if err != nil {
-			continue
-		}
-		if text := f.decisive(field, v, command); text != "" {
-			out.WriteString(", " + text)
+		if v, err := command.LookupErr(field); err == nil {
+			if text := f.decisive(field, v, command); text != "" {
+				out += ", " + text
+			}
 		}
 	}
-	return out.String()
+	return out
 }
 
 func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) string {
@@ -70,7 +67,7 @@ func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) strin
 	return fmt.Sprintf("%d statements", len(values))
 }
 
-// session is the index of a session, by its first appearance.
+// session returns the index of a session in the order of appearance.
 func (f *folder) session(v bson.RawValue) int {
 	i := slices.IndexFunc(f.sessions, func(s []byte) bool { return bytes.Equal(s, v.Value) })
 	if i < 0 {
@@ -80,7 +77,7 @@ func (f *folder) session(v bson.RawValue) int {
 	return i
 }
 
-// transaction counts the transaction numbers of a session from 1.
+// transaction renders a transaction number, relative to the first of its session.
 func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	n, ok := v.AsInt64OK()
 	if !ok {
@@ -98,8 +95,8 @@ func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	return fmt.Sprintf("transaction %d", n-first+1)
 }
 
-// value renders a value: numbers by their value, keys in order of their names,
-// generated ids by their order.
+// value renders a value: numbers without their type, documents by sorted keys, ObjectIDs
+// in the order of appearance.
 func (f *folder) value(v bson.RawValue) string {
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64:
@@ -130,7 +127,7 @@ func (f *folder) value(v bson.RawValue) string {
 	return v.String()
 }
 
-// list renders an array. The order has no meaning in lists of names and indexes.
+// list renders an array, sorted if its order has no meaning.
 func (f *folder) list(list bson.RawArray, anyOrder bool) string {
 	values, err := list.Values()
 	if err != nil {
@@ -147,9 +144,10 @@ func (f *folder) list(list bson.RawArray, anyOrder bool) string {
 	return before + "[" + strings.Join(out, ", ") + "]"
 }
 
-// volatile are fields of replies that depend on time and place, and fields that
-// results may lack ("CRUD", Results).
-var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime", "connectionId", "uuid", "shards", "acknowledged", "insertedId", "insertedIds", "upsertedIds"}
+// volatile are reply fields that depend on time or server, and fields that results may
+// omit ("CRUD", Results).
+var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime", "connectionId", "uuid",
+	"shards", "acknowledged", "insertedId", "insertedIds", "upsertedIds"}
 
 func (f *folder) document(doc bson.Raw) string {
 	elements, err := doc.Elements()
@@ -159,7 +157,7 @@ func (f *folder) document(doc bson.Raw) string {
 	slices.SortFunc(elements, func(a, b bson.RawElement) int { return strings.Compare(a.Key(), b.Key()) })
 	var out []string
 	for _, e := range elements {
-		// Engines may add the counts of other operations to a result.
+		// Engines may add zero counts of other operations to a result.
 		n, number := e.Value().AsInt64OK()
 		if !slices.Contains(volatile, e.Key()) && !(number && n == 0 && strings.HasSuffix(e.Key(), "Count")) {
 			out = append(out, e.Key()+": "+f.value(e.Value()))

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// kindOfFault makes a random fault. Weights say how often: what changes the
-// topology costs a driver a heartbeat, and comes less often.
+// kindOfFault makes a random fault. Its weight is low if it changes the topology, since
+// that costs a driver a heartbeat.
 type kindOfFault struct {
 	weight int
 	make   func(r *rand.Rand) Fault
 }
 
-// The codes of errors, by what specifications say about them.
+// Error codes by their treatment in the specifications.
 var (
 	retryableCodes    = []int{6, 7, 89, 134, 262, 9001}
 	stateChangeCodes  = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
@@ -21,12 +21,12 @@ var (
 	overloadCodes     = []int{462, 433, 8000}
 )
 
-// Labels that a server may send with an error of a command.
+// labelSets are labels that a server may attach to a command error.
 var labelSets = [][]string{
 	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"}, {"TransientTransactionError"},
 }
 
-// Labels of overload errors.
+// overloadLabels are labels of overload errors.
 var overloadLabels = [][]string{
 	{"SystemOverloadedError", "RetryableError"},
 	{"SystemOverloadedError", "RetryableError"},
@@ -55,17 +55,17 @@ var kindsOfFaults = []kindOfFault{
 	{2, func(*rand.Rand) Fault { return Fault{} }},
 }
 
-// With timeoutMS, an attempt may be blocked for longer than the timeout. The
-// two are further apart than a busy machine may need.
+// With timeoutMS, an attempt may block for longer than the timeout. The difference
+// tolerates a busy machine.
 const (
 	someTimeMS = 1000
 	blockedMS  = 2200
 )
 
-// clientOptions are the options that some schedules have, with their values.
+// clientOptions are the options of some schedules, with their values.
 var clientOptions = []struct {
 	name   string
-	one    int // of so many schedules has it
+	one    int // in this many schedules has the option
 	values []any
 }{
 	{"retryReads", 12, []any{false}},
@@ -76,7 +76,7 @@ var clientOptions = []struct {
 	{"timeoutMS", 10, []any{someTimeMS}},
 }
 
-// Generator makes random schedules. The same seed makes the same ones.
+// Generator makes random schedules, which depend only on the seed.
 type Generator struct {
 	random     *rand.Rand
 	topologies []string
@@ -84,8 +84,8 @@ type Generator struct {
 	faults     []func(*rand.Rand) Fault
 }
 
-// NewGenerator starts a sequence of schedules for deployments of these
-// topologies, as in runOnRequirements. Without any, schedules run anywhere.
+// NewGenerator returns a generator of schedules for topologies, named as in
+// runOnRequirements. Without topologies, schedules run on any.
 func NewGenerator(seed int64, topologies ...string) *Generator {
 	g := &Generator{
 		random:     rand.New(rand.NewPCG(uint64(seed), 0x7574725f)),
@@ -98,7 +98,7 @@ func NewGenerator(seed int64, topologies ...string) *Generator {
 	return g
 }
 
-// Next makes the next schedule.
+// Next returns the next schedule.
 func (g *Generator) Next() Schedule {
 	r := g.random
 	s := Schedule{Operation: pick(r, g.names), Options: Options{}}
@@ -114,7 +114,7 @@ func (g *Generator) Next() Schedule {
 	}
 	for range 1 + r.IntN(4) {
 		f := pick(r, g.faults)(r)
-		// No server reports a write concern error of a read.
+		// Reads have no write concern errors.
 		for f.WriteConcernError != 0 && s.reads() {
 			f = pick(r, g.faults)(r)
 		}

@@ -10,33 +10,33 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// batch is how many schedules one suite holds.
+// batch is the number of schedules in a suite.
 const batch = 100
 
-// Generated is what comparing generated schedules gave.
+// Generated is the result of comparing generated schedules.
 type Generated struct {
 	Counts      Counts
-	NotCompared map[string]int // by reason: a capability that one engine lacks
+	NotCompared map[string]int // by reason: a capability that an engine lacks
 	Explained   map[string]int // by the id of the deviation
 	Findings    []Finding
-	// Flaky differed once and not again. They are as they were the first time.
+	// Flaky schedules differed once but not when repeated. They have the first pair.
 	Flaky []Finding
 }
 
-// Finding is a schedule with a difference that nothing explains.
+// Finding is a schedule with an unexplained difference.
 type Finding struct {
-	Schedule Schedule // as it was generated
-	Smallest Schedule // that still differs
-	Pair     Pair     // of the smallest
+	Schedule Schedule // as generated
+	Smallest Schedule // the smallest found that still differs
+	Pair     Pair     // of Smallest
 	Shrunk   bool     // false beyond the limit: Smallest is Schedule
 }
 
-// Progress is how far a run of schedules has come.
+// Progress is the progress of Storm.
 type Progress struct{ Done, Total, Findings int }
 
-// Storm runs n generated schedules through both sides. It repeats a schedule
-// that differs, and shrinks one that differs again without an explanation. Findings
-// often have a common cause: at most limit of them are shrunk. progress may be nil.
+// Storm runs n generated schedules through both sides. It repeats schedules with
+// unexplained differences and shrinks those that differ again, but at most limit,
+// since findings often have a common cause. progress may be nil.
 func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, progress func(Progress)) (*Generated, error) {
 	out := &Generated{NotCompared: map[string]int{}, Explained: map[string]int{}}
 	for done := 0; done < n; {
@@ -60,8 +60,8 @@ func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int
 	if err != nil {
 		return err
 	}
-	var doubtful []Finding
-	var again []Schedule
+	var unexplained []Finding
+	var repeated []Schedule
 	for i, p := range found {
 		kind := p.Kind()
 		g.Counts[kind]++
@@ -71,14 +71,14 @@ func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int
 		case Explained:
 			g.Explained[p.Deviation.ID]++
 		case Different:
-			doubtful = append(doubtful, Finding{Schedule: schedules[i], Smallest: schedules[i], Pair: p})
-			again = append(again, schedules[i])
+			unexplained = append(unexplained, Finding{Schedule: schedules[i], Smallest: schedules[i], Pair: p})
+			repeated = append(repeated, schedules[i])
 		}
 	}
-	if found, err = runSchedules(ctx, again, left, right); err != nil {
+	if found, err = runSchedules(ctx, repeated, left, right); err != nil {
 		return err
 	}
-	for i, f := range doubtful {
+	for i, f := range unexplained {
 		if found[i].Kind() != Different {
 			g.Flaky = append(g.Flaky, f)
 			continue
@@ -94,8 +94,7 @@ func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int
 	return nil
 }
 
-// shrink replaces the schedule by a simpler one that still differs, as long as
-// there is one.
+// shrink repeatedly replaces the schedule by a simpler one that still differs.
 func (f *Finding) shrink(ctx context.Context, left, right Side) error {
 	f.Shrunk = true
 	for {
@@ -112,8 +111,7 @@ func (f *Finding) shrink(ctx context.Context, left, right Side) error {
 	}
 }
 
-// runSchedules runs schedules through both sides and gives a pair for each, in
-// their order.
+// runSchedules runs schedules through both sides and returns their pairs in order.
 func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) ([]Pair, error) {
 	if len(schedules) == 0 {
 		return nil, nil
@@ -134,7 +132,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 		return nil, errors.New(problems[0])
 	}
 	if len(found) != len(schedules) {
-		return nil, fmt.Errorf("%d schedules gave %d pairs", len(schedules), len(found))
+		return nil, fmt.Errorf("%d schedules produced %d pairs", len(schedules), len(found))
 	}
 	out := make([]Pair, len(found))
 	for _, p := range found {

@@ -10,35 +10,33 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// observation is what one engine showed in one test, without addresses,
-// times, ids and counters: two engines that behave alike give equal ones.
+// observation is the behaviour of an engine in a test, without addresses, times, ids
+// and counters. Engines that behave alike have equal observations.
 type observation struct {
 	Status result.Status
-	// Reason is that of a skipped, broken or known-failing test, or the first
-	// mismatch of a failed one.
-	Reason string
-	// Operations are the outcomes in the order of the suite.
-	Operations []string
-	// Clients are the commands of each client, and what happened to its pools.
-	Clients []clientLog
+	// Reason is the reason of a skipped, broken or known-failing test, or the first
+	// mismatch of a failed test.
+	Reason     string
+	Operations []string // outcomes in the order of the suite
+	Clients    []clientLog
 
-	// concurrent: commands of one client overlapped, so that their order is chance.
+	// concurrent: commands of one client overlapped, so their order is random.
 	concurrent bool
-	// mongoses is how many servers of a sharded cluster received commands of one
-	// client. Which of them an operation selects is chance.
+	// mongoses is the number of servers of a sharded cluster that received commands
+	// of one client. Server selection among them is random.
 	mongoses int
 }
 
-// clientLog is what one client showed.
+// clientLog is the commands and pool events of a client.
 type clientLog struct {
 	Client string
-	Lines  []string // one for each event that is compared
+	Lines  []string // one for each compared event
 
 	concurrent bool     // commands overlapped
-	servers    []string // those that received commands
+	servers    []string // addresses that received commands
 }
 
-// observe reduces a verdict that kept its events; nil is one that is not there.
+// observe reduces a verdict with its events. For nil, the observation is zero.
 func observe(v *result.Verdict) observation {
 	if v == nil {
 		return observation{}
@@ -67,15 +65,15 @@ func observe(v *result.Verdict) observation {
 	return o
 }
 
-// comparedLabels are the error labels that specifications give a meaning.
-// Drivers have others for themselves.
+// comparedLabels are the error labels that specifications define. Drivers also have
+// internal ones.
 var comparedLabels = []string{
 	"NoWritesPerformed", "ResumableChangeStreamError", "RetryableError", "RetryableWriteError",
 	"SystemOverloadedError", "TransientTransactionError", "UnknownTransactionCommitResult",
 }
 
-// outcome describes what an operation returned, or the facts of its error.
-// Engines word and classify errors differently.
+// outcome describes the result of an operation or the properties of its error that
+// engines must agree on.
 func outcome(log result.OperationLog, values *folder) string {
 	o := log.Outcome
 	if log.Name == "close" {
@@ -89,7 +87,7 @@ func outcome(log result.OperationLog, values *folder) string {
 		case isList && strings.HasPrefix(log.Name, "listIndex"):
 			return "returned " + values.list(list, true)
 		case isList && strings.HasPrefix(log.Name, "list"):
-			return "returned a list" // other tests have left their collections
+			return "returned a list" // which may contain collections of other tests
 		}
 		return "returned " + values.value(o.Value)
 	}
@@ -118,7 +116,7 @@ func outcome(log result.OperationLog, values *folder) string {
 		code, _ := e.WriteErrors[i].Lookup("code").AsInt64OK()
 		add("write error %d: code %d", i, code)
 	}
-	if log.Name == "bulkWrite" || log.Name == "clientBulkWrite" { // of others the code above is it
+	if log.Name == "bulkWrite" || log.Name == "clientBulkWrite" { // for others, it is the code above
 		for _, w := range e.WriteConcernErrors {
 			code, _ := w.Lookup("code").AsInt64OK()
 			add("write concern error: code %d", code)
@@ -127,22 +125,21 @@ func outcome(log result.OperationLog, values *folder) string {
 	return "raised " + strings.Join(facts, ", ")
 }
 
-// logOf renders the events that are compared. On a sharded cluster, the line of a
-// second attempt says whether it goes to the server of the first: it is chance which
-// mongos an operation selects first, and which one it selects when all are
-// deprioritized. A pool is cleared after the command that caused it has ended, since
-// no specification orders the two.
+// logOf renders the compared events. On a sharded cluster, the line of a second
+// attempt has the mongos relative to the first: selection is random for the first
+// attempt and when all servers are deprioritized. The line of a pool clear follows
+// the end of the pending command, since no specification orders the two.
 func logOf(c result.ClientLog, sharded bool) clientLog {
 	out := clientLog{Client: c.Client}
-	say := func(format string, args ...any) { out.Lines = append(out.Lines, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { out.Lines = append(out.Lines, fmt.Sprintf(format, args...)) }
 	f := &folder{}
-	var last result.Event // that started a command
-	failures := 0         // in a row, of the same command
-	cleared := 0          // pools, while a command was pending
-	pending := 0          // commands without an answer
+	var last result.Event // the last command started event
+	failures := 0         // consecutive failures of the same command
+	cleared := 0          // pools cleared while a command was pending
+	pending := 0          // commands without a reply
 	for _, e := range c.Events {
 		if e.Command != nil && e.Command.CommandName == "killCursors" {
-			continue // each driver chooses when it kills cursors
+			continue // drivers may kill cursors at any time
 		}
 		switch e.Type {
 		case result.CommandStarted:
@@ -162,44 +159,42 @@ func logOf(c result.ClientLog, sharded bool) clientLog {
 			if !slices.Contains(out.servers, e.Address) {
 				out.servers = append(out.servers, e.Address)
 			}
-			say("send %s on %s%s%s", e.Command.CommandName, e.Command.DatabaseName, at, f.command(e.Command.Command))
+			add("send %s on %s%s%s", e.Command.CommandName, e.Command.DatabaseName, at, f.command(e.Command.Command))
 		case result.CommandSucceeded, result.CommandFailed:
 			pending--
 			failures++
 			if e.Type == result.CommandFailed {
-				say("  %s failed%s", e.Command.CommandName, failed(e.Command.Failure))
+				add("  %s failed%s", e.Command.CommandName, failed(e.Command.Failure))
 			} else {
 				errors := replied(e.Command.Reply)
 				if !strings.Contains(errors, "write concern error") {
 					failures = 0
 				}
-				say("  %s succeeded%s", e.Command.CommandName, errors)
+				add("  %s succeeded%s", e.Command.CommandName, errors)
 			}
 			for ; cleared > 0; cleared-- {
-				say("  pool cleared")
+				add("  pool cleared")
 			}
 		case result.PoolCleared:
 			if pending > 0 {
 				cleared++
 			} else {
-				say("  pool cleared")
+				add("  pool cleared")
 			}
 		}
 	}
 	return out
 }
 
-// replied describes errors inside a successful reply.
+// replied describes the errors in a successful reply.
 func replied(reply bson.Raw) string {
 	var out string
 	if wce, ok := reply.Lookup("writeConcernError", "code").AsInt64OK(); ok {
 		out = fmt.Sprintf(", write concern error %d", wce)
 	}
-	if list, ok := reply.Lookup("writeErrors").ArrayOK(); ok {
-		values, err := list.Values()
-		if err == nil {
-			out += fmt.Sprintf(", %d write errors", len(values))
-		}
+	list, _ := reply.Lookup("writeErrors").ArrayOK()
+	if values, err := list.Values(); list != nil && err == nil {
+		out += fmt.Sprintf(", %d write errors", len(values))
 	}
 	return out
 }

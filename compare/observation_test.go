@@ -14,9 +14,9 @@ import (
 
 var raw = testkit.Extended[bson.Raw, string] // a document in Extended JSON
 
-// story builds a client's log from words: "insert@a s1 t7" begins a command on
-// a server in a session with a transaction number, "ok", "wce", "fail" and "broken"
-// end it, "clear" clears a pool, "opened" opens a connection.
+// story builds the log of a client: "insert@a s1 t7" starts a command on server a in
+// session 1 with transaction number 7; "ok", "wce", "fail" and "broken" end it; "clear"
+// clears a pool; "opened" creates a connection.
 func story(t testing.TB, text string) (out []result.Event) {
 	t.Helper()
 	name, at := "", ""
@@ -51,7 +51,7 @@ func story(t testing.TB, text string) (out []result.Event) {
 	return out
 }
 
-// lines gives the words that stand behind the first word of each line.
+// lines returns the rest of each line by its first word.
 func lines(s testkit.Story) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(s.Text) {
@@ -61,10 +61,10 @@ func lines(s testkit.Story) map[string]string {
 	return out
 }
 
-// told is the text of a story with what came of it.
-func told(s testkit.Story, came ...string) string {
+// retold is the text of a story with its results.
+func retold(s testkit.Story, results ...string) string {
 	given, _, _ := strings.Cut(s.Text, "    ")
-	return given + "    " + strings.Join(came, "\n    ") + "\n"
+	return given + "    " + strings.Join(results, "\n    ") + "\n"
 }
 
 func TestFolding(t *testing.T) {
@@ -72,9 +72,9 @@ func TestFolding(t *testing.T) {
 		of, sharded := lines(s), strings.HasPrefix(s.Text, "sharded")
 		log := func(side string) []string { return logOf(result.ClientLog{Events: story(t, of[side])}, sharded).Lines }
 		if slices.Equal(log("left"), log("right")) {
-			return told(s, "same")
+			return retold(s, "same")
 		}
-		return told(s, "different")
+		return retold(s, "different")
 	})
 }
 
@@ -111,7 +111,7 @@ func TestPairs(t *testing.T) {
 			return []*result.Verdict{v}
 		}
 		of, threads := lines(s), func(id result.TestID) bool { return id.Description == "threads" }
-		return told(s, Count(pairs([2]string{}, on(of["left"]), on(of["right"]), false, threads)).String())
+		return retold(s, Count(pairs([2]string{}, on(of["left"]), on(of["right"]), false, threads)).String())
 	})
 }
 

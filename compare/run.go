@@ -14,34 +14,33 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Side is one of two engines and the deployments that it runs on. Both sides run
-// at once, so that their sources must not share a cluster.
+// Side is an engine and its deployments. Both sides run at the same time, so their
+// sources must not share a cluster.
 type Side struct {
 	Name   string
 	Config runner.Config // its engine, source, jobs, filter, …
 }
 
-// Pair is what both engines did in one test on one deployment.
+// Pair is the result of both engines in one test on one deployment.
 type Pair struct {
 	Test     result.TestID
 	Position source.Position
 	// NotCompared is why an engine did not run the test, "" if both did.
 	NotCompared string
 	Differences []Difference
-	// Known is the reason of a known failure of one engine, else "".
+	// Known is the reason of a known failure of one engine, or "".
 	Known string
-	// Deviation explains the differences, nil if nothing does.
+	// Deviation explains the differences, nil if they are unexplained.
 	Deviation *Deviation
 
-	verdict *result.Verdict // the left one
-	engines [2]string       // the names of the left engine and the right one
+	verdict *result.Verdict // of the left engine
+	engines [2]string       // the names of the left and right engines
 }
 
-// Run runs suites through both sides at once, and gives the pairs in the order
-// in which the left side finished them. It calls the Notify functions of both
-// sides, possibly at the same time. Problems are faults of a run that leave its
-// pairs valid, such as a known failure that passed. The error is one of the run as
-// a whole: a deployment or an engine that does not work, or the end of ctx.
+// Run runs suites through both sides at the same time and returns the pairs in the
+// order in which the left side finished them. It may call the Notify functions of
+// both sides concurrently. Problems leave the pairs valid, such as a known failure
+// that passed. The error is that of a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, false)
 }
@@ -50,11 +49,11 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 	sides := [2]Side{left, right}
 	var engines [2]string
 	for i, side := range sides {
-		about, err := side.Config.Engine.Describe(ctx)
+		description, err := side.Config.Engine.Describe(ctx)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", side.Name, err)
 		}
-		engines[i] = about.Name
+		engines[i] = description.Name
 	}
 	var verdicts [2][]*result.Verdict
 	var faults [2][]string
@@ -86,18 +85,16 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 		})
 	}
 	work.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, nil, err
-		}
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, nil, err
 	}
 	return pairs(engines, verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
 }
 
-// errCutShort is why a run ended early although nobody interrupted it.
+// errCutShort is the cause of an interrupted run whose context has not ended.
 var errCutShort = errors.New("a test was cut short")
 
-// threaded finds the tests that run operations on threads.
+// threaded returns a function that reports whether a test runs operations on threads.
 func threaded(suites []*specs.Suite) func(result.TestID) bool {
 	type name struct{ file, description string }
 	found := map[name]bool{}
@@ -111,10 +108,10 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 	return func(id result.TestID) bool { return found[name{id.File, id.Description}] }
 }
 
-// pairs matches the verdicts of both sides. A test that only one side has is a
-// pair with an empty observation, which differs from any other. everywhere says that
-// faults strike whichever server an attempt goes to; threads reports whether a test
-// runs operations at the same time.
+// pairs matches the verdicts of both sides. A test that only one side ran is a pair
+// with an empty observation, which differs from any other. everywhere is true if
+// faults apply to all servers. threads reports whether a test runs operations
+// concurrently.
 func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
 	pair := func(left, right *result.Verdict) Pair {
 		one := cmp.Or(left, right)

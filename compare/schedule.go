@@ -11,9 +11,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Schedule is an operation and what happens to its attempts.
+// Schedule is an operation and the faults of its attempts.
 type Schedule struct {
-	Operation string // a name of the table in suite.yml
+	Operation string // a name in the table of suite.yml
 	Topology  string // as in runOnRequirements, "" for any
 	Options   Options
 	Faults    []Fault // of the first attempt, the second, …
@@ -22,27 +22,25 @@ type Schedule struct {
 // Options are the URI options of the client.
 type Options map[string]any
 
-// Fault is what happens to one attempt. The zero Fault lets it pass.
+// Fault is the fault of one attempt. The zero Fault does nothing.
 type Fault struct {
-	Code              int // of an error, 0 for none
-	WriteConcernError int // its code, 0 for none
-	// Labels of either error: nil leaves them to the server.
-	Labels    []string
-	Backoff   int // baseBackoffMS of the error, 0 for none
-	Close     bool
-	LoseReply bool
-	BlockMS   int
+	Code              int      // error code, 0 for none
+	WriteConcernError int      // its code, 0 for none
+	Labels            []string // of either error; nil leaves them to the server
+	Backoff           int      // baseBackoffMS of the error, 0 for none
+	Close             bool
+	LoseReply         bool
+	BlockMS           int
 }
 
-// faultPart is something that a fault does: in words, and as fields of an
-// element of failCommandSequence.
+// faultPart is a part of a fault in words and as fields of an element of
+// failCommandSequence.
 type faultPart struct {
 	present bool
 	words   string
 	fields  *source.Value
 }
 
-// parts lists what the fault does.
 func (f Fault) parts() []faultPart {
 	say := fmt.Sprintf
 	return slices.DeleteFunc([]faultPart{
@@ -57,7 +55,7 @@ func (f Fault) parts() []faultPart {
 	}, func(p faultPart) bool { return !p.present })
 }
 
-// value is the fault as an element of failCommandSequence.
+// value returns the fault as an element of failCommandSequence.
 func (f Fault) value() *source.Value {
 	out := doc()
 	for _, p := range f.parts() {
@@ -66,7 +64,7 @@ func (f Fault) value() *source.Value {
 	return out
 }
 
-// String gives the fault in a few words.
+// String describes the fault.
 func (f Fault) String() string {
 	var words []string
 	for _, p := range f.parts() {
@@ -75,7 +73,7 @@ func (f Fault) String() string {
 	return cmp.Or(strings.Join(words, " "), "passes")
 }
 
-// value is the options as uriOptions.
+// value returns the options as uriOptions.
 func (o Options) value() *source.Value {
 	out := doc()
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -84,7 +82,7 @@ func (o Options) value() *source.Value {
 	return out
 }
 
-// String gives the schedule on one line. Different schedules give different lines.
+// String describes the schedule on one line, which is unique to it.
 func (s Schedule) String() string {
 	words := s.Operation
 	if s.Topology != "" {
@@ -106,11 +104,11 @@ func (s Schedule) String() string {
 //go:embed suite.yml
 var suiteFile []byte
 
-// parts are what the suites of schedules consist of.
+// parts are the parts of the suites of schedules.
 var parts = func() *source.Value {
 	v, err := source.ParseYAML("suite.yml", suiteFile)
 	if err != nil {
-		panic(err) // every test of the package would fail
+		panic(err)
 	}
 	return v
 }()
@@ -123,7 +121,7 @@ type operation struct {
 	before, operations       []*source.Value
 }
 
-// operations is the table, by the name that schedules use.
+// operations is the table by name.
 var operations = func() map[string]operation {
 	out := map[string]operation{}
 	for _, f := range parts.Get("operations").Fields {
@@ -136,12 +134,12 @@ var operations = func() map[string]operation {
 	return out
 }()
 
-// suite gives a suite of tests.
+// suite returns a suite of tests.
 func suite(description string, tests ...*source.Value) *source.Value {
 	return join(doc("description", description), parts.Get("suite"), doc("tests", list(tests...)))
 }
 
-// requirements are the runOnRequirements of the schedule, nil if it runs anywhere.
+// requirements returns the runOnRequirements of the schedule, or nil.
 func (s Schedule) requirements(op operation) any {
 	var topologies any
 	switch {
@@ -154,18 +152,17 @@ func (s Schedule) requirements(op operation) any {
 	return when(len(one.Fields) > 0, list(one))
 }
 
-// faultsOnly is the appname of the client that faults strike; no other client has it.
+// faultsOnly is the appname that limits faults to the client of the schedule.
 const faultsOnly = "utr-compare"
 
-// test gives the schedule as a test of a suite, which accepts anything if expected
-// is nil.
+// test returns the schedule as a test. It accepts any behaviour if expected is nil.
 func (s Schedule) test(description string, expected *expectation) *source.Value {
 	op := operations[s.Operation]
 	if expected == nil {
 		expected = anything(len(op.operations))
 	}
 	client := doc("id", "client",
-		// After losing its mongos, a transaction continues with any other: chance.
+		// After losing its mongos, a transaction continues on a random one.
 		"useMultipleMongoses", !op.replicated,
 		"observeEvents", []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"},
 		"uriOptions", join(doc("appname", faultsOnly), s.Options.value()))
@@ -187,7 +184,7 @@ func (s Schedule) test(description string, expected *expectation) *source.Value 
 	return join(doc("description", description, "runOnRequirements", s.requirements(op), "operations", list(steps...)), expected.test)
 }
 
-// onRunner is an operation on the test runner.
+// onRunner returns an operation of the test runner.
 func onRunner(name string, arguments ...any) *source.Value {
 	return doc("name", name, "object", "testRunner", "arguments", doc(arguments...))
 }

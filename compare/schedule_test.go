@@ -11,16 +11,16 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Every operation, fault, option and topology comes up, and every schedule is
-// a valid suite. A seed makes the same schedules again.
+// The generator uses every operation, fault, option and topology. Every schedule is a
+// valid suite and depends only on the seed.
 func TestGenerator(t *testing.T) {
-	g, again, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4, all...), true, false
+	g, second, other, same, others := NewGenerator(3, all...), NewGenerator(3, all...), NewGenerator(4, all...), true, false
 	seen := map[string]int{}
 	var schedules []Schedule
 	for range 3000 {
 		s := g.Next()
 		schedules = append(schedules, s)
-		same, others = same && again.Next().String() == s.String(), others || other.Next().String() != s.String()
+		same, others = same && second.Next().String() == s.String(), others || other.Next().String() != s.String()
 		seen[s.Operation]++
 		seen[s.Topology]++
 		for name, v := range s.Options {
@@ -49,7 +49,7 @@ func TestGenerator(t *testing.T) {
 		"{enableOverloadRetargeting: true}", "{readPreference: secondaryPreferred}", "2200"})
 	for _, w := range wanted {
 		if seen[w] == 0 {
-			t.Errorf("%q never comes up", w)
+			t.Errorf("%q is never generated", w)
 		}
 	}
 	var tests []*source.Value
@@ -57,14 +57,14 @@ func TestGenerator(t *testing.T) {
 		tests = append(tests, one.test(fmt.Sprint(i), nil))
 	}
 	if all, err := specs.FromValue("all", suite("all", tests...)); err != nil || len(all.Tests) != len(tests) {
-		t.Errorf("%d schedules do not make a suite: %v", len(tests), err)
+		t.Errorf("%d schedules are not a valid suite: %v", len(tests), err)
 	}
 	if !same || !others {
-		t.Errorf("a seed gives the same schedules again: %t, another seed gives others: %t", same, others)
+		t.Errorf("the same seed generates the same schedules: %t; another seed generates others: %t", same, others)
 	}
 }
 
-// size falls with each step of shrinking, so that it ends.
+// size decreases with each step of shrinking, so shrinking terminates.
 func size(s Schedule) int {
 	n := 1000*len(s.Faults) + len(s.Options)
 	if s.Topology != "" && s.Topology != plainest {
@@ -78,7 +78,7 @@ func size(s Schedule) int {
 	return n
 }
 
-// Each step of shrinking gives a smaller schedule of the same operation.
+// Each step of shrinking returns a smaller schedule with the same operation.
 func TestSmaller(t *testing.T) {
 	g := NewGenerator(4, all...)
 	for range 500 {
@@ -90,10 +90,10 @@ func TestSmaller(t *testing.T) {
 			}
 		}
 		if s.String() != before {
-			t.Fatalf("%s became %s", before, s)
+			t.Fatalf("%s was changed to %s", before, s)
 		}
 	}
 	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 || left[0].Faults[0].String() != "passes" {
-		t.Errorf("a single fault leads to %v", left)
+		t.Errorf("a single fault shrinks to %v", left)
 	}
 }

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// plainest is the topology that is easiest to reason about.
+// plainest is the preferred topology of small schedules.
 const plainest = "replicaset"
 
-// smaller gives the schedules that are one step simpler, the simplest first:
-// a shorter one, one with one fault less, one with a plainer fault, one with
-// one option less.
+// smaller returns the schedules that are one step simpler, the simplest first: with
+// fewer faults, the plainest topology, fewer options, or simpler faults.
 func smaller(s Schedule) []Schedule {
 	var out []Schedule
 	add := func(change func(*Schedule)) {

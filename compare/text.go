@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Describe lists for people what differs in a pair: the lines of both sides, and
-// of events both logs with their differences marked.
+// Describe lists the differences of a pair: the lines of both sides, and a diff of
+// events.
 func (p Pair) Describe(left, right string) string {
 	var b strings.Builder
 	for _, d := range p.Differences {
@@ -28,14 +28,14 @@ func (p Pair) Describe(left, right string) string {
 	return b.String()
 }
 
-// diff merges two logs: every line, with those of one side marked.
+// diff returns all lines of two logs and marks those of only one.
 func diff(left, right string) string {
 	r := &reporter{}
 	cmp.Equal(strings.Split(left, "\n"), strings.Split(right, "\n"), cmp.Reporter(r))
 	return r.b.String()
 }
 
-// reporter writes the steps of a comparison of two lists of lines.
+// reporter is a cmp.Reporter that writes every line.
 type reporter struct {
 	path cmp.Path
 	b    strings.Builder
@@ -58,10 +58,10 @@ func (r *reporter) Report(result cmp.Result) {
 	}
 }
 
-// Kind is what a comparison shows.
+// Kind is the result of a comparison.
 type Kind int
 
-// The kinds, in the order in which reports count them.
+// The kinds, in the order of reports.
 const (
 	Same Kind = iota
 	Different
@@ -69,7 +69,7 @@ const (
 	NotCompared
 )
 
-// Kind says what the comparison of a pair shows.
+// Kind returns the result of comparing the pair.
 func (p Pair) Kind() Kind {
 	switch {
 	case p.NotCompared != "":
@@ -85,7 +85,7 @@ func (p Pair) Kind() Kind {
 // Counts are numbers of pairs, by kind.
 type Counts [NotCompared + 1]int
 
-// Count sums up pairs.
+// Count counts pairs.
 func Count(pairs []Pair) (c Counts) {
 	for _, p := range pairs {
 		c[p.Kind()]++
@@ -98,7 +98,7 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained], c[NotCompared])
 }
 
-// Markdown is the table of deviations: the text of docs/deviations.md.
+// Markdown returns the text of docs/deviations.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Deviations

@@ -9,8 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// doc makes a document of keys and values in turn. A key whose value is nil is
-// left out.
+// doc returns a document of alternating keys and values, without nil values.
 func doc(pairs ...any) *source.Value {
 	out := &source.Value{Kind: source.Document}
 	for i := 0; i < len(pairs); i += 2 {
@@ -21,12 +20,11 @@ func doc(pairs ...any) *source.Value {
 	return out
 }
 
-// list makes an array.
 func list(items ...*source.Value) *source.Value {
 	return &source.Value{Kind: source.Array, Items: items}
 }
 
-// value makes a node of what the values of a suite consist of here.
+// value converts a Go value to a value of a suite.
 func value(v any) *source.Value {
 	switch v := v.(type) {
 	case nil:
@@ -49,7 +47,7 @@ func value(v any) *source.Value {
 	panic(fmt.Sprintf("%T is not a value of a suite", v))
 }
 
-// when gives a value that a document has only under a condition.
+// when returns v if the condition holds, or nil.
 func when(condition bool, v any) any {
 	if condition {
 		return v
@@ -57,7 +55,7 @@ func when(condition bool, v any) any {
 	return nil
 }
 
-// join gives a document with the fields of all of them, in order.
+// join concatenates documents.
 func join(docs ...*source.Value) *source.Value {
 	out := doc()
 	for _, d := range docs {
@@ -66,20 +64,20 @@ func join(docs ...*source.Value) *source.Value {
 	return out
 }
 
-// lineWidth is how long a value may be to stand on one line of a file.
+// lineWidth is the longest value on one line of a file.
 const lineWidth = 130
 
-// printed is the text of a YAML node.
+// printed returns the text of a YAML node.
 func printed(n *yaml.Node) string {
 	var out bytes.Buffer
 	d, err := yaml.NewDumper(&out, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
 	if err := cmp.Or(err, d.Dump(n), d.Close()); err != nil {
-		panic(err) // the nodes are our own
+		panic(err) // nodes come from node
 	}
 	return out.String()
 }
 
-// node gives a value to the YAML library, on one line if that is short.
+// node converts a value to YAML, on one line if that is short.
 func node(v *source.Value) *yaml.Node {
 	n := &yaml.Node{}
 	switch v.Kind {
@@ -96,7 +94,7 @@ func node(v *source.Value) *yaml.Node {
 	default:
 		scalar := map[source.Kind]any{source.Bool: v.Bool, source.Int: v.Int, source.Float: v.Float, source.String: v.String}[v.Kind]
 		if err := n.Encode(scalar); err != nil {
-			panic(err) // a scalar can be encoded
+			panic(err) // scalars cannot fail to encode
 		}
 		return n
 	}

@@ -9,46 +9,44 @@ import (
 
 // Config describes an overload experiment. Start from Defaults.
 type Config struct {
-	// Clients is the number of clients. Each of them begins operations equally
-	// often, at random times that are independent of one another.
+	// Clients is the number of clients. All start operations at the same average rate,
+	// at independent random times.
 	Clients int
-	// Capacity is how many operations the server serves in a second, if it
-	// does nothing else.
+	// Capacity is the number of operations per second that the server can serve.
 	Capacity int
-	// Load is the load before and after the spike, Spike that of the spike:
-	// operations begun per second, in percent of Capacity.
+	// Load is the load before and after the spike, Spike the load in the spike:
+	// operations started per second, in percent of Capacity.
 	Load, Spike int
-	// Duration is how long operations are begun. The spike is the second sixth of
-	// it; the experiment ends with the last operation.
+	// Duration is the time in which operations start. The spike is its second sixth.
+	// The experiment ends with the last operation.
 	Duration time.Duration
 	// Timeout is the timeoutMS of every operation.
 	Timeout time.Duration
-	// Pool is maxPoolSize: how many requests of a client can be pending; further
-	// ones wait.
+	// Pool is maxPoolSize, the number of concurrent requests of a client.
 	Pool int
-	// RoundTrip is the time that a request and its reply spend on the network.
+	// RoundTrip is the network time of a request and its reply.
 	RoundTrip time.Duration
-	// Rejection is what it costs the server to judge a request, in percent of
-	// what serving it costs. Rejected requests cost that.
+	// Rejection is the cost of judging a request, also a rejected one, in percent of
+	// the cost of serving it.
 	Rejection int
-	// Queue is how many admitted requests can wait; further ones are rejected.
+	// Queue is the number of admitted requests that can wait.
 	Queue int
-	// Rate and Burst are the ingress request rate limiter: requests admitted
-	// per second, and how many at once. Rate 0 switches it off.
+	// Rate and Burst configure the ingress request rate limiter: requests admitted per
+	// second, and at once. Rate 0 disables it.
 	Rate, Burst int
 	// BaseBackoff is the baseBackoffMS of overload errors, 0 for none.
 	BaseBackoff time.Duration
-	// Fault is a failure that begins with the spike, "" for none. Set Spike to Load to see it without overload.
+	// Fault is a failure that begins with the spike, "" for none. Set Spike to Load for a failure without overload.
 	Fault Fault
-	// Policies are how clients handle errors, each with a run of its own.
+	// Policies are the policies to compare. Each has a separate run.
 	Policies []Policy
-	// Seed of random numbers: when operations begin, and the jitter of backoffs.
-	// The operations of all policies begin at the same times.
+	// Seed is the seed of the start times of operations, which are the same for all
+	// policies, and of jitter.
 	Seed int64
 }
 
-// Defaults is the experiment that the documentation shows: 1,000 clients bring
-// a server of 1,000 operations a second from 80 to 300 percent and back.
+// Defaults returns the experiment of the documentation: 1,000 clients raise the load of
+// a server with a capacity of 1,000 operations per second from 80 to 300 percent.
 func Defaults() Config {
 	return Config{
 		Clients: 1000, Capacity: 1000, Load: 80, Spike: 300,
@@ -58,9 +56,8 @@ func Defaults() Config {
 	}
 }
 
-// Scaled sets the capacity and, in proportion, what a server of that capacity
-// has: half a second's worth of queue, a limiter that admits what can be
-// served, a tenth of a second's worth at once.
+// Scaled sets the capacity and, in proportion, the queue (half a second) and the limiter
+// (the capacity, with a burst of a tenth of a second).
 func (c Config) Scaled(capacity int) Config {
 	c.Capacity, c.Queue, c.Rate, c.Burst = capacity, max(1, capacity/2), capacity, max(1, capacity/10)
 	return c
@@ -71,22 +68,22 @@ type Fault string
 
 // The faults.
 const (
-	// Unreachable: the server, a mongos, cannot reach its shard during the spike, and answers every
-	// request with HostUnreachable.
+	// Unreachable: the server, a mongos, cannot reach its shard during the spike and
+	// returns HostUnreachable for every request.
 	Unreachable Fault = "unreachable"
-	// Restarts: a rolling restart begins with the spike. Each restart leaves the set without a primary for
-	// restartDown; the next one follows after restartUp.
+	// Restarts: a rolling restart begins with the spike. The set has no primary for
+	// restartDown, and the next restart follows after restartUp.
 	Restarts Fault = "restarts"
 )
 
-// How a rolling restart goes.
+// The rolling restart.
 const (
 	restarts    = 3
 	restartDown = 300 * time.Millisecond
 	restartUp   = 150 * time.Millisecond
 )
 
-// outages lists the times at which the primary goes down.
+// outages returns the times at which the primary stops.
 func (c *Config) outages() (from []time.Duration) {
 	if c.Fault != Restarts {
 		return nil
@@ -102,7 +99,7 @@ func (c *Config) unreachable(at time.Duration) bool {
 	return c.Fault == Unreachable && at >= c.spikeStart() && at < c.spikeEnd()
 }
 
-// Bounds of a configuration, so that a mistaken one does not run for days.
+// Bounds of a configuration, so that an incorrect one does not run for days.
 const (
 	maxClients  = 1_000_000
 	maxCapacity = 1_000_000
@@ -110,7 +107,7 @@ const (
 	maxDuration = time.Hour
 )
 
-// Check refuses values out of bounds.
+// Check returns an error for values out of bounds.
 func (c *Config) Check() error {
 	limiter, policies := error(nil), error(nil)
 	if len(c.Policies) == 0 {
@@ -147,7 +144,7 @@ func within[T int | time.Duration](what string, value, least, most T) error {
 func (c *Config) spikeStart() time.Duration { return c.Duration / 6 }
 func (c *Config) spikeEnd() time.Duration   { return c.Duration / 3 }
 
-// perSecond is how many operations begin in a second at a time.
+// perSecond is the rate at which operations start at a time.
 func (c *Config) perSecond(at time.Duration) float64 {
 	percent := c.Load
 	if at >= c.spikeStart() && at < c.spikeEnd() {

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// small is an experiment that is soon over.
+// small is a short experiment.
 func small(policies ...string) Config {
 	c := Defaults().Scaled(100)
 	c.Clients, c.Pool, c.Duration = 50, maxClients, 18*time.Second
@@ -31,10 +31,10 @@ func overload(t *testing.T, c Config) *Report {
 	return r
 }
 
-// mostAttempts is what each policy may make of one operation, 0 for no bound.
+// mostAttempts is the maximum number of attempts per operation by policy, 0 for no limit.
 var mostAttempts = map[string]int{"none": 1, "once": 2, "naive": 0, "hasty": 3, "bucket": 6, "final": 3}
 
-// ends counts the ends of operations, beside what measure counts.
+// ends counts the ends of operations in addition to measure.
 type ends struct {
 	*measure
 	begun, over, most int
@@ -49,15 +49,15 @@ func (e *ends) ended(at, begun time.Duration, success bool, attempts int) {
 	e.measure.ended(at, begun, success, attempts)
 }
 
-// violations are the properties that a run does not have.
+// violations returns the properties that a run violates.
 func violations(c *Config, r *Run, e ends) (out []string) {
 	operations, attempts, succeeded, results, even, surplus := 0, 0, 0, 0.0, true, false
 	for _, p := range r.Phases {
 		even = even && p.Succeeded+p.Failed == p.Operations
 		operations, attempts, succeeded = operations+p.Operations, attempts+p.Attempts, succeeded+p.Succeeded
 	}
-	// For a moment there can be more than the capacity, of requests that were
-	// judged before, but never from the beginning on.
+	// Requests that were judged earlier can raise goodput above the capacity for a
+	// moment, but not in total.
 	for i, rate := range r.Series.Goodput {
 		results += rate * step.Seconds()
 		surplus = surplus || results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1
@@ -70,8 +70,8 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 		"more results than the capacity allows":     surplus,
 		"an operation made too many attempts":       most > 0 && e.most > most,
 		"more retries than tokens":                  name == "bucket" && float64(attempts-operations) > tokens,
-		"other attempts than operations":            name == "none" && c.Pool >= maxClients && attempts != operations,
-		"an operation was not tried":                c.Pool >= maxClients && attempts < operations,
+		"attempts differ from operations":           name == "none" && c.Pool >= maxClients && attempts != operations,
+		"an operation had no attempt":               c.Pool >= maxClients && attempts < operations,
 	} {
 		if violated {
 			out = append(out, fmt.Sprintf("%s: %d operations, %d attempts, %+v", what, operations, attempts, e))
@@ -80,7 +80,7 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 	return out
 }
 
-// Whatever the configuration, no policy breaks a property.
+// No policy violates a property, whatever the configuration.
 func TestProperties(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -116,8 +116,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// Retries without a bound keep the server busy with rejections long after the
-// spike that began it. Policies with a bound let it recover.
+// Unlimited retries keep the server busy with rejections long after the spike. With
+// limited retries it recovers.
 func TestOverload(t *testing.T) {
 	var names []string
 	for _, p := range Policies() {
@@ -176,7 +176,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// The same configuration gives the same reports, byte for byte.
+// The same configuration produces the same reports, byte for byte.
 func TestSameSeedSameBytes(t *testing.T) {
 	outputs := func(seed int64) (out []string) {
 		c := small("none", "final")
@@ -191,7 +191,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	first := outputs(1)
 	if !slices.Equal(first, outputs(1)) {
-		t.Error("the same configuration gave two reports")
+		t.Error("the same configuration produced different reports")
 	}
 	for i, other := range outputs(2) {
 		if other == first[i] {
@@ -210,12 +210,12 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// Each policy has rules of its own: other tests see what they make of an overload.
+// Policies do not share rules.
 func TestPolicies(t *testing.T) {
 	all := Policies()
 	hasty, final := all[3], all[5]
 	if slices.Contains(hasty.rules.Rules, "B6") || !slices.Contains(final.rules.Rules, "B6") {
-		t.Error("taking a rule away from one policy shows in another")
+		t.Error("removing a rule from one policy changes another")
 	}
 }
 
@@ -232,11 +232,11 @@ func TestRecovery(t *testing.T) {
 		want    time.Duration
 		ok      bool
 	}{
-		{"it never went", series(20, 100), 0, true},
-		{"95 percent will do", series(20, 95), 0, true},
-		{"94 will not", series(20, 94), 0, false},
+		{"always at 100 percent", series(20, 100), 0, true},
+		{"95 percent suffices", series(20, 95), 0, true},
+		{"94 percent does not", series(20, 94), 0, false},
 		{"back after a second", series(4, 100, 4, 0, 12, 100), time.Second, true},
-		{"a moment of it is no recovery", series(4, 0, 4, 100, 12, 0), 0, false},
+		{"a moment is not a recovery", series(4, 0, 4, 100, 12, 0), 0, false},
 		{"too late for a whole second", series(17, 0, 3, 100), 0, false},
 	} {
 		got, ok := recovery(row.goodput, time.Second, 100)
@@ -244,7 +244,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// Each column of the table has the numbers of its own phase.
+// Each column of the table has the numbers of its phase.
 func TestText(t *testing.T) {
 	some := Phase{Operations: 2, Succeeded: 1, Failed: 1, P50: 51 * time.Millisecond, P99: 99 * time.Millisecond}
 	r := Report{Config: small("none"), Runs: []Run{{Phases: [3]Phase{1: some}}, {Phases: [3]Phase{2: some}}}}
@@ -274,8 +274,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// The page shows what the short experiment prints of the quick policies.
-// soak/experiment checks all of it.
+// The page contains the output of the short experiment. soak/experiment checks all of it.
 func TestPage(t *testing.T) {
 	page := testkit.Read(t, "../docs/experiments.md")
 	blanks := regexp.MustCompile(` +`)
@@ -292,7 +291,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The questions have the answers that the page gives, in a small experiment as well.
+// A small experiment gives the same answers to the questions as the page.
 func TestQuestions(t *testing.T) {
 	answers := map[string]*Report{}
 	for _, q := range Questions() {
@@ -306,8 +305,8 @@ func TestQuestions(t *testing.T) {
 		reason string
 		holds  func(func(question string, policy int) Phase) bool
 	}{
-		{"a first backoff of 200 ms does no worse than one of 100", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
-		{"backoffs that double do better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
+		{"a first backoff of 200 ms is not much worse than one of 100 ms", func(in func(string, int) Phase) bool { return in("exponent", 0).Goodput > in("exponent", 1).Goodput/2 }},
+		{"backoffs that double are better", func(in func(string, int) Phase) bool { return in("base", 0).Goodput > in("base", 1).Goodput }},
 		{"each of the first retries costs goodput", func(in func(string, int) Phase) bool {
 			return in("retries", 0).Goodput > in("retries", 1).Goodput && in("retries", 1).Goodput > in("retries", 2).Goodput
 		}},
@@ -315,16 +314,16 @@ func TestQuestions(t *testing.T) {
 			return in("backoff", 0).PerOperation() > 2*in("backoff", 1).PerOperation()
 		}},
 		{"one retry survives one restart", func(in func(string, int) Phase) bool { return in("restart", 1).Failed < in("restart", 0).Failed }},
-		{"but not two", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
+		{"one retry does not survive all restarts", func(in func(string, int) Phase) bool { return in("restart", 1).Failed > 0 }},
 		{"retries until the deadline survive all", func(in func(string, int) Phase) bool { return in("restart", 2).Failed == 0 }},
 	} {
 		if !r.holds(func(question string, policy int) Phase { return answers[question].Runs[policy].Phases[1] }) {
-			t.Errorf("%s: it does not hold", r.reason)
+			t.Errorf("this does not hold: %s", r.reason)
 		}
 	}
 	c := Defaults().Scaled(200)
 	c.Clients, c.Duration, c.Policies = 2, 12*time.Second, Policies()[4:5]
 	if tokens := overload(t, c).Runs[0].Series.Tokens; tokens[0] != 1000 || tokens[len(tokens)/3] > 100 || tokens[len(tokens)-1] < tokens[len(tokens)/3] {
-		t.Errorf("the bucket does not empty and fill: %v", tokens)
+		t.Errorf("the buckets do not empty and refill: %v", tokens)
 	}
 }

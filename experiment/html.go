@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// HTML writes the report as one page that needs nothing else.
+// HTML writes the report as a self-contained page.
 func (r *Report) HTML(w io.Writer) error {
 	table := r.table()
 	return page.Execute(w, map[string]any{
 		"Title": r.title(), "Settings": r.set(), "Groups": groups(), "Names": table[0], "Rows": table[1:], "Runs": r.Runs,
-		"Plots": template.HTML(r.svg()), // svg escapes all of it
+		"Plots": template.HTML(r.svg()), // svg escapes all text
 	})
 }
 
-// groups of columns have a common heading.
+// groups returns the groups of adjacent columns.
 func groups() (all []group) {
 	for _, c := range columns {
 		if n := len(all); n > 0 && all[n-1].Name == c.group {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// object is one of the JSON form: times in milliseconds, rates per second, parts of
-// one. docs/experiments.md describes it.
+// object is an object of the JSON report, which docs/experiments.md describes: times
+// in milliseconds, rates per second, fractions of one.
 type object map[string]any
 
-// JSON writes the report with everything that was measured.
+// JSON writes the complete report.
 func (r *Report) JSON(w io.Writer) error {
 	var runs []object
 	for _, run := range r.Runs {
@@ -50,7 +50,7 @@ func (p *Phase) object() object {
 	}
 }
 
-// only is a time, or null if it is not known.
+// only returns a time in milliseconds, or null if unknown.
 func only(known bool, d time.Duration) any {
 	if known {
 		return ms(d)

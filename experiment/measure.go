@@ -12,41 +12,41 @@ type Report struct {
 	Runs   []Run
 }
 
-// Run is how one policy fared.
+// Run is the result of one policy.
 type Run struct {
 	Policy Policy
-	// Phases are before, during and after the spike; operations belong to that
-	// in which they began.
+	// Phases are before, during and after the spike. Operations belong to the phase
+	// in which they started.
 	Phases [3]Phase
-	// Series are numbers per second, one for each step of the experiment.
+	// Series has a value for each step of the experiment.
 	Series Series
-	// Recovery is how long after the spike's end goodput is back: from then on
-	// it is 95 percent of that before the spike or more, in the next second and in all the
-	// rest. It is counted in steps.
+	// Recovery is the time from the end of the spike until goodput recovers: at least
+	// 95 percent of that before the spike, in the next second and in all the remaining
+	// time. Its resolution is a step.
 	Recovery time.Duration
-	// Recovered is false if that does not happen before the end.
+	// Recovered is false if goodput does not recover before the end.
 	Recovered bool
-	// Silence is how many whole seconds had no success at all.
+	// Silence is the number of whole seconds without a success.
 	Silence time.Duration
 }
 
-// Phase is what became of the operations that began in it.
+// Phase is the result of the operations that started in a phase.
 type Phase struct {
 	Operations int
 	Succeeded  int
 	Failed     int
 	Attempts   int
-	// Goodput is the number of results that arrived while it lasted, per
-	// second (Client Backpressure, "Goodput").
+	// Goodput is the number of successes per second that arrived in the phase (Client
+	// Backpressure, "Goodput").
 	Goodput float64
-	// Latencies of the operations that succeeded, from begin to end.
+	// Percentiles of the latencies of successful operations.
 	P50, P95, P99 time.Duration
 }
 
 // PerOperation is the number of attempts per operation.
 func (p Phase) PerOperation() float64 { return float64(p.Attempts) / float64(max(1, p.Operations)) }
 
-// FailedPart is the part of the operations that failed, 0 to 1.
+// FailedPart is the fraction of operations that failed, 0 to 1.
 func (p Phase) FailedPart() float64 { return float64(p.Failed) / float64(max(1, p.Operations)) }
 
 // Series are rates per second over time.
@@ -55,23 +55,22 @@ type Series struct {
 	Attempts []float64 `json:"attemptsPerSec"`
 	Rejected []float64 `json:"rejectedPerSec"`
 	Goodput  []float64 `json:"goodputPerSec"`
-	// Tokens are those of a client's bucket on average, nil without one.
+	// Tokens is the average level of the token buckets, nil without buckets.
 	Tokens []float64 `json:"tokensPerClient,omitempty"`
 }
 
-// step is the length of the steps of the series, and window how many of them
-// are looked at to see a recovery.
+// step is the resolution of series, and window the number of steps in a second.
 const (
 	step   = 250 * time.Millisecond
 	window = int(time.Second / step)
 )
 
-// recovered is the part of the goodput before the spike that counts as back.
+// recovered is the fraction of the goodput before the spike that counts as recovered.
 const recovered = 0.95
 
-// Overload runs the experiment, one policy after the other. progress, which may
-// be nil, gets the policy and how much of its run is over, 0 to 1. The error is
-// one of the configuration, or the context's.
+// Overload runs the experiment with each policy in turn. progress, which may be nil,
+// receives the policy and the completed fraction of its run, 0 to 1. The error is that
+// of the configuration or ctx.
 func Overload(ctx context.Context, c Config, progress func(policy string, part float64)) (*Report, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -90,11 +89,11 @@ func Overload(ctx context.Context, c Config, progress func(policy string, part f
 	return report, nil
 }
 
-// measure counts while a simulation runs.
+// measure is a recorder for one run.
 type measure struct {
 	config    *Config
 	phases    [3]Phase
-	results   [3]int // that arrived in a phase
+	results   [3]int // successes that arrived in a phase
 	latencies [3][]time.Duration
 	series    Series
 }
@@ -104,8 +103,8 @@ func newMeasure(c *Config) *measure {
 	return &measure{config: c, series: Series{Begun: empty(), Attempts: empty(), Rejected: empty(), Goodput: empty()}}
 }
 
-// count adds one to the step of a time, as a rate per second. What happens after
-// the last operation has begun does not belong to a step.
+// count adds one to the step of a time, as a rate per second. It ignores events after
+// the last step.
 func count(series []float64, at time.Duration) {
 	if i := int(at / step); i < len(series) {
 		series[i] += 1 / step.Seconds()
@@ -129,10 +128,7 @@ func (m *measure) began(at time.Duration) {
 
 func (m *measure) sent(at time.Duration)     { count(m.series.Attempts, at) }
 func (m *measure) rejected(at time.Duration) { count(m.series.Rejected, at) }
-
-func (m *measure) bucket(tokens float64) {
-	m.series.Tokens = append(m.series.Tokens, tokens)
-}
+func (m *measure) bucket(tokens float64)     { m.series.Tokens = append(m.series.Tokens, tokens) }
 
 func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	i := m.phase(begun)
@@ -150,7 +146,7 @@ func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	}
 }
 
-// run sums up.
+// run returns the result.
 func (m *measure) run(p Policy) Run {
 	r := Run{Policy: p, Phases: m.phases, Series: m.series}
 	lengths := [3]time.Duration{m.config.spikeStart(), m.config.spikeEnd() - m.config.spikeStart(), m.config.Duration - m.config.spikeEnd()}
@@ -165,8 +161,7 @@ func (m *measure) run(p Policy) Run {
 	return r
 }
 
-// percentile is the smallest value that so many percent of the sorted ones do
-// not exceed, 0 without values.
+// percentile is the nearest-rank percentile of sorted values, 0 without values.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -174,7 +169,7 @@ func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// recovery finds when goodput is back after the end of the spike.
+// recovery returns the time from the end of the spike until goodput recovers.
 func recovery(goodput []float64, end time.Duration, before float64) (time.Duration, bool) {
 	from := int((end + step - 1) / step)
 	for i := from; i+window <= len(goodput); i++ {
@@ -193,7 +188,7 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// silence sums up the whole seconds without any success.
+// silence counts the whole seconds without a success.
 func silence(goodput []float64) (d time.Duration) {
 	for i := 0; i+window <= len(goodput); i += window {
 		if slices.Max(goodput[i:i+window]) == 0 {

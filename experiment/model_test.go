@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// outcomeOf is what became of a request, and when.
+// outcomeOf is the verdict of a request and its time.
 type outcomeOf struct {
 	at  time.Duration
 	how verdict
 }
 
-// driven runs the model of the server with requests that arrive at given
-// times, as the simulation does.
+// driven runs the server with requests that arrive at given times, as the simulation
+// does.
 func driven(s *server, arrivals []time.Duration) []outcomeOf {
 	var a agenda
 	out := make([]outcomeOf, len(arrivals))
@@ -35,19 +35,18 @@ func driven(s *server, arrivals []time.Duration) []outcomeOf {
 	return out
 }
 
-// plodding is the same server without events: it lives through every
-// nanosecond, with plain lists, and counts tokens in whole parts.
+// plodding is the same server without events: it simulates every nanosecond with plain
+// lists and counts tokens in integers.
 func plodding(judging, serving, limit, every, burst int, arrivals []time.Duration) []outcomeOf {
 	out := make([]outcomeOf, len(arrivals))
 	var door, queue []int
 	doing, left, atDoor, open := -1, 0, false, len(arrivals)
-	parts := burst * every // a token is so many parts, one part a nanosecond
+	parts := burst * every // every parts are a token; one part is added per nanosecond
 	for now := 0; open > 0; now++ {
 		if now > 0 {
 			parts = min(parts+1, burst*every)
 		}
-		// Who arrives now comes after what ends now, unless it was planned before:
-		// all arrivals are.
+		// All arrivals were planned first, so they precede the end of processing.
 		for i, at := range arrivals {
 			if int(at) == now {
 				door = append(door, i)
@@ -109,6 +108,6 @@ func TestServerAgainstNaiveTwin(t *testing.T) {
 		}
 	}
 	if seen[served] < 1000 || seen[rejected] < 1000 {
-		t.Errorf("the rounds show too little: %v", seen)
+		t.Errorf("the rounds do not cover enough: %v", seen)
 	}
 }

@@ -8,29 +8,25 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// Policy is how clients handle errors: a policy of the retry core, and the
-// options of the client.
+// Policy is a policy of the retry core with client options.
 type Policy struct {
-	Name string
-	// What describes it in a few words.
-	What  string
-	rules *retry.Policy
-	set   retry.Settings
-	// always: every retryable error counts as an overload error.
-	always bool
+	Name   string
+	What   string // short description
+	rules  *retry.Policy
+	set    retry.Settings
+	always bool // every retryable error counts as an overload error
 }
 
-// operation is what the clients do: a write that is retryable
-// under every revision. The server gives its error the label
-// RetryableWriteError, so that drivers older than backpressure retry as well.
+// operation is the operation of all clients: a write that every revision retries, since
+// its errors have the label RetryableWriteError.
 const operation = "insert"
 
-// settings are those of a client.
+// settings returns the settings of a client.
 func settings(retries, timeout bool) retry.Settings {
 	return retry.Settings{Operation: retry.Lookup(operation), RetryReads: retries, RetryWrites: retries, Timeout: timeout}
 }
 
-// Policies lists all policies, beginning with the one that does least.
+// Policies lists all policies, from the fewest retries on.
 func Policies() []Policy {
 	current := retry.Policies()[0]
 	before := named("retryable-reads@2026")
@@ -49,23 +45,23 @@ func Policies() []Policy {
 	}
 }
 
-// named is a policy that the retry core has.
+// named returns a policy of the retry core.
 func named(name string) *retry.Policy {
 	p, err := retry.Named(name)
 	if err != nil {
-		return retry.Policies()[0] // a test sees to it that there is one
+		return retry.Policies()[0] // a test checks that all names exist
 	}
 	return p
 }
 
-// Question was asked in a review of a specification.
+// Question is a question from the review of a specification.
 type Question struct {
 	Name, Asks string
-	// Set configures the experiment that answers it, policies included.
+	// Set configures the experiment that answers it, including policies.
 	Set func(*Config)
 }
 
-// Questions lists them.
+// Questions lists the questions.
 func Questions() []Question {
 	return []Question{
 		{"exponent", "should the exponent of the backoff begin with 0 or with 1?", func(c *Config) {
@@ -90,7 +86,7 @@ func Questions() []Question {
 			c.Policies[0].Name, c.Policies[0].What = "at-once", "at once until the deadline: client-backpressure@2026-07-08 with timeoutMS"
 		}},
 		{"restart", "is one retry enough in a rolling restart?", func(c *Config) {
-			// Operations that wait for a primary arrive together, and must not be rejected: this is not about overload.
+			// Operations that wait for a primary arrive together. Admit them all: this is not about overload.
 			c.Spike, c.Fault, c.Rate, c.Queue = c.Load, Restarts, 0, c.Capacity
 			all := Policies()
 			c.Policies = []Policy{all[0], all[1], all[5]}
@@ -102,7 +98,7 @@ func Questions() []Question {
 // retries sets the number of retries.
 func retries(n int) func(*retry.Overload) { return func(o *retry.Overload) { o.MaxRetries = n } }
 
-// variant is the final policy with other constants.
+// variant returns the final policy with other constants.
 func variant(name, what string, change func(*retry.Overload)) Policy {
 	rules := *retry.Policies()[0]
 	overload := *rules.Overload

@@ -5,28 +5,27 @@ import (
 	"time"
 )
 
-// request is an attempt at the server.
+// request is an attempt that the server received.
 type request struct {
 	op  *operationRun
 	try int
 }
 
-// verdict is what the server has done with a request.
+// verdict is the result of processing a request.
 type verdict uint8
 
 const (
-	nothing  verdict = iota // it was admitted, and waits
-	served                  // it was served
-	rejected                // it gets an overload error
+	nothing verdict = iota // it was admitted and waits in the queue
+	served
+	rejected // with an overload error
 )
 
 // server is the model of a server: one processor, a door and a queue.
 //
-// It judges every request at the door, which costs the processor a little. What
-// the limiter admits and the queue has room for waits to be served, the others
-// are rejected. The door comes first: a processor that judges all the time serves
-// nothing. The server does not know deadlines, and serves requests that their
-// clients have given up.
+// It judges every request at the door, which takes processor time. Requests that the
+// limiter admits and for which the queue has room wait to be served; it rejects all
+// others. Judging has priority over serving. The server does not know deadlines, and
+// serves requests that clients have abandoned.
 type server struct {
 	judging, serving time.Duration
 	limit            int
@@ -51,7 +50,7 @@ func newServer(c *Config) *server {
 // arrive puts a request at the door.
 func (s *server) arrive(r request) { s.door.push(r) }
 
-// crash discards all requests, and returns them.
+// crash discards and returns all requests.
 func (s *server) crash() []request {
 	lost := slices.Concat(s.door, s.queue)
 	if s.busy {
@@ -61,8 +60,8 @@ func (s *server) crash() []request {
 	return lost
 }
 
-// work begins with what comes next. It gives how long that takes; ok is false
-// if the processor is busy or there is nothing to do.
+// work starts processing the next request and returns the time that it takes. ok is
+// false if the processor is busy or no request waits.
 func (s *server) work() (takes time.Duration, ok bool) {
 	if s.busy {
 		return 0, false
@@ -77,7 +76,7 @@ func (s *server) work() (takes time.Duration, ok bool) {
 	return 0, false
 }
 
-// finish ends what the processor was busy with.
+// finish ends the processing of the current request.
 func (s *server) finish(now time.Duration) (request, verdict) {
 	s.busy = false
 	switch {
@@ -96,7 +95,7 @@ type bucket struct {
 	at                  time.Duration
 }
 
-// take takes a token if there is one.
+// take takes a token if one is available.
 func (b *bucket) take(now time.Duration) bool {
 	b.tokens = min(b.burst, b.tokens+b.rate*(now-b.at).Seconds())
 	b.at = now
@@ -112,12 +111,12 @@ type fifo[T any] []T
 
 func (f *fifo[T]) push(one T) { *f = append(*f, one) }
 
-// pop removes the first element; ok is false without one.
+// pop removes the first element. ok is false for an empty queue.
 func (f *fifo[T]) pop() (first T, ok bool) {
 	if len(*f) == 0 {
 		return first, false
 	}
-	first, (*f)[0] = (*f)[0], first // let the operation be freed
+	first, (*f)[0] = (*f)[0], first // release the operation
 	*f = (*f)[1:]
 	return first, true
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// operationRun is an operation that has begun.
+// operationRun is an operation that has started.
 type operationRun struct {
 	client   int
 	begun    time.Duration
@@ -19,8 +19,8 @@ type operationRun struct {
 	done     bool
 }
 
-// pool is the connections of a client: how many are in use, and the operations
-// that wait for one, in order.
+// pool is the connection pool of a client: the number of connections in use, and the
+// operations that wait for one.
 type pool struct {
 	used    int
 	waiting fifo[*operationRun]
@@ -33,27 +33,26 @@ type simulation struct {
 	policy Policy
 	server *server
 	pools  []pool         // by client
-	tokens []retry.Tokens // by client: what is in its token bucket
-	down   time.Duration  // when there is a primary again
-	life   int            // how often the server has crashed
-	times  *rand.Rand     // when operations begin, and whose they are
+	tokens []retry.Tokens // by client: the level of its token bucket
+	down   time.Duration  // the time at which the primary is available again
+	life   int            // number of crashes
+	times  *rand.Rand     // for start times and clients of operations
 	jitter *rand.Rand
 	log    recorder
 }
 
-// recorder records what happens.
+// recorder records the events of a simulation.
 type recorder interface {
 	began(at time.Duration)
 	sent(at time.Duration)
 	rejected(at time.Duration)
-	// bucket records, at each step, what is in the token bucket of a client on average.
+	// bucket records the average level of token buckets at each step.
 	bucket(tokens float64)
-	// ended records the end of an operation: when it began, whether it succeeded,
-	// how many attempts it made.
+	// ended records the end of an operation: its start, success and number of attempts.
 	ended(at, begun time.Duration, success bool, attempts int)
 }
 
-// address is the server's.
+// address is the address of the server.
 const address = "server:27017"
 
 // The codes are IngressRequestRateLimitExceeded and HostUnreachable.
@@ -62,29 +61,26 @@ const (
 	unreachableCode = 6
 )
 
-// labels of the overload errors of a write, as server 8.2 gives them.
+// labels are the labels of the overload error of a write from server 8.2.
 func labels() []string {
 	return []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}
 }
 
-// simulate runs the experiment with a policy until nothing happens any more.
-// It calls progress now and then with the part that is over.
+// simulate runs the experiment with a policy until no events remain. It calls progress
+// with the completed fraction.
 func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress func(float64)) error {
 	s := &simulation{
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
 	}
-	if b := p.rules.Bucket(); b != nil {
-		s.tokens = slices.Repeat([]retry.Tokens{b.Capacity}, c.Clients)
-	} else {
-		s.tokens = make([]retry.Tokens, c.Clients)
-	}
+	s.tokens = make([]retry.Tokens, c.Clients)
 	s.planNext(0)
 	for _, at := range c.outages() {
 		s.plan(at, s.crash)
 	}
-	if p.rules.Bucket() != nil {
+	if b := p.rules.Bucket(); b != nil {
+		s.tokens = slices.Repeat([]retry.Tokens{b.Capacity}, c.Clients)
 		for at := time.Duration(0); at < c.Duration; at += step {
 			s.plan(at, s.lookAtTokens)
 		}
@@ -110,9 +106,8 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 	return nil
 }
 
-// planNext plans the beginning of the next operation after a time. Independent
-// clients together make a Poisson process; where its rate changes, it begins
-// anew, because it has no memory.
+// planNext plans the start of the next operation after a time. Independent clients
+// form a Poisson process, which has no memory and restarts where the rate changes.
 func (s *simulation) planNext(from time.Duration) {
 	for _, end := range []time.Duration{s.config.spikeStart(), s.config.spikeEnd(), s.config.Duration} {
 		if from >= end {
@@ -135,7 +130,7 @@ func (s *simulation) begin() {
 	s.planNext(s.now)
 }
 
-// crash breaks the connections of all requests. Clients notice at once.
+// crash closes the connections of all requests. Clients detect it immediately.
 func (s *simulation) crash() {
 	s.life++
 	s.down = s.now + restartDown
@@ -144,7 +139,7 @@ func (s *simulation) crash() {
 	}
 }
 
-// broken is the error of a connection that breaks.
+// broken is the error of a closed connection.
 func broken() retry.Failure {
 	return retry.Failure{Kind: retry.Network, Labels: labels()[2:], Server: address}
 }
@@ -157,7 +152,7 @@ func (s *simulation) lookAtTokens() {
 	s.log.bucket(float64(sum) / float64(retry.Token) / float64(len(s.tokens)))
 }
 
-// reply sends the result of the request that the server has finished.
+// reply sends the reply to the finished request.
 func (s *simulation) reply() {
 	r, v := s.server.finish(s.now)
 	if v != nothing && s.config.unreachable(s.now) {
@@ -181,7 +176,7 @@ func (s *simulation) reply() {
 	})
 }
 
-// fail delivers an error to the client.
+// fail delivers an error to a client.
 func (s *simulation) fail(r request, f retry.Failure) {
 	if s.policy.always {
 		f.Labels = labels()
@@ -189,7 +184,7 @@ func (s *simulation) fail(r request, f retry.Failure) {
 	s.answer(r, retry.Input{Kind: retry.Failed, Failure: f})
 }
 
-// answer delivers a reply to the client, which may have given up.
+// answer delivers a reply to a client unless its attempt has ended.
 func (s *simulation) answer(r request, in retry.Input) {
 	if r.op.done || r.try != r.op.attempts || !r.op.holds {
 		return
@@ -201,8 +196,7 @@ func (s *simulation) answer(r request, in retry.Input) {
 	s.decide(r.op, in)
 }
 
-// expire ends an operation at its deadline, whatever it was doing: a socket
-// timeout, or the end of a backoff that came too late.
+// expire ends an operation at its deadline, like a socket timeout.
 func (s *simulation) expire(op *operationRun) {
 	if !op.done {
 		s.end(op, false)
@@ -210,7 +204,7 @@ func (s *simulation) expire(op *operationRun) {
 	}
 }
 
-// checkOut sends an attempt, as soon as its client has a connection for it.
+// checkOut sends an attempt once its client has a free connection.
 func (s *simulation) checkOut(op *operationRun) {
 	p := &s.pools[op.client]
 	if p.used == s.config.Pool {
@@ -231,8 +225,8 @@ func (s *simulation) checkOut(op *operationRun) {
 	})
 }
 
-// checkIn gives an operation's connection to the first that waits for one. A
-// connection whose reply was not awaited is closed, and another replaces it.
+// checkIn passes an operation's connection to the next waiting operation. A connection
+// with a pending reply would be closed and replaced, which makes no difference here.
 func (s *simulation) checkIn(op *operationRun) {
 	if !op.holds {
 		return
@@ -247,7 +241,7 @@ func (s *simulation) checkIn(op *operationRun) {
 	}
 }
 
-// decide asks the retry core and does what it says.
+// decide executes the decisions of the retry core.
 func (s *simulation) decide(op *operationRun, in retry.Input) {
 	in.Left = op.begun + s.config.Timeout - s.now
 	for {
@@ -284,7 +278,7 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 	}
 }
 
-// selected is the server, as server selection finds it.
+// selected is the result of server selection.
 func selected() retry.Input {
 	return retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{Address: address, Wire: 27, RetryableWrites: true}}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The plots are laid out in units of the view box; pages scale them.
+// The layout in units of the view box.
 const (
 	plotWidth  = 640
 	leftMargin = 58
@@ -21,10 +21,10 @@ const (
 	attempts   = 190 // height of the plot of attempts
 )
 
-// strokes distinguish policies, also in print without colour.
+// strokes distinguish policies without colour.
 var strokes = []string{"none", "2 3", "7 3", "9 3 2 3", "1 3", "none"}
 
-// SVG writes the plots as one image that follows the reader's colour scheme.
+// SVG writes the plots as an image that follows the reader's colour scheme.
 func (r *Report) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, r.svg())
 	return err
@@ -41,8 +41,8 @@ func (r *Report) svg() string {
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
 	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line is what was begun.")
 	top := 0.0
-	for i := range r.Runs {
-		top = max(top, peak(r.Runs[i].Series.Begun), peak(r.Runs[i].Series.Goodput))
+	for _, run := range r.Runs {
+		top = max(top, peak(run.Series.Begun), peak(run.Series.Goodput))
 	}
 	top = roundUp(top)
 	for i := range r.Runs {
@@ -53,7 +53,7 @@ func (r *Report) svg() string {
 	return b.String()
 }
 
-// describe says in words what the plots show.
+// describe returns the text alternative of the plots.
 func (r *Report) describe() string {
 	var parts []string
 	for i := range r.Runs {
@@ -64,12 +64,12 @@ func (r *Report) describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// svgStyle works inside a page and in a file of its own.
+// svgStyle works in pages and in separate files.
 //
 //go:embed plot.css
 var svgStyle string
 
-// x is where a time stands.
+// x returns the horizontal position of a time.
 func (r *Report) x(at time.Duration) float64 {
 	return leftMargin + float64(rightEdge-leftMargin)*float64(at)/float64(r.Config.Duration)
 }
@@ -77,8 +77,7 @@ func (r *Report) x(at time.Duration) float64 {
 func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	run := &r.Runs[i]
 	scale := func(v float64) float64 { return float64(y+panel) - float64(panel)*v/top }
-	note := fmt.Sprintf("%s: %s", run.Policy.Name, run.Policy.What)
-	label(b, leftMargin, float64(y-7), "start", "", note)
+	label(b, leftMargin, float64(y-7), "start", "", run.Policy.Name+": "+run.Policy.What)
 	r.spike(b, y, panel)
 	for _, v := range []float64{0, top / 2, top} {
 		r.gridLine(b, scale(v), whole(v))
@@ -92,7 +91,7 @@ func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	}
 }
 
-// attemptsPlot draws all policies in one plot, with a logarithmic scale.
+// attemptsPlot draws all policies in one plot with a logarithmic scale.
 func (r *Report) attemptsPlot(b *strings.Builder, y, legend int) {
 	label(b, 8, float64(y+18), "start", "head", "Requests that reach for the server per second, by policy (logarithmic)")
 	for i := range r.Runs {
@@ -143,7 +142,7 @@ func (r *Report) gridLine(b *strings.Builder, y float64, text string) {
 	label(b, leftMargin-6, y+4, "end", "tick", text)
 }
 
-// times writes the axis of time: six marks.
+// times writes the labels of the time axis.
 func (r *Report) times(b *strings.Builder, y float64) {
 	for i := 0; i <= 6; i++ {
 		at := r.Config.Duration * time.Duration(i) / 6
@@ -173,7 +172,7 @@ func label(b *strings.Builder, x, y float64, anchor, class, text string) {
 
 func peak(values []float64) float64 { return slices.Max(append([]float64{0}, values...)) }
 
-// roundUp gives the next round number.
+// roundUp returns the next round number.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Text writes the report as a table for people.
+// Text writes the report as a table.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.title() + "\n" + r.set() + "\n\n")
@@ -35,7 +35,7 @@ func (r *Report) Text(w io.Writer) error {
 	return err
 }
 
-// table gives the names of the columns and below them a row for each run.
+// table returns the names of the columns and a row for each run.
 func (r *Report) table() [][]string {
 	rows := make([][]string, 1+len(r.Runs))
 	for _, c := range columns {
@@ -47,8 +47,8 @@ func (r *Report) table() [][]string {
 	return rows
 }
 
-// headings is the line above those of the columns: the name of each group at the right
-// end of its columns. It widens the first column of a group to fit the name.
+// headings returns the line of group names, right-aligned above their columns. It widens
+// the first column of a group to fit the name.
 func headings(widths []int) string {
 	var b strings.Builder
 	first := 0
@@ -70,13 +70,12 @@ func headings(widths []int) string {
 	return b.String() + "\n"
 }
 
-// column is one of the table, in text and in HTML.
+// column is a column of the table in text and HTML.
 type column struct {
 	group, name string
 	cell        func(*Run) string
 }
 
-// columns is the table. It is never written to.
 var columns = []column{
 	{"", "policy", func(r *Run) string { return r.Policy.Name }},
 	{"goodput/s", "before", func(r *Run) string { return whole(r.Phases[0].Goodput) }},
@@ -84,8 +83,8 @@ var columns = []column{
 	{"goodput/s", "after", func(r *Run) string { return whole(r.Phases[2].Goodput) }},
 	{"failed operations", "spike", func(r *Run) string { return percent(r.Phases[1].FailedPart()) }},
 	{"failed operations", "after", func(r *Run) string { return percent(r.Phases[2].FailedPart()) }},
-	{"attempts/operation", "spike", func(r *Run) string { return twice(r.Phases[1].PerOperation()) }},
-	{"attempts/operation", "after", func(r *Run) string { return twice(r.Phases[2].PerOperation()) }},
+	{"attempts/operation", "spike", func(r *Run) string { return hundredths(r.Phases[1].PerOperation()) }},
+	{"attempts/operation", "after", func(r *Run) string { return hundredths(r.Phases[2].PerOperation()) }},
 	{"latency in spike", "p50", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P50) }},
 	{"latency in spike", "p99", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P99) }},
 	{"latency after", "p50", func(r *Run) string { return r.Phases[2].latency(r.Phases[2].P50) }},
@@ -93,20 +92,20 @@ var columns = []column{
 	{"spike over", "back after", func(r *Run) string { return r.back() }},
 }
 
-// title describes the load, set the settings.
+// title describes the load; set describes the settings.
 func (r *Report) title() string {
 	c := &r.Config
+	spike := seconds(c.spikeEnd() - c.spikeStart())
+	load := fmt.Sprintf(" for %s, %d%% for %s, %d%% for %s", seconds(c.spikeStart()), c.Spike, spike, c.Load, seconds(c.Duration-c.spikeEnd()))
 	switch c.Fault {
 	case Unreachable:
-		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; every request fails for %s after %s",
-			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeEnd()-c.spikeStart()), seconds(c.spikeStart()))
+		load = fmt.Sprintf("; every request fails for %s after %s", spike, seconds(c.spikeStart()))
 	case Restarts:
-		return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%; after %s the primary restarts %d times, each for %s, and %s after the one before",
-			whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
+		load = fmt.Sprintf("; after %s the primary restarts %d times, each for %s, and %s after the one before",
+			seconds(c.spikeStart()), restarts, millis(restartDown), millis(restartUp))
 	}
-	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%% for %s, %d%% for %s, %d%% for %s",
-		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), c.Spike,
-		seconds(c.spikeEnd()-c.spikeStart()), c.Load, seconds(c.Duration-c.spikeEnd()))
+	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%%%s",
+		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, load)
 }
 
 func (r *Report) set() string {
@@ -123,7 +122,7 @@ func (r *Report) set() string {
 		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
 }
 
-// back is when goodput had recovered.
+// back is the recovery time.
 func (r *Run) back() string {
 	if !r.Recovered {
 		return "never"
@@ -138,7 +137,7 @@ func (p *Phase) latency(d time.Duration) string {
 	return millis(d)
 }
 
-// whole is a number without fraction, with commas.
+// whole formats a number without fraction, with commas.
 func whole(v float64) string {
 	digits := strconv.FormatFloat(v, 'f', 0, 64)
 	var b strings.Builder
@@ -152,7 +151,7 @@ func whole(v float64) string {
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.1f%%", 100*part) }
-func twice(v float64) string      { return fmt.Sprintf("%.2f", v) }
+func hundredths(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"

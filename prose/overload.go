@@ -24,7 +24,7 @@ func overloadTests() []Test {
 
 func jitter(f float64) *float64 { return &f }
 
-// sum is how long all backoffs take, if the jitter is 1.
+// sum is the duration of all backoffs with jitter 1.
 func (c Constants) sum() (sum time.Duration) {
 	for _, d := range c.Backoffs {
 		sum += d
@@ -32,9 +32,9 @@ func (c Constants) sum() (sum time.Duration) {
 	return sum
 }
 
-// timedInsert inserts a document, which must fail, and measures that.
+// timedInsert returns the duration of an insert, which must fail.
 func (c *client) timedInsert() time.Duration {
-	c.ping() // discovery is not measured
+	c.ping() // exclude discovery
 	begun := time.Now()
 	err := c.perform("insert")
 	took := time.Since(begun)
@@ -48,14 +48,14 @@ func exponentialBackoff(k *stage) {
 	never.failPoint(always, fails("insert", 2, overloaded, retryable))
 	without, with := never.timedInsert(), longest.timedInsert()
 	sum := k.setting.Constants.sum()
-	// The window alone would let a driver pass that never waits. No run is faster than its backoffs.
+	// The window alone would accept a driver without backoff.
 	k.require(with >= sum, "with backoff it took %v, and the backoffs alone take %v", with, sum)
 	window := min(sum, time.Second)
 	off := (with - without - sum).Abs()
 	k.require(off < window, "with backoff %v, without %v: the difference is not %v ± %v", with, without, sum, window)
 }
 
-// overloadedFind fails a read for ever.
+// overloadedFind fails all attempts of a read.
 func (k *stage) overloadedFind(options string, retries int) {
 	c := k.client(k.setting.Deployment.SingleURI(), options)
 	c.failPoint(always, fails("find", 462, overloaded, retryable))
@@ -67,7 +67,7 @@ func (k *stage) overloadedFind(options string, retries int) {
 	k.attempts(c, "find", retries+1)
 }
 
-// tokenBucket takes all tokens of a client, without waiting.
+// tokenBucket consumes all tokens of a client, without backoff.
 func tokenBucket(k *stage) {
 	c := k.jittered(jitter(0), k.setting.Deployment.SingleURI(), "")
 	c.failPoint(always, fails("find", 462, overloaded, retryable))
@@ -81,7 +81,7 @@ func tokenBucket(k *stage) {
 	k.attempts(c, "find", sent+1)
 }
 
-// baseBackoff lets the server say how long to wait.
+// baseBackoff sets the base backoff through the server.
 func baseBackoff(k *stage) {
 	c := k.jittered(jitter(1), k.setting.Deployment.SingleURI(), "")
 	setting := func(value string) string {

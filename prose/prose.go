@@ -1,5 +1,5 @@
-// Package prose has the prose tests of the retry specifications: what they ask every driver to test, and the
-// Unified Test Format cannot express. Each test runs on a deployment through any engine.
+// Package prose implements the prose tests of the retry specifications, which the Unified Test Format cannot express.
+// Each test runs on a deployment through any engine.
 package prose
 
 import (
@@ -15,73 +15,71 @@ import (
 
 // Test is one prose test.
 type Test struct {
-	// Name is short, such as "reads-2.1": the specification, and the number of the section.
+	// Name consists of the specification and the number of the section, such as "reads-2.1".
 	Name          string
 	Specification string
 	Section       string
 	Needs         Needs
-	// Policies are those of the reference engine whose specifications demand what the test does.
+	// Policies are the policies of the reference engine whose specifications require the test to pass.
 	Policies []string
 	run      func(*stage)
 }
 
 // Needs are what a test requires of a deployment.
 type Needs struct {
-	// Topologies are those that it runs on, as runOnRequirements names them. Empty: the test has
-	// a server of its own.
+	// Topologies are named as in runOnRequirements. Empty: the test starts its own server.
 	Topologies []string
 	// Version is the lowest server version, major and minor.
 	Version [2]int
 }
 
-// For reports whether the test is about a policy.
+// For reports whether the test applies to a policy.
 func (t Test) For(policy string) bool { return slices.Contains(t.Policies, policy) }
 
-// Deployment is what a test runs on. The connection strings are those of deployment.Deployment.
+// Deployment is the deployment of a test. The methods are those of deployment.Deployment.
 type Deployment interface {
 	URI() string
 	SingleURI() string
 	DirectURI(address string) string
 }
 
-// Constants are those of client backpressure that tests count and measure by.
+// Constants are the constants of client backpressure that tests use.
 type Constants struct {
 	MaxRetries int
-	// Backoffs are the longest possible ones, in order, MaxRetries of them.
+	// Backoffs are the maximum backoffs of the MaxRetries retries, in order.
 	Backoffs []time.Duration
 	// Tokens is the capacity of the token bucket, 0 without one.
 	Tokens int
 }
 
-// Setting is what a test runs with.
+// Setting is the environment of a test.
 type Setting struct {
-	// Engine gives a driver under test, which stays the caller's. Its random numbers are jitter,
-	// unless that is nil; the error is a *Lacking if the driver cannot do this.
+	// Engine returns the engine under test, which the caller closes. If jitter is not nil, its random
+	// numbers are jitter; the error is a *Lacking if the engine does not support this.
 	Engine     func(jitter *float64) (engine.Engine, error)
 	Deployment Deployment // nil for a test that needs none
 	Constants  Constants
 }
 
-// Lacking is why a test could not run.
+// Lacking is the error of a test that could not run.
 type Lacking struct{ What string }
 
 // Error implements error.
 func (l *Lacking) Error() string { return l.What }
 
-// Unclean is the error of a test that has left something behind, such as a fail point that is still on: the deployment must
-// not be used again.
+// Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not be
+// used again.
 type Unclean struct{ Err error }
 
 // Error implements error.
 func (u *Unclean) Error() string { return "cleaning up: " + u.Err.Error() }
 
-// limit is how long a test may take.
+// limit is the time limit of a test.
 const limit = time.Minute
 
-// Check runs the test, closes what it opens, and turns its fail points off. The error says what was seen instead of
-// what the specification demands. It is an *Unclean if the test has left something behind, whatever was seen; and a
-// *Lacking, or a *result.Error with Unsupported, if the test could not run. Tests set the same fail points: a
-// deployment runs one at a time.
+// Check runs the test and cleans up. The error describes the deviation from the specification. It is an *Unclean if the
+// cleanup failed, and a *Lacking or a *result.Error with Unsupported if the test could not run. A deployment must run only
+// one test at a time, since tests set the same fail points.
 func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
 	defer cancel()
@@ -93,18 +91,18 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 	return k.failed()
 }
 
-// Tests lists the tests, in the order of the specifications.
+// Tests lists the tests in the order of the specifications.
 func Tests() []Test {
 	all := slices.Concat(readTests(), writeTests(), overloadTests())
 	names := map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}
 	for i, t := range all {
-		about, _, _ := strings.Cut(t.Name, "-")
-		all[i].Specification = names[about]
+		prefix, _, _ := strings.Cut(t.Name, "-")
+		all[i].Specification = names[prefix]
 	}
 	return all
 }
 
-// The policies that tests are about.
+// Policies of the reference engine.
 const (
 	current  = "current"
 	reads26  = "retryable-reads@2026"
@@ -112,7 +110,7 @@ const (
 	proposal = "client-backpressure@2025-12"
 )
 
-// The topologies.
+// Sets of topologies.
 var (
 	sets     = []string{"replicaset"}
 	clusters = []string{"sharded"}

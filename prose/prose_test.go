@@ -53,10 +53,10 @@ func check(t *testing.T, test Test, policy, topology string) error {
 	return test.Check(context.Background(), setting)
 }
 
-// timed are tests with bounds of time that a busy machine can miss: they are tried again.
+// timed are tests with time limits that a busy machine can miss, so they are repeated.
 var timed = map[string]bool{"reads-5": true, "writes-6.5": true, "backpressure-1": true, "backpressure-5": true}
 
-// Every test passes under each policy that it is about, on the first of its topologies; under the current one on all.
+// Every test passes under each of its policies: on all its topologies under the current one, else on the last.
 func TestProse(t *testing.T) {
 	for _, test := range Tests() {
 		for _, policy := range test.Policies {
@@ -81,7 +81,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// Every test can fail: it does under a policy that has other rules.
+// Every test fails under a policy with other rules.
 func TestProseCanFail(t *testing.T) {
 	const writes18, preferences14 = "retryable-writes@2018-03-14", "read-preferences@2014-02-14"
 	otherwise := map[string]string{
@@ -111,7 +111,7 @@ func TestProseCanFail(t *testing.T) {
 	}
 }
 
-// leaving cannot turn a fail point off.
+// leaving is an engine that cannot turn fail points off.
 type leaving struct{ engine.Engine }
 
 func (l leaving) Begin(ctx context.Context) (engine.Test, error) {
@@ -128,7 +128,7 @@ func (l leavingTest) Do(ctx context.Context, o engine.Operation) result.Outcome 
 	return l.Test.Do(ctx, o)
 }
 
-// A test that leaves a fail point on is reported, though it saw what it should.
+// A test that leaves a fail point on is reported even if it passes.
 func TestUnclean(t *testing.T) {
 	lender, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}})
 	testkit.Check(t, err)

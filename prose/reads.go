@@ -45,7 +45,7 @@ func readTests() []Test {
 	}
 }
 
-// retries are the options of clients that retry, whatever the default is.
+// retries are the options that enable retries, whatever the default.
 const retries = `"retryReads": true, "retryWrites": true`
 
 // Error labels.
@@ -56,7 +56,7 @@ const (
 	noWrites   = "NoWritesPerformed"
 )
 
-// poolCleared lets an operation wait for the only connection while another one clears the pool.
+// poolCleared starts two operations on a pool of one connection. The first clears the pool while the second waits.
 func (k *stage) poolCleared(command, data string) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	c := k.client(k.setting.Deployment.SingleURI(), `"maxPoolSize": 1, `+retries)
@@ -76,7 +76,7 @@ func (k *stage) poolCleared(command, data string) {
 	for _, e := range pool {
 		seen = append(seen, string(e.Type))
 	}
-	// The retry of the first operation can check out before the second one, on another goroutine, says that it failed.
+	// The retry of the first operation may check out before the second operation publishes its failed check-out.
 	cleared := false
 	pool = slices.DeleteFunc(pool, func(e result.Event) bool {
 		cleared = cleared || e.Type == result.PoolCleared
@@ -93,26 +93,26 @@ func (k *stage) poolCleared(command, data string) {
 
 var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.ConnectionCheckOutFailed, result.PoolCleared}
 
-// await waits for something that happens on another goroutine.
+// await waits for an event on another goroutine.
 func (k *stage) await(what string, happened func() bool) {
 	for deadline := time.Now().Add(limit / 6); !happened(); time.Sleep(time.Millisecond) {
 		k.require(time.Now().Before(deadline), "waited %s for %s", limit/6, what)
 	}
 }
 
-// attempts requires that a command was sent so often.
+// attempts requires a number of attempts of a command.
 func (k *stage) attempts(c *client, command string, want int) {
 	got := c.started(command)
 	k.require(got == want, "%s was sent %d times, not %d", command, got, want)
 }
 
-// serverError requires an error of a server.
+// serverError requires an error from a server.
 func (k *stage) serverError(err *result.Error) {
 	k.require(err != nil, "the operation succeeded")
 	k.require(err.HasCode, "the error is not one of the server: %w", err)
 }
 
-// otherMongos fails an operation on both of two mongoses, once on each.
+// otherMongos fails an operation once on each of two mongoses.
 func (k *stage) otherMongos(command, data string) {
 	c := k.client(k.setting.Deployment.URI(), retries)
 	for _, address := range c.discovered(2, "Mongos")[:2] {
@@ -124,7 +124,7 @@ func (k *stage) otherMongos(command, data string) {
 	k.require(failed[0].Address != failed[1].Address, "both failed on %s", failed[0].Address)
 }
 
-// sameMongos fails an operation once on the only mongos that the client knows.
+// sameMongos fails an operation once on the only mongos of the client.
 func (k *stage) sameMongos(command, data string) {
 	uri := k.setting.Deployment.SingleURI()
 	k.client(uri, "").failPoint(once, data)
@@ -133,7 +133,7 @@ func (k *stage) sameMongos(command, data string) {
 	k.twoServers(c, command, false)
 }
 
-// twoServers requires one attempt that failed and one that succeeded, on different servers or on the same.
+// twoServers requires a failed and a successful attempt, on different servers or on the same.
 func (k *stage) twoServers(c *client, command string, different bool) {
 	failed, succeeded := c.events(command, result.CommandFailed), c.events(command, result.CommandSucceeded)
 	one := len(failed) == 1 && len(succeeded) == 1
@@ -141,7 +141,7 @@ func (k *stage) twoServers(c *client, command string, different bool) {
 	k.require((failed[0].Address != succeeded[0].Address) == different, "the attempts ran on %s and %s", failed[0].Address, succeeded[0].Address)
 }
 
-// retargeted fails a read on the primary once.
+// retargeted fails a read once on the primary.
 func (k *stage) retargeted(option string, different bool, labels ...string) {
 	c := k.client(k.setting.Deployment.URI(), `"readPreference": "primaryPreferred", `+retries+option)
 	c.discovered(1, "RSPrimary")
@@ -151,8 +151,8 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 	k.twoServers(c, "find", different)
 }
 
-// secondFailure performs an operation whose first attempt fails in one way, and later ones in another, as often as mode says.
-// The second fail point is set after the first reply, before the client has it.
+// secondFailure performs an operation whose first attempt fails with the data first, and later attempts with second and
+// mode. It sets the second fail point after the first reply, before the client receives it.
 func (k *stage) secondFailure(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
@@ -162,7 +162,7 @@ func (k *stage) secondFailure(jitter *float64, command, first, mode, second stri
 	return c, c.perform(command)
 }
 
-// backedOffOnce requires that only the second attempt waited for a backoff.
+// backedOffOnce requires a backoff only before the second attempt.
 func (k *stage) backedOffOnce(c *client, command string) {
 	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
 	n := k.setting.Constants.MaxRetries + 1

@@ -16,16 +16,16 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// stage is what a test acts on. The first error ends the test. The hooks of a proxy may use the stage beside it.
+// stage is the state of a running test. The first error ends the test. Proxy hooks may use it concurrently.
 type stage struct {
 	ctx     context.Context
 	setting Setting
 
-	dropping sync.Once // by the first client
+	dropping sync.Once // for the first client
 
 	mu   sync.Mutex
 	err  error
-	ends []func(context.Context) error // in the order in which they were added
+	ends []func(context.Context) error
 }
 
 func (k *stage) failed() error {
@@ -34,10 +34,10 @@ func (k *stage) failed() error {
 	return k.err
 }
 
-// over is what a test, and each hook beside it, panics with once something has failed. It ends at try.
+// over is the panic value by which check ends a test or hook. try recovers it.
 type over struct{}
 
-// try does something until there is an error.
+// try calls a function, which check may end.
 func (k *stage) try(do func()) {
 	defer func() {
 		why := recover()
@@ -48,7 +48,7 @@ func (k *stage) try(do func()) {
 	do()
 }
 
-// check ends the test if there is an error, of the caller or of what runs beside it.
+// check ends the test if the caller or a concurrent hook has an error.
 func (k *stage) check(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +60,7 @@ func (k *stage) check(err error) {
 	}
 }
 
-// require fails the test unless something holds.
+// require fails the test unless a condition holds.
 func (k *stage) require(holds bool, format string, args ...any) {
 	if !holds {
 		k.check(fmt.Errorf(format, args...))
@@ -72,14 +72,14 @@ func (k *stage) succeeded(what string, err *result.Error) {
 	k.require(err == nil, "%s failed: %w", what, err)
 }
 
-// atEnd keeps what has to be done at the end, the newest first.
+// atEnd registers a cleanup function.
 func (k *stage) atEnd(f func(context.Context) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends = append(k.ends, f)
 }
 
-// end does what has to be done at the end, even if the context has ended.
+// end runs the cleanup functions, the newest first, even if the context has ended.
 func (k *stage) end() (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), limit)
 	defer cancel()
@@ -89,20 +89,20 @@ func (k *stage) end() (err error) {
 	return err
 }
 
-// client is a client with a collection of its own engine test.
+// client is a client and a collection in a separate engine test.
 type client struct {
 	stage *stage
 	uri   string
 	test  engine.Test
 }
 
-// collectionName is where documents go, in the database utr-prose.
+// collectionName is the collection in the database utr-prose.
 const collectionName = "documents"
 
-// client opens one at a connection string, with uriOptions.
+// client opens a client with a connection string and uriOptions.
 func (k *stage) client(uri, uriOptions string) *client { return k.jittered(nil, uri, uriOptions) }
 
-// jittered opens one whose engine has the same random number always.
+// jittered opens a client whose engine has constant jitter.
 func (k *stage) jittered(jitter *float64, uri, uriOptions string) *client {
 	k.check(nil)
 	e, err := k.setting.Engine(jitter)
@@ -134,20 +134,20 @@ func (c *client) atEnd(object, name, arguments string) {
 			return err
 		}
 		out := c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
-		if out.Err != nil && out.Err.Unsupported == "" { // what the engine cannot do, it has not done before
+		if out.Err != nil && out.Err.Unsupported == "" { // an unsupported operation had no effect to undo
 			return fmt.Errorf("%s: %w", name, out.Err)
 		}
 		return out.Broken
 	})
 }
 
-// document reads Extended JSON.
+// document parses Extended JSON.
 func document(text string) (doc bson.Raw, err error) {
 	err = bson.UnmarshalExtJSON([]byte(text), false, &doc)
 	return doc, err
 }
 
-// do performs an operation, and returns its value or its error.
+// do performs an operation and returns its value or error.
 func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Error) {
 	doc, err := document(arguments)
 	c.stage.check(err)
@@ -160,14 +160,14 @@ func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Erro
 	return out.Value, out.Err
 }
 
-// must performs an operation that has to succeed.
+// must performs an operation, which must succeed.
 func (c *client) must(object, name, arguments string) bson.RawValue {
 	value, err := c.do(object, name, arguments)
 	c.stage.succeeded(name, err)
 	return value
 }
 
-// perform performs the operation of a command: find reads, insert writes a document with an _id of its own.
+// perform performs the operation of a command, find or insert.
 func (c *client) perform(command string) *result.Error {
 	name, arguments := "find", `{"filter": {}}`
 	if command == "insert" {
@@ -177,7 +177,7 @@ func (c *client) perform(command string) *result.Error {
 	return err
 }
 
-// ping makes the client discover its servers.
+// ping makes the client discover a server.
 func (c *client) ping() { c.must("database", "runCommand", ping) }
 
 const ping = `{"commandName": "ping", "command": {"ping": 1}}`
@@ -200,7 +200,7 @@ func fails(command string, code int, labels ...string) string {
 	return fmt.Sprintf(`"failCommands": [%q], "errorCode": %d, "errorLabels": ["%s"]`, command, code, strings.Join(labels, `", "`))
 }
 
-// events gives the client's events of some types, those of commands only for a command.
+// events returns the client's events of some types. Command events are only those of a command.
 func (c *client) events(command string, types ...result.EventType) []result.Event {
 	all, err := c.test.Events(c.stage.ctx, "client", 0, 0)
 	c.stage.check(err)
@@ -212,7 +212,7 @@ func (c *client) events(command string, types ...result.EventType) []result.Even
 // started counts the attempts of a command.
 func (c *client) started(command string) int { return len(c.events(command, result.CommandStarted)) }
 
-// discovered waits until the client sees n servers of some kinds, and returns their addresses.
+// discovered waits until the client has discovered n servers of some kinds, and returns their addresses.
 func (c *client) discovered(n int, kinds ...string) []string {
 	for deadline := time.Now().Add(limit / 6); ; {
 		var seen result.TopologyState
@@ -234,7 +234,7 @@ func (c *client) discovered(n int, kinds ...string) []string {
 	}
 }
 
-// between puts a proxy between clients and a server, and returns the connection string through it.
+// between starts a proxy for a server and returns its connection string.
 func (k *stage) between(address string, hooks interpose.Hooks) string {
 	p, err := interpose.Listen(address, hooks)
 	k.check(err)
@@ -246,7 +246,7 @@ func (k *stage) between(address string, hooks interpose.Hooks) string {
 	return uri
 }
 
-// afterFirst calls f when the server has replied to a command for the first time, before the client gets the reply.
+// afterFirst calls f after the first reply to a command, before the client receives it.
 func (k *stage) afterFirst(command string, f func()) interpose.Hooks {
 	var first sync.Once
 	return interpose.Hooks{Replied: func(name string, _ interpose.Deed) {

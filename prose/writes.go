@@ -75,14 +75,14 @@ func writeTests() []Test {
 	return all
 }
 
-// code requires a server error of a code.
+// code requires a server error with a code.
 func (k *stage) code(err *result.Error, code int32) {
 	k.serverError(err)
 	k.require(err.Code == code, "the error has the code %d, not %d: %w", err.Code, code, err)
 }
 
-// withoutTransactionNumbers refuses a write as a storage engine without them does. No server of today has one, so that
-// the test brings its own.
+// withoutTransactionNumbers rejects a write like a storage engine without transaction numbers. No current server has one,
+// so the test starts its own server.
 func withoutTransactionNumbers(k *stage) {
 	pipe, err := blackpipe.Listen(blackpipe.Options{Topology: blackpipe.ReplicaSet})
 	k.check(err)

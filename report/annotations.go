@@ -3,18 +3,18 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report in the log of a
-// job: "::error file=…,line=…,col=…,title=…::message" for every
-// test that failed or broke, at the place of its first mismatch, and for every
-// problem of the run. They come before what inner says of the same note, so
-// that the last line stays inner's. Lines of inner that would be taken for
-// commands, because a suite or a server says so, are made harmless.
+// Annotated adds workflow commands of GitHub Actions to a report in a job log:
+// "::error file=…,line=…,col=…,title=…::message" for every red test, at the
+// position of its first mismatch, and for every problem of the run. They precede
+// the text of inner, whose last line stays last. Text of inner that looks like a
+// command, for instance because it comes from a server, is altered.
 func Annotated(inner Generator) Generator {
 	return func(n result.Note) []byte {
 		var out bytes.Buffer
@@ -28,12 +28,12 @@ func Annotated(inner Generator) Generator {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}
-		out.Write(harmless(inner(n)))
+		out.Write(withoutCommands(inner(n)))
 		return out.Bytes()
 	}
 }
 
-// placeOf is where a reader of a failed test looks first.
+// placeOf is the position of the first mismatch that has one, or of the test.
 func placeOf(v *result.Verdict) source.Position {
 	for _, m := range v.Mismatches {
 		if !m.Position.IsZero() {
@@ -43,7 +43,7 @@ func placeOf(v *result.Verdict) source.Position {
 	return v.Position
 }
 
-// messageOf is all that is wrong with a test, a line for each mismatch.
+// messageOf is the reason of a verdict and a line for each mismatch.
 func messageOf(v *result.Verdict) string {
 	var lines []string
 	if v.Reason != "" {
@@ -57,8 +57,8 @@ func messageOf(v *result.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-// Annotation is a workflow command of GitHub Actions in a line. The level is error or
-// warning; the place may be unknown, or a file without a line.
+// Annotation returns a line with a workflow command of GitHub Actions. The level is
+// error or warning. The position may be zero or have only a file.
 func Annotation(level string, at source.Position, title, message string) string {
 	properties := "title=" + commandProperty(oneLine(title))
 	switch {
@@ -70,9 +70,8 @@ func Annotation(level string, at source.Position, title, message string) string 
 	return "::" + level + " " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
 }
 
-// commandData and commandProperty escape as the runner of GitHub Actions
-// reads: the data of a command up to its line's end, its properties up to a
-// comma or colon.
+// commandData and commandProperty escape as the runner of GitHub Actions expects:
+// data ends at the end of the line, a property at a comma or colon.
 func commandData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
@@ -81,22 +80,11 @@ func commandProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// harmless breaks what would be a command in the log of a job: "::" at the
-// beginning of a line, and "##[" anywhere.
-func harmless(text []byte) []byte {
-	if !bytes.Contains(text, []byte("::")) && !bytes.Contains(text, []byte("##[")) {
-		return text
-	}
-	var out bytes.Buffer
-	for line := range bytes.Lines(text) {
-		line = bytes.ReplaceAll(line, []byte("##["), []byte("# #["))
-		if rest := bytes.TrimSpace(line); bytes.HasPrefix(rest, []byte("::")) {
-			i := bytes.Index(line, []byte("::"))
-			out.Write(line[:i])
-			out.WriteString(": :")
-			line = line[i+2:]
-		}
-		out.Write(line)
-	}
-	return out.Bytes()
+// leadingColons matches "::" at the beginning of a line, after any white space.
+var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)
+
+// withoutCommands inserts a space into workflow commands: "::" at the beginning of a
+// line, and "##[" anywhere.
+func withoutCommands(text []byte) []byte {
+	return leadingColons.ReplaceAll(bytes.ReplaceAll(text, []byte("##["), []byte("# #[")), []byte("${1}: :"))
 }

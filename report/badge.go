@@ -8,15 +8,14 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Badge draws an SVG image when the run is over, for a page that shows how the
-// last run went: "utr" and the counts, green, red, or grey if nothing ran. It
-// refers to nothing outside itself.
+// Badge draws an SVG image at the end of the run: "utr" and the counts, green, red,
+// or grey if no test passed. It has no external references.
 func Badge() Generator {
 	var out bytes.Buffer
 	return hooks{finish: func(s result.Summary) { badge(&out, "utr", headline(s), badgeColor(s)) }}.generator(&out)
 }
 
-// The colours give white text a contrast of 4.5 at least.
+// The colours give white text a contrast of at least 4.5.
 func badgeColor(s result.Summary) string {
 	switch {
 	case s.ExitCode() != 0:
@@ -28,8 +27,8 @@ func badgeColor(s result.Summary) string {
 	}
 }
 
-// badge draws a label and a message. The width of a letter is a guess that
-// textLength makes true whatever font there is.
+// badge draws a label and a message. textLength makes the assumed letter width
+// true in every font.
 func badge(out *bytes.Buffer, label, message, color string) {
 	const letter, padding, height = 7, 6, 20
 	left := letter*utf8.RuneCountInString(label) + 2*padding

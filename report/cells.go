@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Cells adds a table of cells with a total to a report for people, before the
-// closing words. Without cells it adds nothing.
+// Cells adds a table of cells and their total before the summary of a report.
+// Without cells it adds nothing.
 func Cells(inner Generator) Generator {
 	var cells []result.CellFinished
 	return func(n result.Note) []byte {
@@ -36,7 +36,7 @@ func cellRow(name string, s result.Summary, remark string) []string {
 	return append(row, round(s.Duration).String(), remark)
 }
 
-// remark says what the numbers of a cell do not.
+// remark is the last column of a cell.
 func remark(c result.CellFinished) string {
 	s, problems := "", len(c.Summary.Problems)
 	add(&s, c.Broken != "", "; %s", c.Broken)
@@ -46,13 +46,13 @@ func remark(c result.CellFinished) string {
 	return strings.TrimPrefix(s, "; ")
 }
 
-// keptFrom says which earlier run the result of a kept cell comes from.
+// keptFrom names the earlier run that a kept cell comes from.
 func keptFrom(c result.CellFinished) string {
 	return "kept from an earlier run, of " + c.Kept.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// sign shows how a cell went: red if it makes its matrix red, and not green if no
-// test ran in it.
+// sign is the sign of a cell: red if it makes its matrix red, neutral if no test
+// ran.
 func sign(c result.CellFinished) string {
 	s := c.Summary
 	switch {
@@ -64,7 +64,7 @@ func sign(c result.CellFinished) string {
 	return "✔"
 }
 
-// cellText is the table for a terminal.
+// cellText returns the table for a terminal.
 func cellText(cells []result.CellFinished, all result.Summary) []byte {
 	if len(cells) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func cellText(cells []result.CellFinished, all result.Summary) []byte {
 	return t.buffer.Bytes()
 }
 
-// cellMarkdown is the table for the page of a CI job.
+// cellMarkdown returns the table for a CI job summary.
 func cellMarkdown(cells []result.CellFinished) string {
 	if len(cells) == 0 {
 		return ""
@@ -113,7 +113,7 @@ func cellMarkdown(cells []result.CellFinished) string {
 	return b.String()
 }
 
-// cellSums adds up cells from their verdicts, in the order of their first ones.
+// cellSums are the cells of verdicts, in the order of their first verdicts.
 type cellSums struct {
 	order []string
 	of    map[string]*cellSum
@@ -121,9 +121,9 @@ type cellSums struct {
 
 type cellSum struct {
 	summary result.Summary
-	tests   time.Duration // all its tests
-	runs    time.Duration // its runs, as far as reports say
-	kept    time.Time     // when it began, if an earlier run left it
+	tests   time.Duration // sum of its tests
+	runs    time.Duration // sum of its runs, 0 if unknown
+	kept    time.Time     // start of the earlier run that it is kept from
 }
 
 func (c *cellSums) cell(name string) *cellSum {
@@ -145,8 +145,8 @@ func (c *cellSums) add(v *result.Verdict) {
 	}
 }
 
-// took records what the report of a cell, or of a shard of it, says about its run.
-func (c *cellSums) took(p *Past) {
+// addRun adds the run of a report. p.Run is not nil.
+func (c *cellSums) addRun(p *Past) {
 	for name, began := range p.Run.Kept {
 		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
 			sum.kept = began
@@ -172,7 +172,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 	return notes
 }
 
-// CellLine describes in one line how a cell went.
+// CellLine summarizes a cell in one line.
 func CellLine(c result.CellFinished) string {
 	line := fmt.Sprintf("%s %s: %s in %s", sign(c), c.Cell, headline(c.Summary), round(c.Summary.Duration))
 	if why := remark(c); why != "" {

@@ -27,11 +27,10 @@ func TestAnnotations(t *testing.T) {
 	testkit.Says(t, text, "::error file=specs/find.yml,line=1,col=2,title=failed s%3A 100%25%3A a%2Cb::one two, three%0Ap: ", "\n::error title=utr::stale\n")
 }
 
-// workflowCommand is a line that the runner of GitHub Actions takes for a command.
+// workflowCommand matches lines that the runner of GitHub Actions treats as commands.
 var workflowCommand = regexp.MustCompile(`^\s*(::[a-z-]*|.*##\[)`)
 
-// Nothing that suites and servers say steers a job or its log. The golden file
-// has the places that are annotated.
+// Text from suites and servers cannot issue workflow commands.
 func FuzzAnnotations(f *testing.F) {
 	for _, s := range []string{"::add-mask::x", "a\n::stop-commands::x", "  ::error::x", "##[add-mask]x", "100%0A::debug::", "\r::error::"} {
 		f.Add(s, s)
@@ -48,7 +47,7 @@ func FuzzAnnotations(f *testing.F) {
 	})
 }
 
-// Nothing of a suite is markup: no tag, no heading, no row of a table of its own.
+// Text from suites cannot add tags, headings or blocks.
 func FuzzMarkdown(f *testing.F) {
 	for _, s := range []string{"<script>alert(1)</script>", "# heading", "a | b", "```\n<img>", "`", "``` ```", "[x](javascript:1)", "@octocat", "1. one", "- a", "*b*", "a\n\n<b>"} {
 		f.Add(s, s)
@@ -61,7 +60,7 @@ func FuzzMarkdown(f *testing.F) {
 		fence := ""
 		for line := range strings.SplitSeq(text, "\n") {
 			bare := strings.TrimSpace(line)
-			details := strings.HasPrefix(line, "<details ") // a block of HTML up to the next empty line: no spans
+			details := strings.HasPrefix(line, "<details ") // an HTML block up to the next empty line has no spans
 			switch {
 			case details:
 			case fence == "" && strings.HasPrefix(bare, "```"):
@@ -99,15 +98,14 @@ func FuzzMarkdown(f *testing.F) {
 	})
 }
 
-// A summary stays below what a CI system accepts, however much fails, and says
-// what it leaves out.
+// A summary stays below the limit of CI systems and reports what it omits.
 func TestMarkdownIsBounded(t *testing.T) {
 	var notes []result.Note
 	for i := range 200 {
 		notes = append(notes, failing(fmt.Sprintf("test %d", i), strings.Repeat("long ", 3000)))
 	}
 	text := generate(report.Markdown(), append(notes, result.RunFinished{Summary: result.Summary{Failed: 200}}))
-	testkit.Equal(t, "it is short", len(text) <= 1<<20 && regexp.MustCompile(`\nand [0-9]+ more, which`).Match(text), true)
+	testkit.Equal(t, "the summary is short", len(text) <= 1<<20 && regexp.MustCompile(`\nand [0-9]+ more, which`).Match(text), true)
 }
 
 func TestBadge(t *testing.T) {
@@ -128,20 +126,19 @@ func TestBadge(t *testing.T) {
 	}
 }
 
-// tapForm is the form of our TAP reports, a part of what the specification of
-// TAP 14 allows: the version, comments, points with a directive behind a # that
-// is not escaped, YAML blocks that end, one plan at the end.
+// tapForm matches our TAP reports, a subset of TAP 14: the version, comments, points
+// with a directive after an unescaped #, complete YAML blocks, the plan at the end.
 func tapForm() *regexp.Regexp {
 	const point = `(not )?ok \d+ - ([^\\#\n]|\\.)*( # (SKIP|TODO) .*)?\n`
 	const block = `(  ---\n(  .*\n)*?  \.\.\.\n)?`
 	return regexp.MustCompile(`^TAP version 14\n((#.*\n)*` + point + block + `)*(#.*\n)*1\.\.\d+\n$`)
 }
 
-// tapProblem says what is wrong with a report: its form, its numbers or its
-// points, which are to be as wanted; "" if nothing is.
+// tapProblem describes the first error in the syntax, numbers or points of a report,
+// or returns "".
 func tapProblem(text []byte, want ...string) string {
 	if !tapForm().Match(text) {
-		return "another form"
+		return "syntax"
 	}
 	var points []string
 	for _, p := range regexp.MustCompile(`(?m)^((?:not )?ok) (\d+)(?:[^\\#\n]|\\.)*(?:# (\w+))?`).FindAllStringSubmatch(string(text), -1) {
@@ -150,13 +147,13 @@ func tapProblem(text []byte, want ...string) string {
 		}
 	}
 	if plan := fmt.Sprintf("\n1..%d\n", len(points)); !strings.HasSuffix(string(text), plan) {
-		return "another plan than" + plan
+		return "the plan is not" + plan
 	}
 	return cmp.Diff(want, points)
 }
 
-// Both forms are checked: what breaks them is found.
-func TestFormsAreRefused(t *testing.T) {
+// tapProblem and junitProblem detect errors.
+func TestProblemsAreDetected(t *testing.T) {
 	points := strings.Fields("ok not_ok not_ok ok_SKIP ok_SKIP ok_SKIP ok_SKIP ok_SKIP not_ok_TODO ok ok not_ok not_ok not_ok")
 	for i, p := range points {
 		points[i] = strings.ReplaceAll(p, "_", " ")
@@ -164,13 +161,13 @@ func TestFormsAreRefused(t *testing.T) {
 	tap, junit := string(generate(report.TAP(), run())), string(generate(report.JUnit(), run()))
 	testkit.Equal(t, "a run", tapProblem([]byte(tap), points...)+junitProblem(junit), "")
 	for _, r := range []struct{ old, broken, problem string }{
-		{"TAP version 14", "TAP 14", "another form"},
+		{"TAP version 14", "TAP 14", "syntax"},
 		{"\nok 4 - ", "\nok 5 - ", "point 5 is out of order"},
-		{"1..14\n", "1..13\n", "another plan than"},
+		{"1..14\n", "1..13\n", "the plan is not"},
 		{"\nok 4 ", "\nnot ok 4 ", "not ok SKIP"},
 		{"</testcase>", "", "XML syntax error"},
-		{" classname=", " class=", "another form"},
-		{` failures="3"`, ` failures="2"`, "the whole counts {13 2 "},
+		{" classname=", " class=", "syntax"},
+		{` failures="3"`, ` failures="2"`, "the document counts {13 2 "},
 		{` skipped="6"`, ` skipped="5"`, "a suite counts {11 2 1 5}"},
 	} {
 		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) + junitProblem(strings.Replace(junit, r.old, r.broken, 1))
@@ -178,7 +175,7 @@ func TestFormsAreRefused(t *testing.T) {
 	}
 }
 
-// A description is not a directive, a point or the end of a block.
+// A description cannot add a directive, a point or the end of a block.
 func FuzzTAP(f *testing.F) {
 	for _, s := range []string{"a # SKIP b", "x\nok 99 - y", "\n  ...\n1..0", `back\`, `back\# TODO`, "\x00\xff", "Bail out!", "---", "'\"", "# TODO"} {
 		f.Add(s, s)

@@ -15,26 +15,26 @@ type ChangeKind int
 
 // The kinds, in the order in which Text lists them.
 const (
-	NewFailure   ChangeKind = iota // red now and not before, whether the test existed or not
-	OtherFailure                   // red as before, but in another way (failed, broken, flaky)
-	Mended                         // passed, and was red or known to fail
-	Skip                           // skipped in one of the runs, or for another reason
-	Slower                         // passed both times, and took longer by the threshold and at least twice as long
-	Came                           // not in the older run
-	Went                           // not in the newer run
+	NewFailure   ChangeKind = iota // red now and not before, or new and red
+	OtherFailure                   // red in both, with another status (failed, broken, flaky)
+	Fixed                          // passed now, red or known-failing before
+	SkipChanged                    // skipped in one of the runs, or for another reason
+	Slower                         // passed in both, slower by the threshold and at least twice as slow
+	Added                          // only in the newer run
+	Removed                        // only in the older run
 )
 
-// Difference is what changed between two runs, by kind. Each list is in the
-// order of the newer run, that of Went in the order of the older one.
-type Difference [Went + 1][]Change
+// Difference lists the changes between two runs by kind. Each list is in the
+// order of the newer run, Removed in the order of the older run.
+type Difference [Removed + 1][]Change
 
-// Change is one test in two runs; one of them is nil if the test was not there.
+// Change is a test in two runs. Old or New is nil if the run did not have it.
 type Change struct{ Old, New *result.Verdict }
 
-// changeNames are the kinds in a JSON document.
+// changeNames are the kinds in JSON.
 var changeNames = [...]string{"newFailure", "otherFailure", "fixed", "skip", "slower", "added", "removed"}
 
-// JSON lists the changes as lines of JSON, in the order of the kinds.
+// JSON returns the changes as JSON Lines, in the order of the kinds.
 func (d Difference) JSON() []byte {
 	type ending struct {
 		Status     result.Status `json:"status"`
@@ -45,7 +45,7 @@ func (d Difference) JSON() []byte {
 		if v == nil {
 			return nil
 		}
-		return &ending{v.Status, headOf(v), milliseconds(v.Duration)}
+		return &ending{v.Status, firstFault(v), milliseconds(v.Duration)}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -53,7 +53,7 @@ func (d Difference) JSON() []byte {
 	for kind, changes := range d {
 		for _, c := range changes {
 			id := cmp.Or(c.New, c.Old).Test
-			_ = e.Encode(struct { // no type of a line can fail
+			_ = e.Encode(struct { // no field can fail to encode
 				Change     string  `json:"change"`
 				Cell       string  `json:"cell,omitempty"`
 				File       string  `json:"file"`
@@ -68,8 +68,8 @@ func (d Difference) JSON() []byte {
 	return b.Bytes()
 }
 
-// Compare compares the verdicts of two runs, test by test: cell, file,
-// description, deployment and iteration. slower is the least difference in time that counts.
+// Compare compares the verdicts of two runs. It identifies tests by cell, file,
+// description, deployment and iteration. slower is the threshold of Slower.
 func Compare(before, after []*result.Verdict, slower time.Duration) (d Difference) {
 	old, now := keyed(before), keyed(after)
 	seen := map[verdictKey]*result.Verdict{}
@@ -82,13 +82,13 @@ func Compare(before, after []*result.Verdict, slower time.Duration) (d Differenc
 	}
 	for i, k := range old {
 		if seen[k] != nil {
-			d[Went] = append(d[Went], Change{Old: before[i]})
+			d[Removed] = append(d[Removed], Change{Old: before[i]})
 		}
 	}
 	return d
 }
 
-// verdictKey names a verdict in a run; repeat distinguishes tests of one name.
+// verdictKey identifies a verdict in a run. repeat distinguishes tests with the same name.
 type verdictKey struct {
 	cell, file, description, deployment string
 	iteration, repeat                   int
@@ -98,15 +98,15 @@ func keyOf(id result.TestID) verdictKey {
 	return verdictKey{cell: id.Cell, file: id.File, description: id.Description, deployment: id.Deployment, iteration: max(1, id.Iteration)}
 }
 
-// keyed names all verdicts of a run.
+// keyed returns the keys of verdicts.
 func keyed(verdicts []*result.Verdict) []verdictKey {
 	keys := make([]verdictKey, len(verdicts))
 	times := map[verdictKey]int{}
 	for i, v := range verdicts {
 		k := keyOf(v.Test)
-		keys[i] = k
-		keys[i].repeat = times[k]
 		times[k]++
+		k.repeat = times[k] - 1
+		keys[i] = k
 	}
 	return keys
 }
@@ -115,7 +115,7 @@ func (d *Difference) add(c Change, slower time.Duration) {
 	put := func(kind ChangeKind) { d[kind] = append(d[kind], c) }
 	was, is := c.Old, c.New
 	if was == nil {
-		put(Came)
+		put(Added)
 		if is.Status.Red() {
 			put(NewFailure)
 		}
@@ -128,16 +128,15 @@ func (d *Difference) add(c Change, slower time.Duration) {
 	case is.Status.Red() && is.Status != was.Status:
 		put(OtherFailure)
 	case is.Status == result.Passed && (was.Status.Red() || was.Status == result.KnownFailing):
-		put(Mended)
+		put(Fixed)
 	case skipped && (was.Status != is.Status || was.SkipKind != is.SkipKind || was.Reason != is.Reason):
-		put(Skip)
+		put(SkipChanged)
 	case was.Status == result.Passed && is.Status == result.Passed && is.Duration-was.Duration >= slower && is.Duration >= 2*was.Duration:
 		put(Slower)
 	}
 }
 
-// Text gives a difference for people: each list that is not empty, and at the
-// end the counts.
+// Text lists the changes by kind, and the counts at the end.
 func (d Difference) Text() []byte {
 	t := &text{}
 	heads := [len(d)]string{"new failures", "failures of another kind", "fixed", "changed skips", "slower", "added", "removed"}
@@ -154,7 +153,8 @@ func (d Difference) Text() []byte {
 		t.buffer.WriteByte('\n')
 	}
 	t.line(0, "%s, %d fixed, %s, %d slower, %d added, %d removed",
-		plural(len(d[NewFailure]), "new failure"), len(d[Mended]), plural(len(d[Skip]), "changed skip"), len(d[Slower]), len(d[Came]), len(d[Went]))
+		plural(len(d[NewFailure]), "new failure"), len(d[Fixed]), plural(len(d[SkipChanged]), "changed skip"),
+		len(d[Slower]), len(d[Added]), len(d[Removed]))
 	return bytes.Clone(t.buffer.Bytes())
 }
 
@@ -162,7 +162,7 @@ func (c Change) describe(kind ChangeKind) string {
 	switch {
 	case kind == Slower:
 		return fmt.Sprintf("%s → %s", round(c.Old.Duration), round(c.New.Duration))
-	case kind == Came:
+	case kind == Added:
 		return outcome(c.New)
 	case c.New == nil:
 		return "was " + outcome(c.Old)
@@ -172,23 +172,22 @@ func (c Change) describe(kind ChangeKind) string {
 	return outcome(c.Old) + " → " + outcome(c.New)
 }
 
-// outcome is a verdict in a few words.
+// outcome is a status with its reason.
 func outcome(v *result.Verdict) string {
 	s := string(v.Status)
 	switch {
 	case v.Status == result.Skipped:
 		s += " (" + skipReason(v) + ")"
 	case v.Status.Red() && len(v.Mismatches)+len(v.Reason) > 0:
-		s += " (" + clip(headOf(v), briefWidth) + ")"
+		s += " (" + clip(firstFault(v), briefWidth) + ")"
 	case v.Reason != "":
 		s += " (" + clip(v.Reason, briefWidth) + ")"
 	}
 	return s
 }
 
-// Durations gives how long the tests of a run took, by a name that the caller
-// makes of each. Tests that did not run have none; of several of one name the
-// longest counts.
+// Durations returns the durations of tests that were not skipped, by name. Of tests
+// with the same name, the longest counts.
 func Durations(verdicts []*result.Verdict, name func(result.TestID) string) map[string]time.Duration {
 	out := make(map[string]time.Duration)
 	for _, v := range verdicts {

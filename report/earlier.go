@@ -1,20 +1,19 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Earlier is what trends need of the report of an earlier run: when it was,
-// how long it took, and how each test ended. It takes some tens of bytes for
-// each test.
+// Earlier is the time, duration and statuses of an earlier run, for trends. It
+// takes some tens of bytes per test.
 type Earlier struct {
 	name     string
 	began    time.Time
@@ -23,11 +22,11 @@ type Earlier struct {
 	statuses map[testHash]uint8
 }
 
-// testHash stands for a verdictKey, in a few bytes.
+// testHash is the hash of a verdictKey.
 type testHash [16]byte
 
-// claim gives the hash of a test, as the first of its name that is not taken.
-func claim[T any](id result.TestID, taken map[testHash]T) testHash {
+// freeHash returns the hash of a test with the first repeat that is not taken.
+func freeHash[T any](id result.TestID, taken map[testHash]T) testHash {
 	for k := keyOf(id); ; k.repeat++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", k))
 		h := testHash(sum[:])
@@ -37,8 +36,8 @@ func claim[T any](id result.TestID, taken map[testHash]T) testHash {
 	}
 }
 
-// ReadEarlier reads a JSON report of an earlier run, possibly one of another
-// version of utr. If the report does not say when the run was, written does.
+// ReadEarlier reads a JSON report of an earlier run, possibly by another version of
+// utr. If the report has no time, the run has the time written.
 func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, error) {
 	e := &Earlier{name: name, statuses: map[testHash]uint8{}}
 	var span span
@@ -50,16 +49,16 @@ func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, erro
 	return e, err
 }
 
-// Tests is how many verdicts the report has.
+// Tests is the number of verdicts in the report.
 func (e *Earlier) Tests() int { return len(e.statuses) }
 
 // span is the time of a run, according to its records.
 type span struct {
-	first, last time.Time
-	sum, told   time.Duration // of all tests; of the run
+	first, last   time.Time
+	sum, reported time.Duration // of all tests; of the run
 }
 
-// add takes a test in. began is zero if unknown.
+// add adds a test. began is zero if unknown.
 func (s *span) add(began time.Time, took time.Duration) {
 	s.sum += took
 	s.begin(began)
@@ -68,18 +67,18 @@ func (s *span) add(began time.Time, took time.Duration) {
 	}
 }
 
-// begin takes a time at which the run had begun, zero if unknown.
+// begin extends the span to begin at a time. at is zero if unknown.
 func (s *span) begin(at time.Time) {
 	if !at.IsZero() && (s.first.IsZero() || at.Before(s.first)) {
 		s.first = at
 	}
 }
 
-// duration is what the run took, as far as is known.
+// duration is the best estimate of the duration of the run.
 func (s *span) duration() time.Duration {
 	switch {
-	case s.told > 0:
-		return s.told
+	case s.reported > 0:
+		return s.reported
 	case s.first.IsZero():
 		return s.sum
 	}
@@ -103,7 +102,7 @@ func (e *Earlier) add(line []byte, s *span) error {
 	}
 	if r.Run != nil {
 		s.begin(r.Run.Time)
-		s.told = max(s.told, fromMilliseconds(r.Run.DurationMS))
+		s.reported = max(s.reported, fromMilliseconds(r.Run.DurationMS))
 		return nil
 	}
 	status := slices.Index(result.Statuses(), r.Status)
@@ -113,11 +112,11 @@ func (e *Earlier) add(line []byte, s *span) error {
 	s.add(r.Time, fromMilliseconds(r.DurationMS))
 	e.counts[status]++
 	id := result.TestID{File: r.File, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration}
-	e.statuses[claim(id, e.statuses)] = uint8(status)
+	e.statuses[freeHash(id, e.statuses)] = uint8(status)
 	return nil
 }
 
-// mostEarlier is how many earlier runs a page shows: the last ones.
+// mostEarlier is the number of earlier runs that a page shows, the last ones.
 const mostEarlier = 16
 
 // trends are earlier runs, oldest first.
@@ -132,23 +131,21 @@ func newTrends(runs []*Earlier) *trends {
 	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testHash]struct{}{}}
 }
 
-// history gives how a test ended in each of the earlier runs: the number of its
-// status, or a minus if the test was not there.
+// history returns a character for each earlier run: the number of the test's
+// status, or a minus if the run did not have the test.
 func (t *trends) history(id result.TestID) string {
-	h := claim(id, t.seen)
+	h := freeHash(id, t.seen)
 	t.seen[h] = struct{}{}
-	var s strings.Builder
-	for _, r := range t.runs {
+	s := bytes.Repeat([]byte("-"), len(t.runs))
+	for i, r := range t.runs {
 		if status, found := r.statuses[h]; found {
-			s.WriteByte('0' + status)
-		} else {
-			s.WriteByte('-')
+			s[i] = '0' + status
 		}
 	}
-	return s.String()
+	return string(s)
 }
 
-// gone counts the tests of the last run that this one does not have.
+// gone counts the tests of the last run that are not in this run.
 func (t *trends) gone() (n int) {
 	for h := range t.runs[len(t.runs)-1].statuses {
 		if _, found := t.seen[h]; !found {

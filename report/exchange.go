@@ -10,9 +10,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// direction says which way values go between the records of a JSON report and
-// the verdicts of a run. The functions below name each field once and serve both
-// directions, so that a report that was read and is written again is the same.
+// direction is the direction of a conversion between records of a JSON report and
+// verdicts. The functions below name each field once and serve both directions, so
+// that reading and writing a report reproduces it.
 type direction bool
 
 const (
@@ -20,16 +20,21 @@ const (
 	reading direction = true  // from a record to its verdict
 )
 
-// move copies a field that is the same in both.
+// move copies a field that has the same type in both.
 func move[T any](d direction, record, value *T) {
+	same := func(t T) T { return t }
+	convert(d, record, value, same, same)
+}
+
+func convert[R, V any](d direction, record *R, value *V, write func(V) R, read func(R) V) {
 	if d == reading {
-		*value = *record
+		*value = read(*record)
 	} else {
-		*record = *value
+		*record = write(*value)
 	}
 }
 
-// pointers moves what may be absent.
+// pointers moves an optional value.
 func pointers[R, V any](d direction, record **R, value **V, move func(direction, *R, *V)) {
 	switch {
 	case d == reading && *record != nil:
@@ -56,7 +61,7 @@ func lists[R, V any](d direction, records *[]R, values *[]V, move func(direction
 	}
 }
 
-// milliseconds are those of a record, to the microsecond.
+// milliseconds converts a duration, rounded down to microseconds.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func fromMilliseconds(ms float64) time.Duration {
@@ -64,27 +69,15 @@ func fromMilliseconds(ms float64) time.Duration {
 }
 
 func (d direction) duration(ms *float64, value *time.Duration) {
-	if d == reading {
-		*value = fromMilliseconds(*ms)
-	} else {
-		*ms = milliseconds(*value)
-	}
+	convert(d, ms, value, milliseconds, fromMilliseconds)
 }
 
 func (d direction) document(text *json.RawMessage, raw *bson.Raw) {
-	if d == reading {
-		*raw = documentOf(*text)
-	} else {
-		*text = document(*raw)
-	}
+	convert(d, text, raw, document, documentOf)
 }
 
 func (d direction) value(text *json.RawMessage, v *bson.RawValue) {
-	if d == reading {
-		*v = valueOf(*text)
-	} else {
-		*text = value(*v)
-	}
+	convert(d, text, v, value, valueOf)
 }
 
 func (d direction) service(hex *string, id **bson.ObjectID) {
@@ -124,7 +117,7 @@ func (d direction) record(r *record, v *result.Verdict) {
 	})
 }
 
-// attempt moves what an attempt has in common with a verdict.
+// attempt moves the fields that attempts and verdicts share.
 func (d direction) attempt(r *attemptRecord, v *result.Verdict) {
 	move(d, &r.Status, &v.Status)
 	move(d, &r.Reason, &v.Reason)
@@ -138,7 +131,7 @@ func (d direction) attempt(r *attemptRecord, v *result.Verdict) {
 	d.evidence(&r.evidenceRecord, v)
 }
 
-// evidence moves what a verdict rests on.
+// evidence moves mismatches, operations, events and logs.
 func (d direction) evidence(e *evidenceRecord, v *result.Verdict) {
 	move(d, &e.Mismatches, &v.Mismatches)
 	lists(d, &e.Operations, &v.Operations, direction.operation)

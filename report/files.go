@@ -8,10 +8,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Files adds a line for each file to a report that goes to a log, when the last
-// of its tests has ended, to show how far a run is. It adds none to a run of one
-// file, nor for a file whose tests were all filtered out. With timings the line
-// says how long the tests of the file took together.
+// Files adds progress to a report in a log: a line for each file after its last
+// test, with timings also the total duration of its tests. It adds no line to a
+// run of one file, nor for a file whose tests were all filtered out.
 func Files(inner Generator, timings bool) Generator {
 	f := &fileLines{timings: timings}
 	lines := hooks{start: f.start, test: f.add}.generator(&f.out)
@@ -25,10 +24,10 @@ type fileLines struct {
 }
 
 type fileCount struct {
-	left    int // verdicts to come
-	summary result.Summary
-	took    time.Duration
-	wanted  bool // a test was not filtered out
+	left     int // verdicts to come
+	summary  result.Summary
+	took     time.Duration
+	selected bool // a test was not filtered out
 }
 
 func (f *fileLines) start(n result.RunStarted) {
@@ -47,12 +46,12 @@ func (f *fileLines) add(v *result.Verdict) {
 	}
 	c.summary.Add(v)
 	c.took += v.Duration
-	c.wanted = c.wanted || v.SkipKind != result.SkipFilter
+	c.selected = c.selected || v.SkipKind != result.SkipFilter
 	if c.left--; c.left > 0 {
 		return
 	}
 	delete(f.open, v.Test.File)
-	if !c.wanted {
+	if !c.selected {
 		return
 	}
 	t := text{options: TextOptions{Timings: f.timings}}

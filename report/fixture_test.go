@@ -2,9 +2,9 @@ package report_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,16 +19,13 @@ func at(line, column int) source.Position {
 	return source.Position{File: "specs/find.yml", Line: line, Column: column}
 }
 
-// run is a stream with every note. testdata/records.json has its verdicts: every
-// status and every kind of event.
+// run is a stream with every type of note. Its verdicts in testdata/records.json have
+// every status and every type of event.
 func run() []result.Note {
 	start, seed := time.Date(2026, 7, 8, 9, 10, 11, 0, time.UTC), int64(42)
 	text, err := os.ReadFile("testdata/records.json")
-	var past *report.Past
-	if err == nil {
-		past, err = report.Read("records.json", bytes.NewReader(text))
-	}
-	if err != nil {
+	past, e := report.Read("records.json", bytes.NewReader(text))
+	if err = errors.Join(err, e); err != nil {
 		panic(err)
 	}
 	notes := []result.Note{
@@ -46,8 +43,8 @@ func run() []result.Note {
 	return append(notes, result.RunFinished{Time: start.Add(time.Second), Summary: summary})
 }
 
-// ended is a run in which tests named by numbers ended as told, a letter each:
-// p passed, f failed, b broken, k known to fail, s skipped; a minus is not there.
+// ended is a run of numbered tests with a letter for each: p passed, f failed,
+// b broken, k known-failing, s skipped, - absent.
 func ended(day int, endings string) []result.Note {
 	began := time.Date(2026, 7, day, 2, 0, 0, 0, time.UTC)
 	statuses := map[rune]result.Status{'p': result.Passed, 'f': result.Failed, 'b': result.Broken, 'k': result.KnownFailing, 's': result.Skipped}
@@ -66,17 +63,15 @@ func ended(day int, endings string) []result.Note {
 	return append(notes, result.RunFinished{Summary: s})
 }
 
-// shard makes a run the run of a shard.
+// shard converts a run to the run of a shard.
 func shard(name string, notes []result.Note) []result.Note {
-	notes = slices.Clone(notes)
 	started := notes[0].(result.RunStarted)
 	started.Shard = name
-	notes[0] = started
-	return notes
+	return append([]result.Note{started}, notes[1:]...)
 }
 
-// cells is a run with cells: a good one, a bad one, one that is kept, one that
-// broke before any test.
+// cells is a run of cells: one passed, one failed, one kept, one broken before any
+// test.
 func cells() []result.Note {
 	before := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
 	verdict := func(cell, test string, s result.Status) result.Note {
@@ -94,7 +89,7 @@ func cells() []result.Note {
 	}
 }
 
-// generate gives what a report says of a run.
+// generate returns the report of a run.
 func generate(g report.Generator, notes []result.Note) []byte {
 	var out bytes.Buffer
 	r := report.New("memory", g, &out)
@@ -104,7 +99,7 @@ func generate(g report.Generator, notes []result.Note) []byte {
 	return out.Bytes()
 }
 
-// plain gives the text report of a run.
+// plain returns the text report of a run.
 func plain(o report.TextOptions, notes ...result.Note) string {
 	return string(generate(report.Text(o), notes))
 }
@@ -120,7 +115,7 @@ func read(t *testing.T, text []byte) *report.Past {
 	return p
 }
 
-// earlier reads the report of a run for the page of a later one.
+// earlier writes and reads the report of a run.
 func earlier(t *testing.T, name string, notes []result.Note) *report.Earlier {
 	t.Helper()
 	text := generate(report.JSON(), notes)

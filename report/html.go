@@ -24,14 +24,13 @@ var pageCSS string
 //go:embed page/page.js
 var pageJS string
 
-// HTML writes a page for a browser that needs nothing beside itself, neither a
-// server nor another file. The page comes first and then, as tests end, lines
-// of data for each, so that the memory of a run stays flat and a report that
-// was cut off can be opened. What suites and servers say is data of the page,
-// never part of its markup, and its policy lets no other script run.
+// HTML writes a self-contained page for a browser. The page precedes the lines of
+// data that it adds for each test, so that a run takes constant memory and a
+// truncated report can be opened. Text from suites and servers is data, never
+// markup, and the content security policy allows no other script.
 //
-// With earlier runs, in any order, it shows how each test ended in them and
-// how the runs compare. Of more than sixteen, it shows the last ones.
+// With earlier runs, in any order, it shows the history of each test and compares
+// the runs. Of more than sixteen, it shows the last ones.
 func HTML(earlier ...*Earlier) Generator {
 	h := &page{}
 	if len(earlier) > 0 {
@@ -49,7 +48,7 @@ type page struct {
 	begun   bool
 	trends  *trends  // nil without earlier runs
 	details int      // bytes of details so far
-	kept    []string // messages about cells that an earlier run left
+	kept    []string // messages about kept cells
 }
 
 func (h *page) note(n result.Note) {
@@ -100,12 +99,12 @@ func pageHead() string {
 	return strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", hash(pageJS)).Replace(pageHTML)
 }
 
-// fields are those of a line of data, by the names that page.js reads.
+// fields are the fields of a line of data, as page.js reads them.
 type fields map[string]any
 
-// line writes a line of data: a JSON object whose only key is the kind of the
-// line. What has no fields is left out. encoding/json escapes <, > and &, so
-// that no text ends the element that the data are in.
+// line writes a line of data: a JSON object whose only key is the kind. It omits
+// lines without fields. encoding/json escapes <, > and &, so that no text ends the
+// script element.
 func (h *page) line(kind string, about any) error {
 	text, err := json.Marshal(fields{kind: about})
 	if err == nil && !bytes.HasSuffix(text, []byte(":{}}")) {
@@ -114,25 +113,25 @@ func (h *page) line(kind string, about any) error {
 	return err
 }
 
-// causeOf is what is wrong first, and what came instead.
+// causeOf is the first mismatch with its actual value.
 func causeOf(v *result.Verdict) string {
-	cause := oneLine(headOf(v))
+	cause := oneLine(firstFault(v))
 	if len(v.Mismatches) > 0 {
 		add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
 	}
 	return cause
 }
 
-// causeWidth is how much of a value is shown with a cause, in characters.
+// causeWidth limits the value in a cause, in characters.
 const causeWidth = 120
 
-// verdict writes a verdict, and on a line of its own its details, which page.js
-// parses only when somebody looks at them.
+// verdict writes a verdict and, on a separate line, its details, which page.js
+// parses on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
 	about := fields{
 		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column,
-		// A cell has one verdict for each test, whatever it ran on.
+		// A cell has one verdict per test, whatever the deployment.
 		"on": cmp.Or(id.Cell, id.Deployment), "iteration": max(1, id.Iteration),
 		"status": v.Status, "durationMS": milliseconds(v.Duration), "reason": v.Reason,
 	}
@@ -161,11 +160,11 @@ func (h *page) verdict(v *result.Verdict) {
 	h.details += h.Len() - before
 }
 
-// detailBytes is how much of details a page has before it keeps less of each:
-// more than that no browser opens at once.
+// detailBytes is the size of all details after which each is cut shorter, so that
+// browsers can open the page.
 const detailBytes = 32 << 20
 
-// limits are those of one test on the page; the JSON report has more.
+// limits are the limits of the next test; the JSON report has more.
 func (h *page) limits() result.Limits {
 	l := result.DefaultLimits()
 	l.Mismatches, l.Events, l.Operations, l.Decisions = 100, 400, 100, 100
@@ -183,17 +182,16 @@ type pageDetail struct {
 	Rerun    string          `json:"rerun,omitempty"`
 }
 
-// evidence is what a verdict rests on, as much as a person looks at: of long
-// lists the beginning and the end, and no heartbeat that succeeded.
+// evidence cuts long lists in the middle and omits successful heartbeats, before
+// anything is converted to JSON.
 func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
-	// Cut before anything is made into JSON: what is left out may be long.
 	short := *v
 	short.Clients = slices.Clone(v.Clients)
 	heartbeats := make([]int, len(short.Clients))
 	for i := range short.Clients {
 		c := &short.Clients[i]
 		before, after := split(slices.Clone(c.Events), c.Omitted)
-		before, after = slices.DeleteFunc(before, beat), slices.DeleteFunc(after, beat)
+		before, after = slices.DeleteFunc(before, isHeartbeat), slices.DeleteFunc(after, isHeartbeat)
 		heartbeats[i] = len(c.Events) - len(before) - len(after)
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}

@@ -36,7 +36,7 @@ func hostile() []result.Note {
 	return []result.Note{result.RunStarted{Engine: evil}, finished(v), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
 }
 
-// data gives the lines of a page that are of one kind.
+// data returns the lines of a kind in a page.
 func data(page []byte, kind string) (found []string) {
 	_, text, _ := strings.Cut(string(page), `id="data">`)
 	for line := range strings.Lines(text) {
@@ -47,8 +47,8 @@ func data(page []byte, kind string) (found []string) {
 	return found
 }
 
-// Whatever suites and servers say, a page has the two scripts that it is made
-// of, the data has no angle bracket, and nothing refers to the outside.
+// Whatever suites and servers send, a page has only its two scripts, no angle
+// brackets in its data, and no external references.
 func TestHTMLIsSealed(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "markup": hostile()} {
 		text := string(generate(report.HTML(), notes))
@@ -62,8 +62,7 @@ func TestHTMLIsSealed(t *testing.T) {
 	}
 }
 
-// Long lists are cut in the middle, and heartbeats left out: the page of a test
-// that went round in circles can be opened.
+// A page cuts long lists in the middle and omits heartbeats.
 func TestHTMLIsBounded(t *testing.T) {
 	events := make([]result.Event, 50_000)
 	for i := range events {
@@ -76,13 +75,12 @@ func TestHTMLIsBounded(t *testing.T) {
 		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}
 	text := string(generate(report.HTML(), []result.Note{finished(v)}))
 	testkit.Says(t, text, `"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`)
-	testkit.Equal(t, "it is short", len(text) < 200_000, true)
+	testkit.Equal(t, "the page is short", len(text) < 200_000, true)
 	kept := fmt.Sprint(len(v.Clients[0].Events), events[1].Sequence, len(v.Operations[0].Outcome.Decisions))
 	testkit.Equal(t, "the verdict itself", kept, "50000 1 10000")
 }
 
-// A report of very many failures, each with a long log, does not grow as they
-// do: later ones are shorter, and say so.
+// In reports of many failures with long logs, later failures are cut shorter.
 func TestManyFailuresAreBounded(t *testing.T) {
 	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c"}}}
 	for i := range 400 {
@@ -110,8 +108,8 @@ func TestManyFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// harness is a page that opens others in frames, the first of its arguments
-// being their addresses, and ends with what each of them became, in base64.
+// harness is a page that opens a list of addresses in frames and replaces itself by
+// their documents, in base64.
 const harness = `<body><script>
 const opened = %s.map(address => new Promise(resolve => {
 	const frame = document.body.appendChild(document.createElement("iframe"));
@@ -124,9 +122,8 @@ const opened = %s.map(address => new Promise(resolve => {
 Promise.all(opened).then(all => { document.body.innerHTML = all.map(text => "<p>" + text + "</p>").join(""); });
 </script>`
 
-// browse opens pages in a browser, by addresses below the folder that it makes
-// of them, and gives what a reader sees of each: the document that it made,
-// without its script and data.
+// browse opens addresses, relative to a folder of pages, in a browser. It returns the
+// documents without scripts and data.
 func browse(t *testing.T, pages map[string][]byte, addresses []string) (documents []string) {
 	t.Helper()
 	browser, folder := testkit.Browser(t), t.TempDir()
@@ -174,15 +171,15 @@ func TestHTMLInBrowser(t *testing.T) {
 		{"the matrix first", "run", "",
 			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>",
 				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
-			[]string{"this test again"}},
+			[]string{"rerun this test"}},
 		{"what is red, by its cause", "run", "",
 			[]string{"3 causes of 3 red tests", `<b class="failed">✘ failed</b>`, `1 test in 1 column<span class="why">expectEvents[0]`}, nil},
 		{"causes with what is new first", "trends", "",
 			[]string{"of 5 red tests", `<b class="failed">✘ failed</b> <span class="is-new">2 new</span> 5 tests`}, nil},
 		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
-			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg",
+			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", ">messages</h3>", "<svg",
 				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",
-				"… 4 mismatches left out", "logs (2 lines)", "this test again", "utr run --run "}, nil},
+				"… 4 mismatches left out", "logs (2 lines)", "rerun this test", "utr run --run "}, nil},
 		{"a filter", "run", "q=known&s=known-failing",
 			[]string{">a known failure</div>", `class="chip known-failing" aria-pressed="true"`}, []string{">a pass</div>"}},
 		{"attempts", "run", link("specs/find.yml", "by chance", "replicaset 8.0"),
@@ -193,13 +190,13 @@ func TestHTMLInBrowser(t *testing.T) {
 		{"trends of all together", "trends", "",
 			[]string{"Since the last run (2026-07-05): ", ">2 new red</b>", ", 3 red as before, 1 fixed, 1 gone · 3 earlier runs",
 				"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8m", "✱ 2 new",
-				`aria-label="earlier runs, oldest first: failed, not there, failed"`}, []string{"<img", "pwned</title>"}},
+				`aria-label="earlier runs, oldest first: failed, absent, failed"`}, []string{"<img", "pwned</title>"}},
 		{"red since this run", "trends", trend("t1"), []string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
 		{"red since the last run", "trends", trend("t2"), []string{"Failing since 2026-07-05: in this run and the one before."}, nil},
-		{"red as long as it is known, with a gap", "trends", trend("t4"),
+		{"red in all known runs, with a gap", "trends", trend("t4"),
 			[]string{"Failing since 2026-07-03 or before: in this run and the 2 runs before.", "· 07-04"}, nil},
-		{"mended", "trends", trend("t5"), []string{"It was failed in the last run."}, nil},
-		{"not in the last run, good before that", "trends", trend("t6"), []string{"New since the last run; before: passed."}, nil},
+		{"fixed", "trends", trend("t5"), []string{"Last run: failed."}, nil},
+		{"not in the last run, passed before", "trends", trend("t6"), []string{"New since the last run; before: passed."}, nil},
 		{"the filter for what is new", "trends", "s=new", []string{">t1</div>"}, []string{">t2</div>"}},
 	}
 	var addresses []string
@@ -240,8 +237,8 @@ func TestHistory(t *testing.T) {
 		{"t5 was not in the last run", "end", ended(6, "pffpb"), runs, `"gone":0`},
 		{"four tests are gone", "end", ended(6, "p"), runs[:1], `"gone":4`},
 		{"no earlier runs", "verdict", ended(6, "pf"), nil, `"file"`},
-		{"no earlier runs, no list of them", "earlier", ended(6, "pf"), nil, "[]"},
-		{"tests of one name, in their order", "verdict", twice(4, "p", "p"), []*report.Earlier{earlier(t, "a", twice(3, "p", "f"))}, `"3" "0"`},
+		{"no list of earlier runs", "earlier", ended(6, "pf"), nil, "[]"},
+		{"tests with the same name, in order", "verdict", twice(4, "p", "p"), []*report.Earlier{earlier(t, "a", twice(3, "p", "f"))}, `"3" "0"`},
 	} {
 		got := fmt.Sprint(data(generate(report.HTML(r.runs...), r.now), r.kind))
 		if found := regexp.MustCompile(`"history":("[^"]*")`).FindAllStringSubmatch(got, -1); found != nil {
@@ -252,8 +249,8 @@ func TestHistory(t *testing.T) {
 		}
 		testkit.Says(t, got, r.want)
 	}
-	testkit.Equal(t, "without earlier runs, what is gone", strings.Contains(string(generate(report.HTML(), ended(6, "pf"))), `"gone"`), false)
+	testkit.Equal(t, "gone tests without earlier runs", strings.Contains(string(generate(report.HTML(), ended(6, "pf"))), `"gone"`), false)
 	got := data(generate(report.HTML(many...), ended(21, "p")), "earlier")
-	testkit.Equal(t, "runs that are shown of 20", len(got), 16)
+	testkit.Equal(t, "runs shown of 20", len(got), 16)
 	testkit.Says(t, got[0]+got[15], "2026-07-05", "2026-07-20")
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// JUnit writes the whole run as one XML document when it is over, in the form
-// that CI systems agree on: a testsuite for each file, deployment and cell in the
-// order in which their first tests ended, a testcase for each test. A failed
-// or flaky test is a failure, a broken one an error, skipped and known-failing ones are
-// skipped. Problems of the run itself are failures of a testsuite "utr".
+// JUnit writes an XML document at the end of the run: a testsuite for each file,
+// deployment and cell in the order in which their first tests ended, a testcase
+// for each test. Failed and flaky tests are failures, broken tests errors, and
+// known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{index: map[[2]string]int{}}
 	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
@@ -26,13 +25,13 @@ type junit struct {
 	start  time.Time
 	suites []*junitSuite
 	index  map[[2]string]int // file, where → place in suites
-	held   int               // bytes of the texts of faults
+	held   int               // bytes of all faults
 	out    bytes.Buffer
 }
 
 // The elements, with attributes and children in the order of the schema.
 type (
-	// The schema of Jenkins knows no total of what was skipped.
+	// The schema of Jenkins has no total of skipped tests.
 	junitSuites struct {
 		XMLName  xml.Name      `xml:"testsuites"`
 		Name     string        `xml:"name,attr"`
@@ -74,7 +73,6 @@ type (
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// add files a verdict under its suite.
 func (j *junit) add(v *result.Verdict) {
 	key := [2]string{v.Test.File, v.Test.Where()}
 	i, ok := j.index[key]
@@ -84,7 +82,7 @@ func (j *junit) add(v *result.Verdict) {
 		name := v.Test.File
 		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
 		s := &junitSuite{Name: printable(name)}
-		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // in an earlier run, if its cell was kept
+		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // v.Began is in an earlier run if the cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 		}
 		j.suites = append(j.suites, s)
@@ -112,38 +110,38 @@ func (j *junit) add(v *result.Verdict) {
 	s.Cases = append(s.Cases, c)
 }
 
-// skippedFor keeps each reason once: many tests have the same.
+// skippedFor interns reasons, since many tests have the same one.
 func skippedFor(reason string) *junitSkipped {
 	return &junitSkipped{Message: unique.Make(printable(reason)).Value()}
 }
 
-// fault carries the whole explanation that the text report gives.
+// fault contains the explanation of the text report.
 func (j *junit) fault(v *result.Verdict) *junitFault {
 	t := &text{options: TextOptions{Verbose: true}}
 	t.explain(v)
-	most := faultBytes
+	limit := faultBytes
 	if j.held > allFaultBytes {
-		most = lateFaultBytes
+		limit = lateFaultBytes
 	}
-	explained := printable(shorten(t.buffer.String(), most))
+	explained := printable(shorten(t.buffer.String(), limit))
 	j.held += len(explained)
-	return &junitFault{Message: printable(headOf(v)), Type: string(v.Status), Text: explained}
+	return &junitFault{Message: printable(firstFault(v)), Type: string(v.Status), Text: explained}
 }
 
-// The bounds of the text of one fault. All of them are kept until the run is
-// over: where they are many, the later ones are short.
+// The limits of the text of a fault. All texts are in memory until the run ends, so
+// after allFaultBytes they are shorter.
 const (
 	faultBytes     = 64 << 10
 	allFaultBytes  = 8 << 20
 	lateFaultBytes = 2 << 10
 )
 
-// shorten takes whole lines out of the middle of a text that is too long.
-func shorten(s string, most int) string {
-	if len(s) <= most {
+// shorten removes lines from the middle of a text that has more bytes than limit.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	head, tail := s[:most*3/4], s[len(s)-most/4:]
+	head, tail := s[:limit*3/4], s[len(s)-limit/4:]
 	head, tail = head[:strings.LastIndexByte(head, '\n')+1], tail[strings.IndexByte(tail, '\n')+1:]
 	lines := strings.Count(s[len(head):len(s)-len(tail)], "\n")
 	return fmt.Sprintf("%s… %s left out\n%s", head, plural(lines, "line"), tail)
@@ -168,20 +166,16 @@ func (j *junit) document(s result.Summary) {
 	j.out.WriteString(xml.Header)
 	e := xml.NewEncoder(&j.out)
 	e.Indent("", "  ")
-	_ = e.Encode(all) // no type of the document can fail
+	_ = e.Encode(all) // no field can fail to encode
 	j.out.WriteByte('\n')
 }
 
-// printable replaces what XML 1.0 has no way to write: most control
-// characters, unpaired surrogates, and bytes that are not UTF-8.
+// printable replaces characters that XML 1.0 does not allow, and invalid UTF-8.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r',
-			r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r <= 0xFFFD, r >= 0x10000 && r <= 0x10FFFF:
+		if strings.ContainsRune("\t\n\r", r) || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
 			return r
-		default:
-			return '\uFFFD'
 		}
+		return '\uFFFD'
 	}, s)
 }

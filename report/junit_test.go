@@ -11,9 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// junitForm is the form of our JUnit reports: a part of what the schema that
-// Jenkins uses (junit-10 of its xUnit plugin) allows, and in its order. A
-// testcase may have many outcomes there; ours have at most one.
+// junitForm matches our JUnit reports, a subset of the schema that Jenkins uses
+// (junit-10 of its xUnit plugin) in which a testcase has at most one outcome.
 func junitForm() *regexp.Regexp {
 	const counts = ` tests="\d+" failures="\d+" errors="\d+"`
 	const seconds = ` time="\d+\.\d{3}"`
@@ -26,7 +25,7 @@ func junitForm() *regexp.Regexp {
 		suite + `)*</testsuites>\s*$`)
 }
 
-// junitCounts are those of a suite, or of the whole, which has no skipped.
+// junitCounts are the counts of a suite, or of the document, which has no skipped.
 type junitCounts struct {
 	Tests    int `xml:"tests,attr"`
 	Failures int `xml:"failures,attr"`
@@ -34,8 +33,8 @@ type junitCounts struct {
 	Skipped  int `xml:"skipped,attr"`
 }
 
-// junitProblem says what is wrong with a document, "" if nothing is: its XML,
-// its form or its counts.
+// junitProblem describes the first error in the XML, structure or counts of a
+// document, or returns "".
 func junitProblem(document string) string {
 	var whole struct {
 		junitCounts
@@ -52,7 +51,7 @@ func junitProblem(document string) string {
 		return err.Error()
 	}
 	if !junitForm().MatchString(document) {
-		return "another form"
+		return "syntax"
 	}
 	var all junitCounts
 	for _, s := range whole.Suites {
@@ -66,13 +65,13 @@ func junitProblem(document string) string {
 		all.Tests, all.Failures, all.Errors = all.Tests+n.Tests, all.Failures+n.Failures, all.Errors+n.Errors
 	}
 	if whole.junitCounts != all {
-		return fmt.Sprintf("the whole counts %v, not %v", whole.junitCounts, all)
+		return fmt.Sprintf("the document counts %v, not %v", whole.junitCounts, all)
 	}
 	return ""
 }
 
-// A control character, half a surrogate or a broken byte in a message must
-// not make the document unreadable.
+// Control characters, surrogates and invalid bytes in messages do not make the
+// document invalid.
 func FuzzJUnitIsWellFormed(f *testing.F) {
 	f.Add("\x00\x1b[0m", "]]>", "\xff")
 	f.Add("<&\"'", "\ufffe\uffff", "-->")

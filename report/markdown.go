@@ -10,21 +10,21 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// The limits of a job summary, which a CI system cuts off at 1 MiB.
+// The limits of a job summary. GitHub Actions accepts 1 MiB.
 const (
 	markdownFailures = 50
 	markdownFault    = 8 << 10 // bytes of one failure
 	markdownText     = 2000    // characters of one text
 	markdownCells    = 500     // of a matrix
-	markdownBytes    = 700_000 // after which no further failure is shown
+	markdownBytes    = 700_000 // after which failures are omitted
 )
 
-// Markdown writes a summary when the run is over, for the page that CI systems
-// show of a job: the counts, the first 50 failures with their places, mismatches
-// and the command lines that run them again, the cells of a matrix, why tests were
-// skipped, and the slowest tests. Suites and servers cannot add markup.
+// Markdown writes a CI job summary at the end of the run: the counts, the cells of a
+// matrix, the first 50 failures with their positions, mismatches and rerun commands,
+// the reasons of skipped tests, and the slowest tests. Suites and servers cannot add
+// markup.
 func Markdown() Generator {
-	m := &markdown{skips: map[string]int{}, slowest: slowest{most: slowestTests}}
+	m := &markdown{skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
 	return hooks{
 		start: func(n result.RunStarted) { m.started = n }, test: m.add,
 		cell: func(n result.CellFinished) { m.cells = append(m.cells, n) }, finish: m.write,
@@ -33,8 +33,8 @@ func Markdown() Generator {
 
 type markdown struct {
 	started result.RunStarted
-	wrong   []*result.Verdict // the first ones
-	more    int               // the others
+	red     []*result.Verdict // the first red tests
+	more    int               // number of other red tests
 	skips   map[string]int
 	slowest slowest
 	cells   []result.CellFinished
@@ -45,8 +45,8 @@ func (m *markdown) add(v *result.Verdict) {
 	switch {
 	case v.Status == result.Skipped:
 		m.skips[skipReason(v)]++
-	case v.Status.Red() && len(m.wrong) < markdownFailures:
-		m.wrong = append(m.wrong, slim(v))
+	case v.Status.Red() && len(m.red) < markdownFailures:
+		m.red = append(m.red, slim(v))
 	case v.Status.Red():
 		m.more++
 	}
@@ -71,12 +71,12 @@ func (m *markdown) write(s result.Summary) {
 			m.printf("- and %d more\n", n)
 		}
 	}
-	if len(m.wrong) > 0 {
+	if len(m.red) > 0 {
 		m.printf("\n### What went wrong\n")
 	}
-	for i, v := range m.wrong {
+	for i, v := range m.red {
 		if m.out.Len() > markdownBytes {
-			m.more += len(m.wrong) - i
+			m.more += len(m.red) - i
 			break
 		}
 		m.explain(v)
@@ -114,7 +114,7 @@ func (m *markdown) explain(v *result.Verdict) {
 	m.printf("\n</details>\n")
 }
 
-// block is a fenced block, with a fence that is longer than any in the text.
+// block writes a fenced block. The fence is longer than any in the text.
 func (m *markdown) block(language, text string) {
 	if text = strings.TrimRight(strings.Map(visible, text), "\n"); text == "" {
 		return
@@ -140,9 +140,8 @@ func (m *markdown) skipped() {
 	}
 }
 
-// markdownEscape gives a text on one line that reads as itself: every character
-// that could be markup has a backslash, and @ is written so that it notifies
-// nobody.
+// markdownEscape returns a text on one line without markup. It escapes @ so that it
+// notifies nobody.
 func markdownEscape(s string) string {
 	const markup = "\\`*_{}[]()<>#+-!|~&@:."
 	var b strings.Builder
@@ -162,7 +161,8 @@ func markdownEscape(s string) string {
 	return b.String()
 }
 
-// markupHere excepts characters that are markup only at the beginning of a line.
+// markupHere reports whether a character is markup here; some are only at the
+// beginning of a line.
 func markupHere(before *strings.Builder, r rune) bool {
 	if strings.ContainsRune("+-.!():", r) {
 		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""

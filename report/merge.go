@@ -8,16 +8,16 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Merge gives the notes of one run that consists of several, such as its shards.
-// A test that is in two of them, a shard that is missing or was cut off, and the
-// problems of each are problems of the whole.
+// Merge returns the notes of a run that consists of several, such as its shards.
+// Tests in more than one part, missing or truncated shards, and the problems of
+// each part become problems of the run.
 func Merge(parts []*Past) []result.Note {
 	var notes []result.Note
 	var s result.Summary
 	started := result.RunStarted{Jobs: len(parts)}
 	var cells cellSums
 	files, engines := map[string]bool{}, []string{}
-	first := map[verdictKey]string{} // the report that has a test
+	reports := map[verdictKey]string{} // the last report with a test
 	problem := func(format string, args ...any) {
 		if p := fmt.Sprintf(format, args...); !slices.Contains(s.Problems, p) {
 			s.Problems = append(s.Problems, p)
@@ -26,22 +26,22 @@ func Merge(parts []*Past) []result.Note {
 	var whole span
 	for _, p := range parts {
 		var tests span
-		twice, with, such := 0, "", ""
+		shared, with, example := 0, "", ""
 		for i, k := range keyed(p.Verdicts) {
 			v := p.Verdicts[i]
-			if other, found := first[k]; found && other != p.Name {
-				twice++
-				with, such = other, oneLine(title(v.Test))
+			if other, found := reports[k]; found && other != p.Name {
+				shared++
+				with, example = other, oneLine(title(v.Test))
 			}
-			first[k] = p.Name
+			reports[k] = p.Name
 			files[v.Test.File] = true
 			s.Add(v)
 			cells.add(v)
 			tests.add(v.Began, v.Duration)
 			notes = append(notes, result.TestFinished{Verdict: v})
 		}
-		if twice > 0 {
-			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(twice, "test"), such)
+		if shared > 0 {
+			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(shared, "test"), example)
 		}
 		if p.Run == nil {
 			s.Duration = max(s.Duration, tests.duration())
@@ -53,7 +53,7 @@ func Merge(parts []*Past) []result.Note {
 		}
 		whole.begin(p.Run.Started)
 		s.Duration = max(s.Duration, p.Run.Duration())
-		cells.took(p)
+		cells.addRun(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		for _, each := range p.Run.Problems {
 			problem("%s", each)
@@ -67,8 +67,7 @@ func Merge(parts []*Past) []result.Note {
 	return slices.Concat([]result.Note{started}, notes, cells.notes(), []result.Note{result.RunFinished{Summary: s}})
 }
 
-// shardFaults reports which shards are incomplete, missing or duplicate, for each
-// cell of a matrix by itself.
+// shardFaults reports incomplete, missing and duplicate shards of each cell.
 func shardFaults(parts []*Past) (faults []string) {
 	of := map[string][]*Past{}
 	for _, p := range parts {
@@ -102,7 +101,7 @@ func shardFaultsOf(parts []*Past) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s: the report of shard %s was cut off", p.Name, p.Shard))
 		}
 		if slices.Contains(names, p.Shard) {
-			faults = append(faults, fmt.Sprintf("%s: shard %s is there twice", p.Name, p.Shard))
+			faults = append(faults, fmt.Sprintf("%s: duplicate shard %s", p.Name, p.Shard))
 		}
 		if count != 0 && count != n {
 			faults = append(faults, fmt.Sprintf("%s: shard %s is one of %d, others are of %d", p.Name, p.Shard, n, count))
@@ -118,5 +117,5 @@ func shardFaultsOf(parts []*Past) (faults []string) {
 	return faults
 }
 
-// maxShards keeps a broken report from naming a billion shards.
+// maxShards bounds the number of missing shards that an invalid report can cause.
 const maxShards = 10_000

@@ -40,25 +40,25 @@ func TestCompare(t *testing.T) {
 		var got []string
 		for i, changes := range d {
 			if len(changes) > 0 {
-				got = append(got, []string{"new", "other", "mended", "skips", "slower", "came", "went"}[i])
+				got = append(got, []string{"new", "other", "fixed", "skips", "slower", "added", "removed"}[i])
 			}
 		}
 		return cmp.Or(strings.Join(got, " "), "nothing")
 	})
 }
 
-// Deployments, iterations and tests of one name are told apart.
+// Compare distinguishes deployments, iterations and tests with the same name.
 func TestCompareByIdentity(t *testing.T) {
-	elsewhere, again := verdict("t", result.Failed), verdict("t", result.Failed)
-	elsewhere.Test.Deployment, again.Test.Iteration = "sharded 8.0", 2
-	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, again, verdict("t", result.Failed)}
+	elsewhere, repeated := verdict("t", result.Failed), verdict("t", result.Failed)
+	elsewhere.Test.Deployment, repeated.Test.Iteration = "sharded 8.0", 2
+	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, repeated, verdict("t", result.Failed)}
 	d := report.Compare(old, slices.Clone(old), 0)
 	testkit.Equal(t, "the same run", len(slices.Concat(d[:]...)), 0)
 	d = report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)
-	testkit.Equal(t, "mended and gone", fmt.Sprint(len(d[report.Mended]), len(d[report.Went])), "1 2")
+	testkit.Equal(t, "fixed and removed", fmt.Sprint(len(d[report.Fixed]), len(d[report.Removed])), "1 2")
 }
 
-// The golden file names each list, and what steers a terminal is gone.
+// The text has every list and no control characters.
 func TestDifferenceText(t *testing.T) {
 	broken := verdict("b\x1b[31m", result.Broken)
 	broken.Reason = "no\nserver"
@@ -96,12 +96,12 @@ func TestMerge(t *testing.T) {
 		{"runs that are not shards", []*report.Past{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
 		{"a shard is missing", []*report.Past{two}, []string{"shard 1/2 is missing"}, 1},
 		{"a shard was cut off", []*report.Past{one, part("2.json", "2/2", false, c)}, []string{"2.json: the report of shard 2/2 was cut off"}, 1},
-		{"a shard is there twice", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: shard 2/2 is there twice"}, 1},
+		{"a duplicate shard", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: duplicate shard 2/2"}, 1},
 		{"shards of two runs", []*report.Past{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
-		{"not the name of a shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
+		{"an invalid shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
 		{"a test is in two", []*report.Past{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
-		{"problems of each, once", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
+		{"problems without duplicates", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
 		{"an interruption", []*report.Past{one, interrupted}, nil, 3},
 	} {
 		notes, tests := report.Merge(r.parts), 0
@@ -116,8 +116,8 @@ func TestMerge(t *testing.T) {
 	testkit.Equal(t, "passed, failed, took", fmt.Sprint(end.Passed, end.Failed, end.Duration), "2 1 1s")
 }
 
-// Where its reports do not say it, a merged run began when its first test did,
-// and took until the end of its last one.
+// Without lines about runs, a merged run lasts from the beginning of its first test to
+// the end of its last.
 func TestMergeKnowsTheTime(t *testing.T) {
 	past := read(t, generate(report.JSON(), ended(3, "pfp")))
 	for _, began := range []time.Time{time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC), {}} {
@@ -130,8 +130,7 @@ func TestMergeKnowsTheTime(t *testing.T) {
 	}
 }
 
-// What a JSON report has of cells is read again, by itself and merged with
-// others: one test in two cells is two tests.
+// Cells of JSON reports are read and merged. A test in two cells is two tests.
 func TestCellsAreReadAgain(t *testing.T) {
 	past := func(cell string, status result.Status) *report.Past {
 		p := read(t, generate(report.JSON(), []result.Note{
@@ -154,7 +153,7 @@ func TestCellsAreReadAgain(t *testing.T) {
 		return cells, problems
 	}
 	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
-	testkit.Equal(t, "problems of the whole", problems, "[p]")
+	testkit.Equal(t, "problems of the run", problems, "[p]")
 	testkit.Same(t, "cells", cells, []result.CellFinished{
 		{Cell: "a", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
 		{Cell: "b", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
@@ -162,25 +161,24 @@ func TestCellsAreReadAgain(t *testing.T) {
 	cut, twin := past("a", result.Passed), past("a", result.Passed)
 	cut.Run, twin.Name = nil, "another file"
 	cells, _ = merged(cut)
-	testkit.Equal(t, "a cell whose run has no end took the time of its tests", cells[0].Summary.Duration, time.Second)
+	testkit.Equal(t, "the duration of a truncated cell is that of its tests", cells[0].Summary.Duration, time.Second)
 	_, problems = merged(past("a", result.Passed), twin)
 	testkit.Says(t, strings.Join(problems, "\n"), "1 test in common")
 }
 
-// Reports say which cells are from before, and from when, also once they were read
-// and merged.
-func TestReportsTellOfKeptCells(t *testing.T) {
+// Reports name kept cells and their time, also after they were read and merged.
+func TestReportsNameKeptCells(t *testing.T) {
 	began := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
 	if !slices.ContainsFunc(report.Merge([]*report.Past{read(t, generate(report.JSON(), cells()))}), func(n result.Note) bool {
 		c, ok := n.(result.CellFinished)
 		return ok && c.Cell == "d" && c.Kept.Equal(began)
 	}) {
-		t.Error("a merged report does not say that cell d is from before")
+		t.Error("a merged report does not report that cell d was kept")
 	}
 	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{})), "markdown": report.Markdown(),
 		"JUnit": report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
 		if text := string(generate(g, cells())); !regexp.MustCompile(`2026-07-02[ T]22:00:04`).MatchString(text) {
-			t.Errorf("%s does not say from when cell d is\n%.3000s", name, text[max(0, len(text)-3000):])
+			t.Errorf("%s does not contain the time of cell d\n%.3000s", name, text[max(0, len(text)-3000):])
 		}
 	}
 }

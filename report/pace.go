@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// pace measures how fast tests end, over the last minute, or longer if few ended
-// in it: suites differ so much that the past says little about what comes.
+// pace measures how fast tests end, over the last minute, or longer if few ended in
+// it. Suites differ too much to use the whole run.
 type pace struct {
 	ended int
-	marks []milestone // the first is where the minute began
+	marks []milestone // the first is the beginning of the window; never empty
 }
 
-// milestone is how many tests had ended at a time.
+// milestone is the number of tests that had ended at a time.
 type milestone struct {
 	at    time.Time
 	ended int
@@ -23,24 +23,20 @@ type milestone struct {
 const (
 	paceWindow = time.Minute
 	paceStep   = time.Second // between marks
-	// With less than this, the pace is unknown.
+	// The minimum for a known pace.
 	paceTime  = 3 * time.Second
 	paceTests = 5
 )
 
-func (p *pace) begin(at time.Time) { *p = pace{marks: []milestone{{at: at}}} }
+func newPace(at time.Time) pace { return pace{marks: []milestone{{at: at}}} }
 
 func (p *pace) add(at time.Time) {
 	p.ended++
-	if len(p.marks) == 0 {
-		p.begin(at)
-		p.ended = 1
-	}
 	if last := p.marks[len(p.marks)-1]; at.Sub(last.at) >= paceStep {
 		p.marks = append(p.marks, milestone{at, p.ended})
 	}
-	// Count from the last milestone before the window began, or from an older one
-	// if few tests have ended since.
+	// Count from the last milestone before the window, or from an older one if few
+	// tests have ended since.
 	n := 0
 	for n+1 < len(p.marks) && at.Sub(p.marks[n+1].at) > paceWindow && p.ended-p.marks[n+1].ended >= paceTests {
 		n++
@@ -48,11 +44,8 @@ func (p *pace) add(at time.Time) {
 	p.marks = slices.Delete(p.marks, 0, n)
 }
 
-// perSecond is how many tests end in a second, 0 if that is not known yet.
+// perSecond is the number of tests per second, 0 if not yet known.
 func (p *pace) perSecond(now time.Time) float64 {
-	if len(p.marks) == 0 {
-		return 0
-	}
 	first := p.marks[0]
 	took, ended := now.Sub(first.at), p.ended-first.ended
 	if took < paceTime || ended < paceTests {
@@ -61,8 +54,8 @@ func (p *pace) perSecond(now time.Time) float64 {
 	return float64(ended) / took.Seconds()
 }
 
-// rateText and leftText give the pace and the time left in few characters, no more
-// precisely than they are known.
+// rateText and leftText format the pace and the time left, with the precision that
+// they have.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 9.95:

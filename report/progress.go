@@ -7,14 +7,13 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Progress adds a status line to a report that goes to a terminal: how many tests
-// have ended, how many of them are red, how fast they end, how long the rest will
-// take, and which test runs. The report erases the line, continues, and draws it
-// again below; at the end it is gone. width gives the current columns of the terminal, and
-// now the time.
+// Progress adds a status line to a report on a terminal: the number of tests that
+// ended and of red ones, the pace, the time left, and the current test. It erases the
+// line before the report continues, redraws it below, and removes it at the end.
+// width returns the current number of columns of the terminal, and now the time.
 func Progress(inner Generator, width func() int, now func() time.Time) Generator {
 	const wipe = "\r\x1b[K"
-	s := status{now: now}
+	s := status{now: now, pace: newPace(now())}
 	drawn := false
 	return func(n result.Note) []byte {
 		out := string(inner(n))
@@ -23,7 +22,7 @@ func Progress(inner Generator, width func() int, now func() time.Time) Generator
 		}
 		s.note(n)
 		_, over := n.(result.RunFinished)
-		free := width() - 1 // one column stays free, so that no terminal wraps the line
+		free := width() - 1 // one column less, so that no terminal wraps the line
 		if drawn = !over && free > 1; drawn {
 			out += fit(s.line(), free)
 		}
@@ -35,7 +34,7 @@ type status struct {
 	now         func() time.Time
 	total, done int
 	red         int
-	left        int // tests still to run, without those to be skipped
+	left        int // tests still to run, not counting those to be skipped
 	pace        pace
 	current     string
 }
@@ -44,7 +43,7 @@ func (s *status) note(n result.Note) {
 	switch n := n.(type) {
 	case result.RunStarted:
 		s.total, s.left = n.Total, n.Total-n.Skipped
-		s.pace.begin(s.now())
+		s.pace = newPace(s.now())
 	case result.TestStarted:
 		s.current = title(n.Test)
 	case result.TestFinished:

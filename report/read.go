@@ -12,18 +12,18 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Past is a run, as its JSON report describes it.
+// Past is a run that was read from its JSON report.
 type Past struct {
 	Name     string // of the report, for messages
 	Verdicts []*result.Verdict
-	Shard    string // the part of a run that this is, such as "2/5"; "" if whole
-	Cell     string // the cell of a matrix that this is; "" for anything else
-	// Run describes the run itself; nil if the report does not. Reports of
-	// shards and cells do, unless they were cut off.
+	Shard    string // such as "2/5"; "" for a whole run
+	Cell     string // the cell of a matrix; "" for other runs
+	// Run describes the run. It is nil unless the report is a complete report of a
+	// shard, a cell or a matrix.
 	Run *PastRun
 }
 
-// PastRun is what a report of a shard or a cell says of its run.
+// PastRun is the last line of a report of a shard, a cell or a matrix.
 type PastRun struct {
 	Started     time.Time            `json:"time"`
 	Engine      string               `json:"engine"`
@@ -31,24 +31,24 @@ type PastRun struct {
 	Files       int                  `json:"files"`
 	Shard       string               `json:"shard,omitempty"`
 	Cell        string               `json:"cell,omitempty"`
-	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run, and when they began
+	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run → their start
 	DurationMS  float64              `json:"durationMS"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Problems    []string             `json:"problems,omitempty"`
 }
 
-// Duration is how long the run took.
+// Duration is the duration of the run.
 func (r *PastRun) Duration() time.Duration { return fromMilliseconds(r.DurationMS) }
 
-// Read reads a JSON report. Written again, what it gives makes the same
-// report. An error names the line; a record with an unknown field comes from
-// another version, and is refused.
+// Read reads a JSON report. JSON writes the same report from the result. Errors
+// contain the line. Records with unknown fields are errors, since they come from
+// another version.
 func Read(name string, from io.Reader) (*Past, error) {
 	p := &Past{Name: name}
 	return p, eachRecord(name, from, p.add)
 }
 
-// eachRecord reads lines that are not empty. An error names the line.
+// eachRecord calls add for each line that is not blank. Errors contain the line.
 func eachRecord(name string, from io.Reader, add func(line []byte) error) error {
 	lines := bufio.NewReader(from)
 	for n := 1; ; n++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// asNotes gives the notes of which a report makes what was read.
+// asNotes returns notes from which JSON writes the report that was read.
 func asNotes(p *report.Past) (notes []result.Note) {
 	started := result.RunStarted{Shard: p.Shard}
 	for _, v := range p.Verdicts {
@@ -27,7 +27,7 @@ func asNotes(p *report.Past) (notes []result.Note) {
 	return append([]result.Note{started}, notes...)
 }
 
-// A report that was read makes the same report again, whatever is in it.
+// Reading and writing a report reproduces it.
 func TestReadUndoesJSON(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run()), "cells, one of them kept": cells()} {
 		text := generate(report.JSON(), notes)
@@ -35,34 +35,34 @@ func TestReadUndoesJSON(t *testing.T) {
 	}
 	events := read(t, generate(report.JSON(), run())).Verdicts[1].Clients[0].Events
 	lengths := []int{len(events[3].Command.Command), len(events[3].Command.Reply), len(events[7].Command.Reply)}
-	testkit.Equal(t, "the command and the reply are where they belong", lengths[0] > 0 && lengths[1] == 0 && lengths[2] > 0, true)
+	testkit.Equal(t, "commands and replies are not swapped", lengths[0] > 0 && lengths[1] == 0 && lengths[2] > 0, true)
 }
 
-// What both readers refuse and accept: Read needs all of a report of its own
-// version, ReadEarlier what a history needs.
+// Read accepts only reports of its own version; ReadEarlier needs only the fields of
+// a history.
 func TestReaders(t *testing.T) {
 	const record = `{"file":"f","suite":"s","test":"t","iteration":1,"status":"passed","durationMS":1500,"timings":{}}` + "\n"
 	const noRecord = "not a record of a test: "
 	with := func(field string) string { return strings.Replace(record, `"file"`, field+`,"file"`, 1) }
 	for _, r := range []struct {
 		reason, text string
-		earlier      string // part of what the page has of it; or the beginning of the error
+		earlier      string // part of the page, or the beginning of the error
 		err          string // of Read; "" if it accepts it
 	}{
 		{"not JSON", "<testsuites>", "r.json:1: " + noRecord, "r.json:1: " + noRecord},
 		{"half a line", record + record[:40], "r.json:2: " + noRecord, "r.json:2: " + noRecord},
-		{"a record that is not of a test", record + `{"a":1}`, "r.json:2: " + noRecord + "the status is", "r.json:2: " + noRecord},
+		{"a record without a test", record + `{"a":1}`, "r.json:2: " + noRecord + "the status is", "r.json:2: " + noRecord},
 		{"an unknown status", strings.Replace(record, "passed", "fine", 1), "r.json:1: " + noRecord, "r.json:1: " + noRecord + `the status is "fine"`},
 		{"a field of a later version", with(`"colour":1`), `"durationMS":1500`, "r.json:1: " + noRecord},
-		{"empty lines, and a last one without an end", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
+		{"empty lines and no final newline", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
 		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1), `"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
 		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`), `"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},
-		{"the line about its run", record + `{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
+		{"the line about the run", record + `{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
 			`"durationMS":9000,"name":"r.json","time":"2026-06-29T00:00:00Z"`, ""},
 	} {
 		_, err := report.Read("r.json", strings.NewReader(r.text))
 		if (err == nil) != (r.err == "") || err != nil && !strings.HasPrefix(err.Error(), r.err) {
-			t.Errorf("%s: Read gives %v", r.reason, err)
+			t.Errorf("%s: Read returns %v", r.reason, err)
 		}
 		got := ""
 		if e, err := report.ReadEarlier("r.json", strings.NewReader(r.text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)); err != nil {
@@ -89,7 +89,7 @@ func FuzzRead(f *testing.F) {
 		}
 		if p, err := report.Read("r", strings.NewReader(text)); err == nil {
 			once := generate(report.JSON(), asNotes(p))
-			testkit.Same(t, "what was written, read and written again", string(generate(report.JSON(), asNotes(read(t, once)))), string(once))
+			testkit.Same(t, "a report that was read and written", string(generate(report.JSON(), asNotes(read(t, once)))), string(once))
 		}
 	})
 }

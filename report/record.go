@@ -10,11 +10,10 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// JSON writes one record for each test that ended, each on a line of its own
-// (JSON Lines). docs/records.md and record.schema.json describe the record.
-// Documents of events and results are in relaxed Extended JSON. The report of a
-// shard, of a matrix or of one of its cells ends with a line about its run, which
-// tells Read that it is whole.
+// JSON writes a record for each test as JSON Lines. docs/records.md and
+// record.schema.json describe the record. BSON documents are in relaxed Extended
+// JSON. The report of a shard, a matrix or a cell ends with a line about its run,
+// by which Read knows that it is complete.
 func JSON() Generator {
 	r := &records{kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)
@@ -26,14 +25,14 @@ type records struct {
 	out     bytes.Buffer
 	lines   *json.Encoder // to out
 	started result.RunStarted
-	cells   bool // there are some
+	cells   bool // the run is a matrix
 	kept    map[string]time.Time
 }
 
 func (r *records) test(v *result.Verdict) {
 	one := record{Shard: r.started.Shard}
 	writing.record(&one, v)
-	if err := r.lines.Encode(one); err != nil { // a number that JSON cannot write: keep the verdict
+	if err := r.lines.Encode(one); err != nil { // NaN or infinity: keep the verdict
 		one.Operations, one.Clients, one.Attempts = nil, nil, nil
 		one.Reason = strings.TrimSpace(one.Reason + " (details left out: " + err.Error() + ")")
 		_ = r.lines.Encode(one)
@@ -50,15 +49,14 @@ func (r *records) cell(n result.CellFinished) {
 func (r *records) finish(s result.Summary) {
 	at := r.started
 	if at.Shard != "" || at.Cell != "" || r.cells {
-		_ = r.lines.Encode(map[string]PastRun{"run": { // plain data
+		_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
 			Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
 			DurationMS: milliseconds(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
 		}})
 	}
 }
 
-// The types below are the record, together with those of package result that have
-// tags; the tags are its field names. Fields that do not apply are left out.
+// The record consists of these types and those of package result with JSON tags.
 type (
 	record struct {
 		File       string `json:"file"`
@@ -129,7 +127,7 @@ type (
 		Client  string        `json:"client"`
 		Events  []eventRecord `json:"events"`
 		Omitted result.Gap    `json:"omitted,omitzero"`
-		// Heartbeats that succeeded and were left out: on a page alone.
+		// Successful heartbeats that an HTML page omits.
 		Heartbeats int `json:"heartbeats,omitempty"`
 	}
 	eventRecord struct {

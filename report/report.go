@@ -1,6 +1,6 @@
-// Package report describes to people and programs how a run went. All reports
-// read one stream of notes. A Generator turns notes into bytes and does nothing
-// else; a Reporter writes the bytes and remembers the first error.
+// Package report writes the reports of a run. Every report reads the stream of
+// notes: a Generator turns notes into bytes, and a Reporter writes the bytes and
+// keeps the first error.
 package report
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Generator gives the bytes that a note adds to a report; many notes add none.
-// It keeps state between notes, and must not be called concurrently.
+// Generator returns the bytes that a note adds to a report, often none.
+// It keeps state between notes and must not be called concurrently.
 type Generator func(result.Note) []byte
 
-// hooks are what a report does about notes; one that is nil does nothing.
+// hooks handle the notes of each type. A nil hook ignores them.
 type hooks struct {
 	start  func(result.RunStarted)
 	ready  func(result.DeploymentReady)
@@ -24,7 +24,7 @@ type hooks struct {
 	finish func(result.Summary)
 }
 
-// generator gives what the hooks write to out about each note.
+// generator returns what the hooks write to out for each note.
 func (h hooks) generator(out *bytes.Buffer) Generator {
 	return func(n result.Note) []byte {
 		out.Reset()
@@ -44,9 +44,9 @@ func (h hooks) generator(out *bytes.Buffer) Generator {
 	}
 }
 
-func call[T any](hook func(T), about T) {
+func call[T any](hook func(T), note T) {
 	if hook != nil {
-		hook(about)
+		hook(note)
 	}
 }
 
@@ -58,14 +58,14 @@ type Reporter struct {
 	err      error
 }
 
-// New joins a generator to the place where its report goes. The name is for
-// errors: a file, "standard output".
+// New returns a Reporter that writes to out. Errors contain the name, such as a
+// file or "standard output".
 func New(name string, generate Generator, out io.Writer) *Reporter {
 	return &Reporter{name: name, generate: generate, out: out}
 }
 
-// Note takes the next note. After a failed write it writes nothing more: a report
-// with a hole would be worse than one that is cut off.
+// Note reports the next note. After a failed write it writes nothing more, since
+// a gap in a report is worse than a truncated report.
 func (r *Reporter) Note(n result.Note) {
 	text := r.generate(n)
 	if r.err != nil || len(text) == 0 {
@@ -76,5 +76,5 @@ func (r *Reporter) Note(n result.Note) {
 	}
 }
 
-// Err is the first error of writing.
+// Err returns the first write error.
 func (r *Reporter) Err() error { return r.err }

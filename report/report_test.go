@@ -22,7 +22,7 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// golden compares what a report says with a golden file.
+// golden compares a report with a golden file.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	testkit.Golden(t, filepath.Join("testdata", file), string(got))
@@ -58,8 +58,7 @@ func TestGolden(t *testing.T) {
 //go:embed record.schema.json
 var recordSchema []byte
 
-// Every record conforms to the published schema, and the schema is strict
-// enough to notice what does not belong there.
+// Every record conforms to the published schema, and the schema rejects invalid ones.
 func TestRecordsConformToSchema(t *testing.T) {
 	schema, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(recordSchema))
 	testkit.Check(t, err)
@@ -72,7 +71,7 @@ func TestRecordsConformToSchema(t *testing.T) {
 		reason  string
 		notes   []result.Note
 		records int
-	}{{"a run", run(), 12}, {"a shard, which has a line about its run", shard("2/3", run()), 13}, {"cells", cells(), 5}} {
+	}{{"a run", run(), 12}, {"a shard with a line about its run", shard("2/3", run()), 13}, {"cells", cells(), 5}} {
 		records := lines(generate(report.JSON(), r.notes))
 		testkit.Equal(t, r.reason, len(records), r.records)
 		testkit.Equal(t, r.reason+": a line about the run", strings.HasPrefix(records[len(records)-1], `{"run":{`), r.records != 12)
@@ -84,7 +83,7 @@ func TestRecordsConformToSchema(t *testing.T) {
 	for _, r := range []struct{ reason, old, mutant string }{
 		{"an unknown field", `"status":"passed"`, `"status":"passed","more":1`},
 		{"an unknown status", `"status":"passed"`, `"status":"fine"`},
-		{"a test that is a run as well", "{", strings.TrimSuffix(records[len(records)-1], "}") + ","},
+		{"a test that is also a run", "{", strings.TrimSuffix(records[len(records)-1], "}") + ","},
 	} {
 		conforms(r.reason, strings.Replace(records[0], r.old, r.mutant, 1), false)
 	}
@@ -111,8 +110,8 @@ func TestReportsPage(t *testing.T) {
 	}
 }
 
-// JSON has no NaN; the record says the rest all the same.
-func TestRecordOfUnwritableNumber(t *testing.T) {
+// JSON cannot represent NaN. The record then omits the details.
+func TestRecordOfNaN(t *testing.T) {
 	v := &result.Verdict{Status: result.Failed, Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
 	testkit.Says(t, got, `"status":"failed"`, "details left out")
@@ -120,7 +119,7 @@ func TestRecordOfUnwritableNumber(t *testing.T) {
 	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{finished(v)}), "verdict")), 1)
 }
 
-// A disk takes some writes before it is full.
+// A disk accepts some writes before it is full.
 type disk struct{ free int }
 
 func (d *disk) Write(p []byte) (int, error) {
@@ -130,7 +129,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The first failed write ends the report.
+// A report ends at the first failed write.
 func TestWriteError(t *testing.T) {
 	for free, want := range map[int]string{2: "writing the report to out.json: disk full", 1000: "<nil>"} {
 		d := &disk{free}
@@ -143,9 +142,8 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// held is how many bytes a report keeps for each verdict while a run goes on,
-// beside those that it keeps once. One in ten was skipped, one in a hundred
-// failed with events of some ten thousand bytes.
+// held is the memory of a report in bytes per verdict. One test in ten is skipped,
+// one in a hundred fails with about ten thousand bytes of events.
 func held(g report.Generator) float64 {
 	const few, many = 500, 2500
 	var heap [2]runtime.MemStats
@@ -154,7 +152,7 @@ func held(g report.Generator) float64 {
 		if i == few {
 			measure(&heap[0])
 		}
-		id := result.TestID{File: fmt.Sprintf("f%d.yml", i/100), Suite: "s", Description: "the same of all", Deployment: "replicaset 8.0"}
+		id := result.TestID{File: fmt.Sprintf("f%d.yml", i/100), Suite: "s", Description: "t", Deployment: "replicaset 8.0"}
 		v := &result.Verdict{Test: id, Status: result.Passed, Duration: time.Millisecond}
 		switch {
 		case i%10 == 0:
@@ -169,13 +167,13 @@ func held(g report.Generator) float64 {
 	return (float64(heap[1].HeapAlloc) - float64(heap[0].HeapAlloc)) / (many - few)
 }
 
-// Reports that are written as tests end keep nothing of them; the others keep
-// little, and no events.
-func TestReportsHoldLittle(t *testing.T) {
+// Reports that are written as tests end keep nothing of them. The others keep little
+// and no events.
+func TestReportsUseLittleMemory(t *testing.T) {
 	var kept []result.Note
 	for name, r := range map[string]struct {
 		generate report.Generator
-		most     float64 // bytes a verdict
+		limit    float64 // bytes per verdict
 	}{
 		"text":              {report.Text(report.TextOptions{Timings: true}), 20},
 		"JSON":              {report.JSON(), 20},
@@ -187,8 +185,8 @@ func TestReportsHoldLittle(t *testing.T) {
 		"JUnit":             {report.JUnit(), 400},
 		"one that leaks":    {func(n result.Note) []byte { kept = append(kept, n); return nil }, 500},
 	} {
-		if got := held(r.generate); (got > r.most) != (name == "one that leaks") {
-			t.Errorf("%s: %.0f bytes a verdict, of at most %.0f", name, got, r.most)
+		if got := held(r.generate); (got > r.limit) != (name == "one that leaks") {
+			t.Errorf("%s: %.0f bytes per verdict; the limit is %.0f", name, got, r.limit)
 		}
 	}
 }
@@ -205,5 +203,5 @@ func TestQuote(t *testing.T) {
 	odd := []string{`it's "quoted" $HOME`, "`id` $(id) \\", `(a|b)* [x]+ ^\d.$`, "a; exit 7 # & | > <", "-v", ""}
 	words, err := exec.Command("sh", "-c", `printf '<%s>' `+report.Quote(odd)).Output()
 	testkit.Check(t, err)
-	testkit.Equal(t, "what a shell reads", string(words), "<"+strings.Join(odd, "><")+">")
+	testkit.Equal(t, "the words that a shell reads", string(words), "<"+strings.Join(odd, "><")+">")
 }

@@ -10,40 +10,38 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// slowest keeps the slowest tests that ran, the slowest first.
+// slowest keeps the slowest tests that were not skipped, slowest first.
 type slowest struct {
-	most     int
+	limit    int
 	verdicts []*result.Verdict
 }
 
 func (s *slowest) add(v *result.Verdict) {
-	if v.Status == result.Skipped || s.most == 0 {
-		return
-	}
-	if n := len(s.verdicts); n == s.most && v.Duration <= s.verdicts[n-1].Duration {
+	n := len(s.verdicts)
+	if v.Status == result.Skipped || s.limit == 0 || n == s.limit && v.Duration <= s.verdicts[n-1].Duration {
 		return
 	}
 	s.verdicts = append(s.verdicts, slim(v))
 	slices.SortStableFunc(s.verdicts, func(a, b *result.Verdict) int { return cmp.Compare(b.Duration, a.Duration) })
-	s.verdicts = s.verdicts[:min(len(s.verdicts), s.most)]
+	s.verdicts = s.verdicts[:min(len(s.verdicts), s.limit)]
 }
 
-// slim is a verdict without its events and operations: the memory of a long run
-// must not grow with them.
+// slim copies a verdict without its events and operations, to bound the memory of
+// long runs.
 func slim(v *result.Verdict) *result.Verdict {
 	out := *v
 	out.Clients, out.Operations, out.ServerLog, out.Attempts = nil, nil, nil, nil
 	return &out
 }
 
-// byCount gives the keys of counts, the most frequent first.
+// byCount returns the keys of counts, the most frequent first.
 func byCount(counts map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 }
 
-// headline describes in a few words how a run went: the worst first.
+// headline summarizes a run, the worst first.
 func headline(s result.Summary) string {
 	line, red := "", counted(s, result.Status.Red)
 	add(&line, red != "", ", %s", red)
@@ -53,7 +51,7 @@ func headline(s result.Summary) string {
 	return strings.TrimPrefix(line, ", ")
 }
 
-// counted lists how many tests ended with each status of interest.
+// counted lists the number of tests with each status that of accepts.
 func counted(s result.Summary, of func(result.Status) bool) string {
 	var parts []string
 	for _, c := range s.Counts() {
@@ -74,7 +72,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// mark is a sign for how a run went that does not need colours.
+// mark is the sign of a green or red run.
 func mark(s result.Summary) string {
 	if s.ExitCode() == 0 {
 		return "✔"

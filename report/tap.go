@@ -9,11 +9,10 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// TAP writes the Test Anything Protocol, version 14: a test point for each
-// verdict as it comes, and the plan at the end, so that a run that was cut off
-// shows. A failed or broken test is "not ok" with a YAML block that says
-// why; a skipped one is SKIP, a known-failing one TODO. Problems of the run
-// are test points of their own that are "not ok".
+// TAP writes the Test Anything Protocol, version 14: a test point as each test ends,
+// and the plan at the end, so that readers detect truncation. Red tests are "not ok"
+// with a YAML block of diagnostics, skipped tests SKIP, known-failing tests TODO.
+// Problems of the run are additional test points that are "not ok".
 func TAP() Generator {
 	t := &tap{}
 	return hooks{start: t.start, test: t.verdict, cell: t.cell, finish: t.finish}.generator(&t.Buffer)
@@ -52,8 +51,7 @@ func (t *tap) finish(s result.Summary) {
 
 func (t *tap) comment(text string) { t.WriteString("# " + oneLine(text) + "\n") }
 
-// point writes one test point. The name of a test cannot be mistaken for a
-// directive: # and \ are escaped.
+// point writes a test point. It escapes # and \, so that a name is no directive.
 func (t *tap) point(ok bool, what, directive string) {
 	t.points++
 	if !ok {
@@ -80,8 +78,8 @@ func (t *tap) verdict(v *result.Verdict) {
 	}
 }
 
-// diagnose writes the YAML block of a test that is not ok. Every text in it is
-// one line in double quotes, which all parsers of TAP can read.
+// diagnose writes the YAML block of a red test. All texts are double-quoted on one
+// line, which every TAP parser can read.
 func (t *tap) diagnose(v *result.Verdict) {
 	line := func(indent int, name, text string) {
 		if text != "" {
@@ -94,7 +92,7 @@ func (t *tap) diagnose(v *result.Verdict) {
 		severity = "fail" // as TAP calls it
 	}
 	line(2, "severity", severity)
-	line(2, "message", oneLine(headOf(v)))
+	line(2, "message", oneLine(firstFault(v)))
 	if p := v.Position; !p.IsZero() {
 		t.WriteString("  at:\n")
 		line(4, "file", p.File)
@@ -118,8 +116,8 @@ func (t *tap) diagnose(v *result.Verdict) {
 	t.WriteString("  ...\n")
 }
 
-// headOf says in brief why a test is not well.
-func headOf(v *result.Verdict) string {
+// firstFault is the first mismatch and the number of others, or else the reason.
+func firstFault(v *result.Verdict) string {
 	if len(v.Mismatches) == 0 {
 		return v.Reason
 	}
@@ -130,7 +128,7 @@ func headOf(v *result.Verdict) string {
 	return s
 }
 
-// oneLine puts a text on one line, without what would control a terminal.
+// oneLine puts a text on one line and replaces control characters.
 func oneLine(s string) string {
 	return strings.Map(visible, strings.Join(strings.Fields(s), " "))
 }
@@ -139,6 +137,5 @@ func tapEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "#", `\#`).Replace(oneLine(s))
 }
 
-// quoted gives a text in double quotes, with the escapes that JSON and YAML
-// share.
+// quoted double-quotes a text with the escapes that JSON and YAML share.
 func quoted(s string) string { return source.Quote(strings.Map(visible, s)) }

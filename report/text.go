@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,39 +13,37 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// TextOptions are the ways to write a report for people.
+// TextOptions are the options of Text.
 type TextOptions struct {
 	// Verbose adds a line for every test and every deployment.
 	Verbose bool
-	// Timings adds how long everything took, where the time went, and the
-	// slowest tests. Without it the report has no times, so that equal runs have
-	// equal reports.
+	// Timings adds durations, totals by phase, and the slowest tests. Without
+	// it, equal runs have equal reports.
 	Timings bool
-	// Slowest is how many of the slowest tests are listed at the end, with their
-	// times; 0 means five with Timings, and none without.
+	// Slowest is the number of slowest tests to list at the end; 0 means five
+	// with Timings and none without.
 	Slowest int
-	// Color marks verdicts with ANSI colours.
+	// Color colours verdicts with ANSI escape sequences.
 	Color bool
 }
 
-// Text writes for people: every failure with everything that explains it, and at
-// the end the counts. The last line is exactly "N passed, N failed, N skipped".
-// Broken and known-failing tests have a line of their own before it.
+// Text writes every failure with its evidence and, at the end, the counts. The last
+// line is exactly "N passed, N failed, N skipped". A separate line before it
+// counts broken and known-failing tests.
 func Text(o TextOptions) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
 	}
-	t := &text{options: o, skips: map[string]int{}, slowest: slowest{most: o.Slowest}}
+	t := &text{options: o, skips: map[string]int{}, slowest: slowest{limit: o.Slowest}}
 	return hooks{start: t.start, ready: t.ready, test: t.finished, finish: t.summary}.generator(&t.buffer)
 }
 
-// The limits of a report for people; the JSON report has everything.
+// The limits of the text report; the JSON report is complete.
 const (
-	briefWidth   = 300 // characters of a command, reply or value
-	slowestTests = 5
-	skipReasons  = 10
-	// shownHeartbeats is how many heartbeat events in a row are shown.
-	shownHeartbeats = 2
+	briefWidth      = 300 // characters of a command, reply or value
+	slowestTests    = 5
+	skipReasons     = 10
+	shownHeartbeats = 2 // consecutive heartbeat events
 )
 
 type text struct {
@@ -53,11 +52,11 @@ type text struct {
 	started result.RunStarted
 	skips   map[string]int // reason → tests
 	slowest slowest
-	ended   int // tests that were begun and have ended
+	ended   int // tests that ended and were not skipped
 }
 
-// line writes one line, or several of the same indentation. It replaces control
-// characters, so that texts of servers and suites cannot control a terminal.
+// line writes one or more lines with the same indentation. It replaces control
+// characters, so that text from servers and suites cannot control a terminal.
 func (t *text) line(indent int, format string, args ...any) {
 	body := strings.Map(visible, fmt.Sprintf(format, args...))
 	for line := range strings.SplitSeq(strings.TrimRight(body, "\n"), "\n") {
@@ -65,13 +64,12 @@ func (t *text) line(indent int, format string, args ...any) {
 	}
 }
 
-// colors by verdict: ANSI "select graphic rendition" numbers.
+// colors are the SGR parameters of verdicts.
 var colors = map[result.Status]int{
 	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33, result.Flaky: 35,
 }
 
-// visible replaces what would control a terminal: control characters, and those
-// that change the direction of writing.
+// visible replaces control characters and bidirectional controls.
 func visible(r rune) rune {
 	if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
 		return r
@@ -79,7 +77,7 @@ func visible(r rune) rune {
 	return '\uFFFD'
 }
 
-// took gives a duration, if the report has times.
+// took formats a duration, or returns "" without Timings.
 func (t *text) took(format string, d time.Duration) string {
 	if !t.options.Timings {
 		return ""
@@ -96,7 +94,7 @@ func (t *text) headline(v *result.Verdict, format string, args ...any) {
 	t.line(0, "%s"+format, append([]any{title(v.Test)}, args...)...)
 }
 
-// title names a test as people do, on one line whatever its description holds.
+// title returns the name of a test on one line.
 func title(id result.TestID) string {
 	s := ""
 	add(&s, id.Suite != "", "%s: ", id.Suite)
@@ -116,9 +114,9 @@ func (t *text) start(n result.RunStarted) {
 	}
 }
 
-// shuffled says how a reader gets the order of a run again.
+// shuffled returns the hint that repeats the order of a run.
 func shuffled(n result.RunStarted) string {
-	return fmt.Sprintf("shuffled: --shuffle %d gives this order again", *n.Seed)
+	return fmt.Sprintf("shuffled: --shuffle %d repeats this order", *n.Seed)
 }
 
 func (t *text) ready(n result.DeploymentReady) {
@@ -155,8 +153,7 @@ func (t *text) finished(v *result.Verdict) {
 
 func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v.Reason }
 
-// explain is everything that a person needs to understand one failure, or to
-// see it again.
+// explain writes all the evidence of a failure and the command that reruns it.
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
 	t.headline(v, "%s", t.took(" (%s)", v.Duration))
@@ -179,11 +176,11 @@ func (t *text) explain(v *result.Verdict) {
 		})
 	}
 	if len(v.Rerun) > 0 {
-		t.head("this test again: " + Quote(v.Rerun))
+		t.head("rerun this test: " + Quote(v.Rerun))
 	}
 }
 
-// mismatches is what is wrong with a test, and where.
+// mismatches writes the position, reason and mismatches of a test.
 func (t *text) mismatches(v *result.Verdict) {
 	t.line(2, "%s", v.Position)
 	if v.Reason != "" {
@@ -212,18 +209,17 @@ func (t *text) head(s string) {
 	t.line(2, "%s", s)
 }
 
-// withGap writes the elements of a list, and reports what is missing where it is
-// missing.
+// withGap writes the elements of a list, and a note where elements were omitted.
 func withGap[T any](t *text, indent int, list []T, g result.Gap, noun string, write func(T)) {
-	for i, one := range list {
+	for i, element := range list {
 		if i == g.After {
 			t.omitted(indent, g, noun)
 		}
-		write(one)
+		write(element)
 	}
 }
 
-// split divides a list where something is missing in it.
+// split divides a list where elements were omitted.
 func split[T any](list []T, g result.Gap) (before, after []T) {
 	at := len(list)
 	if g.Count > 0 {
@@ -238,7 +234,7 @@ func (t *text) omitted(indent int, g result.Gap, noun string) {
 	}
 }
 
-// stamp gives a time of the day, if the report has times.
+// stamp formats the time of day, or returns "" without Timings.
 func (t *text) stamp(at time.Time) string {
 	if !t.options.Timings {
 		return ""
@@ -246,27 +242,26 @@ func (t *text) stamp(at time.Time) string {
 	return at.UTC().Format("15:04:05.000") + " "
 }
 
-// events lists events. Of more than two heartbeats in a row it gives the number:
-// a test that takes a second has a hundred of them, and they seldom matter. The
-// JSON report has them all.
+// events lists events. It counts runs of more than two heartbeat events: a test has
+// about a hundred per second, and they seldom matter.
 func (t *text) events(events []result.Event) {
-	for i := 0; i < len(events); {
-		beats := 0
-		for i+beats < len(events) && beat(events[i+beats]) {
-			beats++
+	for len(events) > 0 {
+		n := slices.IndexFunc(events, func(e result.Event) bool { return !isHeartbeat(e) })
+		if n < 0 {
+			n = len(events)
 		}
-		if beats > shownHeartbeats {
-			t.line(4, "    … %d heartbeat events", beats)
-			i += beats
-			continue
+		if n > shownHeartbeats {
+			t.line(4, "    … %d heartbeat events", n)
+		} else {
+			n = 1
+			t.line(4, "%s", eventLine(events[0]))
 		}
-		t.line(4, "%s", eventLine(events[i]))
-		i++
+		events = events[n:]
 	}
 }
 
-// beat reports whether an event is one of a heartbeat that succeeded.
-func beat(e result.Event) bool {
+// isHeartbeat reports whether an event belongs to a successful heartbeat.
+func isHeartbeat(e result.Event) bool {
 	return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
 }
 
@@ -277,8 +272,8 @@ func orNothing(s string) string {
 	return s
 }
 
-// explainDecisions lists the operations, and below each what the retry core
-// decided, with its rules.
+// explainDecisions lists the operations, each with the decisions of the retry
+// core and their rules.
 func (t *text) explainDecisions(v *result.Verdict) {
 	if len(v.Operations) == 0 {
 		return
@@ -309,9 +304,9 @@ func decisionLine(d result.Decision) string {
 	return s
 }
 
-// add adds words to a line, if they say something.
-func add(line *string, say bool, format string, args ...any) {
-	if say {
+// add appends to a line if the condition holds.
+func add(line *string, condition bool, format string, args ...any) {
+	if condition {
 		*line += fmt.Sprintf(format, args...)
 	}
 }
@@ -387,7 +382,7 @@ func (t *text) summary(s result.Summary) {
 	t.line(0, "%d passed, %d failed, %d skipped", s.Passed, s.Failed, s.Skipped)
 }
 
-// skipped says why tests were skipped, the most frequent reason first.
+// skipped lists the reasons of skipped tests, the most frequent first.
 func (t *text) skipped() {
 	reasons := byCount(t.skips)
 	shown := reasons
@@ -402,7 +397,7 @@ func (t *text) skipped() {
 	}
 }
 
-// timings says where the time went. The parts are sums over tests: with several
+// timings lists totals by phase. They are sums over all tests, so with several
 // jobs they exceed the duration of the run.
 func (t *text) timings(s result.Summary) {
 	parts := []struct {
@@ -418,15 +413,11 @@ func (t *text) timings(s result.Summary) {
 	}
 	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(sum))
 	for _, p := range parts {
-		share := 0.0
-		if sum > 0 {
-			share = 100 * float64(p.took) / float64(sum)
-		}
-		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), share)
+		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), 100*float64(p.took)/float64(max(sum, 1)))
 	}
 }
 
-// round makes durations readable: three digits or so.
+// round rounds a duration to about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Heartbeats between other events are counted, and nothing else is left out.
+// Consecutive heartbeats are counted. All other events are listed.
 func TestHeartbeatsAreCounted(t *testing.T) {
 	var events []result.Event
 	for i, kind := range ".o..o....o..." {
@@ -37,38 +37,37 @@ func TestTitleIsOneLine(t *testing.T) {
 	testkit.Equal(t, "a forged line", strings.Contains(text, "\n9 passed"), false)
 }
 
-// progress adds a status line of some width to a text report.
+// progress is a text report with a status line on a terminal of a width.
 func progress(width int, now func() time.Time) report.Generator {
 	return report.Progress(report.Text(report.TextOptions{}), func() int { return width }, now)
 }
 
-// lastStatus gives the status line that a text ends with.
+// lastStatus returns the status line at the end of a text.
 func lastStatus(text string) string {
 	line := text[strings.LastIndex(text, "\n")+1:]
 	return line[strings.LastIndex("\x1b[K"+line, "\x1b[K"):]
 }
 
-// The status line neither wraps nor steers the terminal, whatever tests are
-// called.
+// The status line neither wraps nor controls the terminal, whatever the names of
+// tests.
 func TestProgressFits(t *testing.T) {
 	for _, r := range []struct{ reason, title, want string }{
-		{"it fits", "short", "0/1 : short"},
-		{"it fits just so", "0123456789012", "0/1 : 0123456789012"},
-		{"it is one too long", "01234567890123", "0/1 : 012345678901…"},
+		{"short", "short", "0/1 : short"},
+		{"the longest that fits", "0123456789012", "0/1 : 0123456789012"},
+		{"one character too long", "01234567890123", "0/1 : 012345678901…"},
 		{"an escape sequence", "a\x1b[2Jb", "0/1 : a\uFFFD[2Jb"},
-		{"the direction of writing", "a\u202Eb", "0/1 : a\uFFFDb"},
+		{"a bidirectional control", "a\u202Eb", "0/1 : a\uFFFDb"},
 		{"lines", "a\r\nb", "0/1 : a b"},
 		{"wide characters", "日本語日本語日本", "0/1 : 日本語日本語…"},
-		{"bytes that are not text", "a\xff", "0/1 : a\uFFFD"},
+		{"invalid UTF-8", "a\xff", "0/1 : a\uFFFD"},
 	} {
 		text := generate(progress(20, time.Now), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
 		testkit.Equal(t, r.reason, lastStatus(string(text)), r.want)
 	}
 }
 
-// Whatever the width, the line keeps to it, and nothing is left of it at the
-// end.
-func TestProgressIsGone(t *testing.T) {
+// The status line fits any width and is removed at the end.
+func TestProgressIsRemoved(t *testing.T) {
 	want := plain(report.TextOptions{}, run()...)
 	for width := range 60 {
 		var kept strings.Builder
@@ -81,8 +80,8 @@ func TestProgressIsGone(t *testing.T) {
 	}
 }
 
-// status gives the status lines of a run. Each test takes a step; a negative
-// one is a test that was skipped before it began.
+// status returns the status lines of a run of tests with the durations steps. A
+// negative duration is a test that was skipped before it began.
 func status(total, skipped int, steps []time.Duration) (lines []string) {
 	now := time.Date(2026, 7, 8, 9, 0, 0, 0, time.UTC)
 	g := progress(200, func() time.Time { return now })
@@ -101,8 +100,7 @@ func status(total, skipped int, steps []time.Duration) (lines []string) {
 
 func repeat(n int, d time.Duration) []time.Duration { return slices.Repeat([]time.Duration{d}, n) }
 
-// The time left is right where tests go on as they did, and becomes right where
-// they do not.
+// The time left is correct at a steady pace, and adapts to a new pace.
 func TestTimeLeft(t *testing.T) {
 	const skip = -1
 	for _, r := range []struct {
@@ -111,19 +109,19 @@ func TestTimeLeft(t *testing.T) {
 		steps          []time.Duration
 		want           string
 	}{
-		{"one test says nothing", 100, 0, repeat(1, 10*time.Second), "1/100"},
-		{"nor do a few within a moment", 100, 0, repeat(20, 100*time.Millisecond), "20/100"},
+		{"one test is too few", 100, 0, repeat(1, 10*time.Second), "1/100"},
+		{"a few tests within a moment are too", 100, 0, repeat(20, 100*time.Millisecond), "20/100"},
 		{"a steady run", 100, 0, repeat(20, time.Second), "20/100, 1.0/s, 2 min left"},
-		{"a quick one", 100_000, 0, repeat(10_000, time.Millisecond), "10000/100000, 1000/s, 2 min left"},
-		{"a slow one", 100, 0, repeat(10, 20*time.Second), "10/100, 3/min, 30 min left"},
-		{"one that takes hours", 10_000, 0, repeat(10, 10*time.Second), "10/10000, 6/min, 27.8 h left"},
-		{"one without end", 100_000_000, 0, repeat(10, 5*time.Second), "10/100000000, 12/min"},
+		{"a quick run", 100_000, 0, repeat(10_000, time.Millisecond), "10000/100000, 1000/s, 2 min left"},
+		{"a slow run", 100, 0, repeat(10, 20*time.Second), "10/100, 3/min, 30 min left"},
+		{"a run of hours", 10_000, 0, repeat(10, 10*time.Second), "10/10000, 6/min, 27.8 h left"},
+		{"an endless run", 100_000_000, 0, repeat(10, 5*time.Second), "10/100000000, 12/min"},
 		{"the last seconds come in steps of five", 20, 0, repeat(18, 3*time.Second), "18/20, 20/min, 10 s left"},
 		{"nothing is left", 20, 0, repeat(20, time.Second), "20/20, 1.0/s"},
 		{"tests that are skipped take no time", 1000, 900, append(repeat(900, skip), repeat(50, time.Second)...), "950/1000, 1.0/s, 50 s left"},
-		{"those to be skipped are not waited for", 1000, 900, repeat(50, time.Second), "50/1000, 1.0/s, 50 s left"},
+		{"tests to be skipped do not count", 1000, 900, repeat(50, time.Second), "50/1000, 1.0/s, 50 s left"},
 		{"a quick beginning is forgotten after a minute", 1000, 0, append(repeat(500, time.Millisecond), repeat(70, time.Second)...), "570/1000, 1.0/s, 8 min left"},
-		{"and so is a slow one", 1000, 0, append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
+		{"a slow beginning is forgotten too", 1000, 0, append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
 	} {
 		lines := status(r.total, r.skipped, r.steps)
 		got, _, _ := strings.Cut(lines[len(lines)-1], " s: ")
@@ -131,7 +129,7 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// fileNotes is a run of tests, each named by its file and how it ended.
+// fileNotes is a run of tests, each given as "file status".
 func fileNotes(tests ...string) []result.Note {
 	started := result.RunStarted{Total: len(tests), ByFile: map[string]int{}}
 	notes := []result.Note{nil}

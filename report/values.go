@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// document gives a BSON document as relaxed Extended JSON, nil for an empty
-// one. What cannot be rendered is reported, never left out.
+// document renders a BSON document as relaxed Extended JSON, or returns nil for an
+// empty one. For invalid BSON it returns the error as a string.
 func document(raw bson.Raw) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
@@ -23,7 +23,8 @@ func document(raw bson.Raw) json.RawMessage {
 	return text
 }
 
-// documentOf reads what document writes, nil if that was not a document.
+// documentOf parses the output of document. It returns nil for anything but a
+// document.
 func documentOf(text json.RawMessage) bson.Raw {
 	var raw bson.Raw
 	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
@@ -32,7 +33,7 @@ func documentOf(text json.RawMessage) bson.Raw {
 	return raw
 }
 
-// value gives any BSON value as relaxed Extended JSON, nil if there is none.
+// value renders a BSON value as relaxed Extended JSON, or returns nil for type 0.
 func value(v bson.RawValue) json.RawMessage {
 	if v.Type == 0 {
 		return nil
@@ -45,7 +46,7 @@ func value(v bson.RawValue) json.RawMessage {
 	return text[len(`{"v":`) : len(text)-len("}")]
 }
 
-// valueOf reads what value writes. The value has type 0 if there was none.
+// valueOf parses the output of value. The result has type 0 for empty text.
 func valueOf(text json.RawMessage) bson.RawValue {
 	if len(text) == 0 {
 		return bson.RawValue{}
@@ -53,11 +54,10 @@ func valueOf(text json.RawMessage) bson.RawValue {
 	return documentOf(slices.Concat([]byte(`{"v":`), text, []byte("}"))).Lookup("v")
 }
 
-// tedious are the fields of every command and reply that seldom explain a
-// failure: reports for people leave them out.
-var tedious = [...]string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
+// noise are the fields of commands and replies that seldom explain a failure.
+var noise = []string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 
-// brief gives a document on one line for people, at most width characters.
+// brief renders a document without noise in at most width characters.
 func brief(raw bson.Raw, width int) string {
 	elements, err := raw.Elements()
 	if err != nil || len(raw) == 0 {
@@ -65,7 +65,7 @@ func brief(raw bson.Raw, width int) string {
 	}
 	kept := bson.D{}
 	for _, e := range elements {
-		if !slices.Contains(tedious[:], e.Key()) {
+		if !slices.Contains(noise, e.Key()) {
 			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
@@ -76,7 +76,7 @@ func brief(raw bson.Raw, width int) string {
 	return clip(string(text), width)
 }
 
-// clip cuts a text to one line of at most width characters.
+// clip shortens a text to one line of at most width characters.
 func clip(s string, width int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	runes := []rune(s)
@@ -86,11 +86,11 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// fit cuts a text to one line of at most so many columns of a terminal, without
-// what would control it.
+// fit shortens a text to one line of at most so many terminal columns, without
+// control characters.
 func fit(s string, columns int) string {
 	s = oneLine(s)
-	all, cut := 0, 0 // columns so far; the end of what fits beside an ellipsis
+	all, cut := 0, 0 // columns so far; the end of the text that fits before an ellipsis
 	for i, r := range s {
 		all += columnsOf(r)
 		if all > columns {
@@ -103,9 +103,9 @@ func fit(s string, columns int) string {
 	return s
 }
 
-// columnsOf is the most that a terminal gives a character: two from Hangul on,
-// except for symbols, and one for all before. Where it is too many, a line is
-// shorter than it could be, but no line wraps.
+// columnsOf is an upper bound of the columns of a character: two from Hangul on,
+// except for symbols, and one before. An overestimate shortens a line, but no line
+// wraps.
 func columnsOf(r rune) int {
 	const hangul, symbols, afterSymbols = 0x1100, 0x1E00, 0x2E80
 	if r < hangul || r >= symbols && r < afterSymbols || r == utf8.RuneError {
@@ -114,7 +114,7 @@ func columnsOf(r rune) int {
 	return 2
 }
 
-// Quote joins an argument vector so that a POSIX shell reads it back.
+// Quote joins an argument vector into a command for a POSIX shell.
 func Quote(arguments []string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
 	quoted := slices.Clone(arguments)

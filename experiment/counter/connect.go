@@ -11,8 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// connect opens a client of one server, with the credentials of the connection string. Its driver retries writes or
-// not, and never reads.
+// connect opens a client of one server with the credentials of the connection string. It
+// does not retry reads.
 func (c Config) connect(ctx context.Context, host string, selection time.Duration, retryWrites bool) (*mongo.Client, func(), error) {
 	o := options.Client().ApplyURI(c.URI)
 	o.ReplicaSet, o.Compressors = nil, nil // a proxy reads the messages
@@ -21,7 +21,8 @@ func (c Config) connect(ctx context.Context, host string, selection time.Duratio
 	return client, func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }, err
 }
 
-// server finds the primary, or the mongos or standalone that the connection string names first.
+// server returns the address of the primary, or the first address of the connection
+// string for mongos and standalones.
 func (c Config) server(ctx context.Context) (string, error) {
 	o := options.Client().ApplyURI(c.URI).SetServerSelectionTimeout(10 * time.Second)
 	if o.TLSConfig != nil {

@@ -1,7 +1,7 @@
-// Package counter measures what strategies of applications do to a counter when the network
-// or the server fails: clients increment it through the Go driver, over real sockets, and a
-// proxy strikes at the moment at which the write becomes durable. The strategies are those
-// of "How to Write Resilient MongoDB Applications" (2016), and what superseded them.
+// Package counter measures how accurately application strategies count when the network
+// or the server fails: clients increment a counter through the Go driver over real
+// sockets, and a proxy causes a fault just before or after a write. The strategies are
+// those of "How to Write Resilient MongoDB Applications" (2016) and their successors.
 package counter
 
 import (
@@ -15,45 +15,46 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// Config says what is measured. Use Defaults.
+// Config is the configuration of an experiment. Use Defaults.
 type Config struct {
-	// URI is the connection string of a deployment whose connections are not encrypted. Faults strike
-	// at the primary of a replica set, or at the first mongos.
+	// URI is the connection string of a deployment without TLS. Faults affect the
+	// primary of a replica set or the first mongos.
 	URI string
-	// Events is how many events each client counts. A fault strikes the first step of a
-	// strategy or the second, before the server has executed it or after, in turn. Of events
-	// that cannot succeed, a tenth is enough, and two at least: each waits for the server.
+	// Events is the number of events that each client counts. Faults alternate between
+	// the first and second step of a strategy, and between before and after execution.
+	// For lasting faults, each client counts a tenth, but at least two, since each waits
+	// for the server.
 	Events     int
 	Strategies []Strategy
 	Faults     []Fault
-	// Selection is serverSelectionTimeoutMS. In an outage a tenth of it shows the same.
+	// Selection is serverSelectionTimeoutMS. Lasting faults use a tenth of it.
 	Selection time.Duration
 }
 
-// Defaults gives all strategies and faults.
+// Defaults returns a configuration with all strategies and faults.
 func Defaults() Config {
 	return Config{Events: 10, Strategies: Strategies(), Faults: Faults(), Selection: 5 * time.Second}
 }
 
-// Cell is what was measured of one strategy in one fault.
+// Cell is the result of a strategy with a fault.
 type Cell struct {
 	Strategy string `json:"strategy"`
 	Fault    Fault  `json:"fault"`
 	Events   int    `json:"events"`
-	// Counter is what the counter says in the end, after the clean-up of the strategy, which
-	// added CleanedUp to it.
+	// Counter is the final value of the counter. The clean-up of the strategy added
+	// CleanedUp to it.
 	Counter   int `json:"counter"`
 	CleanedUp int `json:"cleanedUp"`
-	// Errors is how many events the application could not count, as far as it knows.
+	// Errors is the number of events for which the application received an error.
 	Errors int `json:"errors"`
-	// Attempts is how often the application called the driver, Messages how many writes
+	// Attempts is the number of calls of the driver, Messages the number of writes that
 	// reached the proxy.
 	Attempts int           `json:"attempts"`
 	Messages int           `json:"messages"`
 	Elapsed  time.Duration `json:"elapsedNS"`
 }
 
-// Verdict is what the document's tables say of a cell.
+// Verdict is the assessment of a cell, as in the tables of the document.
 func (c Cell) Verdict() string {
 	switch {
 	case c.Fault.lasts() && c.Attempts > 2*steps*c.Events:
@@ -68,14 +69,14 @@ func (c Cell) Verdict() string {
 	return "correct"
 }
 
-// steps is how many calls of the driver a strategy needs at most if all is well.
+// steps is the maximum number of driver calls that a strategy needs without faults.
 const steps = 2
 
 const database, collection = "utr-experiment", "counters"
 
-// Run measures all cells at the same time, each with a client, a proxy and a document of
-// its own, and removes the documents. done, if it is not nil, is called after each cell, one
-// call after the other.
+// Run measures all cells concurrently, each with its own client, proxy and document, and
+// removes the documents. It calls done, which may be nil, after each cell, without
+// overlapping calls.
 func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
 		return nil, errors.New("nothing to count")
@@ -174,8 +175,8 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 	return cell, nil
 }
 
-// awaitUp waits until the client has found the server again, so that a fault strikes one
-// event alone.
+// awaitUp waits until the client has rediscovered the server, so that a fault affects
+// only one event.
 func (c Config) awaitUp(ctx context.Context, client *mongo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -187,7 +188,7 @@ func (c Config) awaitUp(ctx context.Context, client *mongo.Client) error {
 	}
 }
 
-// killSessions ends the transactions that an outage has left open: they lock the counter.
+// killSessions aborts transactions that an outage left open, since they lock the counter.
 func killSessions(ctx context.Context, client *mongo.Client, sessions bson.A) error {
 	if len(sessions) == 0 {
 		return nil

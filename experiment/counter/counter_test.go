@@ -32,7 +32,7 @@ func serve(t *testing.T) Config {
 	return c
 }
 
-// The tables of the document come out of what is measured, and nothing is left behind.
+// Measurements reproduce the tables of the document and leave no documents behind.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -55,7 +55,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s, %s: %d errors of %d events", cell.Strategy, cell.Fault, cell.Errors, cell.Events)
 		}
 		if cell.Fault == Outage && cell.Strategy == "idempotent" && cell.CleanedUp == 0 {
-			t.Error("the outage left no token to clean up: it is not shown that the task does that")
+			t.Error("the outage left no token for the clean-up")
 		}
 	}
 	var text strings.Builder
@@ -72,7 +72,7 @@ transaction       correct          correct      correct
 	testkit.Check(t, err)
 	n, err := client.Database(database).Collection(collection).CountDocuments(t.Context(), bson.D{})
 	testkit.Check(t, err)
-	testkit.Equal(t, "documents that are left", n, 0)
+	testkit.Equal(t, "remaining documents", n, 0)
 	testkit.Check(t, client.Disconnect(t.Context()))
 	var out strings.Builder
 	testkit.Check(t, Report{Cells: cells}.JSON(&out))
@@ -86,7 +86,7 @@ transaction       correct          correct      correct
 	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
 
-// What cannot be measured is an error.
+// Experiments that cannot run return errors.
 func TestFails(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -105,12 +105,12 @@ func TestVerdict(t *testing.T) {
 		cell   Cell
 		want   string
 	}{
-		{"as many as there were", Cell{Fault: LostReply, Events: 3, Counter: 3}, "correct"},
+		{"an equal count", Cell{Fault: LostReply, Events: 3, Counter: 3}, "correct"},
 		{"one is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2}, "undercounts"},
 		{"one too many", Cell{Fault: Failover, Events: 3, Counter: 4}, "overcounts"},
-		{"an outage may swallow an event", Cell{Fault: Outage, Events: 3, Attempts: 6}, "correct"},
-		{"trying on is in vain", Cell{Fault: Outage, Events: 1, Attempts: 5}, "wastes time"},
-		{"after a refusal as well", Cell{Fault: CommandError, Events: 1, Attempts: 6}, "wastes time"},
+		{"an outage may lose an event", Cell{Fault: Outage, Events: 3, Attempts: 6}, "correct"},
+		{"retries in an outage", Cell{Fault: Outage, Events: 1, Attempts: 5}, "wastes time"},
+		{"retries after a command error", Cell{Fault: CommandError, Events: 1, Attempts: 6}, "wastes time"},
 	} {
 		testkit.Equal(t, r.reason, r.cell.Verdict(), r.want)
 	}
@@ -121,8 +121,8 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"a third is missing", Cell{Fault: LostRequest, Events: 3, Counter: 2, Errors: 1}, -100.0 / 3},
 		{"twice as many", Cell{Fault: LostReply, Events: 3, Counter: 6}, 100},
-		{"what the application knows not to be counted is not missing", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 4}, 0},
-		{"what it does not know is", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 2}, -25},
+		{"events with an error are not missing", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 4}, 0},
+		{"events without an error are", Cell{Fault: Outage, Events: 4, Counter: 1, Errors: 2}, -25},
 	} {
 		testkit.Equal(t, r.reason, r.cell.wrong(), r.want)
 	}
@@ -131,8 +131,8 @@ func TestVerdict(t *testing.T) {
 	testkit.Equal(t, "both", all(both, "x", LostRequest, LostReply), "may undercount or overcount")
 }
 
-// The other operations of the article: all but the one that looks at no key are safe to try
-// again, and the race of deletes is as the article says.
+// All other operations of the article except the one that ignores the key are safe to
+// retry, and deletes race as in the article.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	outcomes, err := RunOperations(testkit.Context(t), serve(t))
@@ -147,7 +147,7 @@ func TestOperations(t *testing.T) {
 		"$set                                                correct                      correct\n")
 }
 
-// An application that tries a read n times causes 2n attempts if its driver retries as well
+// If the driver retries too, n attempts of an application at a read cause 2n attempts
 // (Retryable Reads, "Backwards Compatibility").
 func TestApplicationRetriesToo(t *testing.T) {
 	t.Parallel()

@@ -12,32 +12,30 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// operation is one of the article's other operations: an application performs it, and tries
-// again once after a network error.
+// operation is another operation of the article, which an application performs and
+// retries once after a network error.
 type operation struct {
 	name    string
 	command string
-	// before are in the collection; somebody else inserts between after the first attempt.
+	// before are the initial documents. Another client inserts between after the first
+	// attempt.
 	before, between []any
 	perform         func(context.Context, *mongo.Collection) error
-	// again treats the error of the second attempt.
-	again func(error) error
-	// left is what the collection must hold then, by _id.
-	left []string
-	// raises reports whether the application must see an error.
-	raises bool
+	recover         func(error) error // handles the error of the second attempt
+	left            []string          // expected _ids in the collection
+	raises          bool              // the application must see an error
 }
 
-// Outcome is what became of an operation in a fault.
+// Outcome is the result of an operation with a fault.
 type Outcome struct {
 	Operation string `json:"operation"`
 	Fault     Fault  `json:"fault"`
-	// Verdict is "correct", or what is wrong.
+	// Verdict is "correct" or describes the error.
 	Verdict string `json:"verdict"`
 }
 
-// RunOperations performs each operation in a lost request and in a lost reply, each in a
-// collection of its own, which it drops.
+// RunOperations performs each operation with a lost request and with a lost reply, each
+// in its own collection, which it drops.
 func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	host, err := c.server(ctx)
 	if err != nil {
@@ -89,8 +87,8 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 		return out, err
 	}
 	failed = sent(ctx, func() error { return o.perform(ctx, ours) })
-	if failed != nil && o.again != nil {
-		failed = o.again(failed)
+	if failed != nil && o.recover != nil {
+		failed = o.recover(failed)
 	}
 	var ids []string
 	if err := theirs.Distinct(ctx, "_id", bson.D{}).Decode(&ids); err != nil {
@@ -110,7 +108,7 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	return out, nil
 }
 
-// insert inserts documents, one after the other.
+// insert inserts documents one by one.
 func insert(ctx context.Context, c *mongo.Collection, documents ...any) error {
 	for _, d := range documents {
 		if _, err := c.InsertOne(ctx, d); err != nil {
@@ -120,7 +118,7 @@ func insert(ctx context.Context, c *mongo.Collection, documents ...any) error {
 	return nil
 }
 
-// operations lists them, in the order of the article.
+// operations lists the operations in the order of the article.
 func operations() []operation {
 	doc := func(id, key string) bson.D { return bson.D{{Key: "_id", Value: id}, {Key: "key", Value: key}} }
 	a1, b1, b2 := doc("a", "1"), doc("b", "1"), doc("b", "2")
@@ -138,7 +136,7 @@ func operations() []operation {
 		_, err := c.UpdateByID(ctx, "a", bson.D{{Key: "$set", Value: bson.D{{Key: "sunny", Value: true}}}}, options.UpdateOne().SetUpsert(true))
 		return err
 	}
-	// A duplicate key says that the first attempt has succeeded, if it is the one of _id.
+	// A duplicate key of _id means that the first attempt succeeded.
 	succeeded := func(err error) error {
 		if mongo.IsDuplicateKeyError(err) {
 			return nil
@@ -155,23 +153,23 @@ func operations() []operation {
 		return err
 	}
 	return []operation{
-		// The same document, however often it is read.
+		// Reads are idempotent.
 		{name: "find", command: "find", before: bson.A{a1}, perform: find, left: []string{"a"}},
-		// A duplicate key at the second attempt says that the first has succeeded.
-		{name: "insert", command: "insert", perform: insertOne, again: succeededByID, left: []string{"a"}},
-		// A duplicate key may be that of another document: the application must look at which one.
+		// A duplicate key in the second attempt means that the first succeeded.
+		{name: "insert", command: "insert", perform: insertOne, recover: succeededByID, left: []string{"a"}},
+		// A duplicate key may belong to another document, so the application must check the index.
 		{name: "insert into a collection with another unique index", command: "insert", before: bson.A{b1}, perform: insertOne,
-			again: succeededByID, left: []string{"b"}, raises: true},
-		// The application takes the other document for its own.
-		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, again: succeeded,
+			recover: succeededByID, left: []string{"b"}, raises: true},
+		// The application mistakes the other document for its own.
+		{name: "the same, whatever the key", command: "insert", before: bson.A{b1}, perform: insertOne, recover: succeeded,
 			left: []string{"b"}, raises: true},
 		// A second delete matches nothing.
 		{name: "deleteOne", command: "delete", before: bson.A{a1, b2}, perform: deleteOne, left: []string{"b"}},
 		{name: "deleteMany", command: "delete", before: bson.A{a1, b2}, perform: deleteMany},
-		// The second attempt deletes what another process has inserted: no worse than a delete that came later.
+		// The second attempt deletes another client's document, as a later delete would.
 		{name: "deleteMany, and an insert meanwhile", command: "delete", before: bson.A{a1}, between: bson.A{b2}, perform: deleteMany,
 			left: []string{"b"}},
-		// The same value, however often it is set.
+		// $set is idempotent.
 		{name: "$set", command: "update", perform: set, left: []string{"a"}},
 	}
 }

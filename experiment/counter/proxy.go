@@ -8,42 +8,42 @@ import (
 	"github.com/unified-test-runner/utr/internal/interpose"
 )
 
-// Fault is what happens to a write.
+// Fault is a fault during a write.
 type Fault string
 
 // The faults.
 const (
-	LostRequest  Fault = "lost-request"  // the connection breaks before the server has read it
-	LostReply    Fault = "lost-reply"    // it breaks after the server has executed it
+	LostRequest  Fault = "lost-request"  // the connection closes before the server reads the write
+	LostReply    Fault = "lost-reply"    // the connection closes after the server executed it
 	Failover     Fault = "failover"      // either, and the set has no primary for a moment
-	Outage       Fault = "outage"        // either, and nothing is reachable until the application gives up
-	CommandError Fault = "command-error" // the server refuses it, again and again
+	Outage       Fault = "outage"        // either, and no server is reachable until the application gives up
+	CommandError Fault = "command-error" // the server returns an error for every attempt
 )
 
 // Faults lists the faults.
 func Faults() []Fault { return []Fault{LostRequest, LostReply, Failover, Outage, CommandError} }
 
-// lasts reports whether trying again cannot help.
+// lasts reports whether retries cannot succeed.
 func (f Fault) lasts() bool { return f == Outage || f == CommandError }
 
-// election is how long a failover leaves a set without a primary.
+// election is the time without a primary in a failover.
 const election = 100 * time.Millisecond
 
-// strike says where a fault strikes: at a command, after skipping some of them. executed
-// decides for faults that leave it open.
+// strike is the point of a fault: a command, after skipping some of its kind. executed
+// selects before or after execution for Failover and Outage.
 type strike struct {
 	command  string
 	skip     int
 	executed bool
 }
 
-// proxy stands between one client and a server, and makes faults strike.
+// proxy causes faults between a client and a server.
 type proxy struct {
 	*interpose.Proxy
 	returning sync.WaitGroup
 
 	mu     sync.Mutex
-	fault  Fault // "" once it has struck, or is over
+	fault  Fault // "" if disarmed
 	strike strike
 	struck bool
 	writes int
@@ -60,7 +60,7 @@ func (p *proxy) close() {
 	p.returning.Wait()
 }
 
-// arm makes a fault strike; disarm ends it, and reports how many writes have come.
+// arm enables a fault. disarm ends it and returns the number of writes.
 func (p *proxy) arm(f Fault, at strike) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,10 +75,10 @@ func (p *proxy) disarm() int {
 	return p.writes
 }
 
-// struck are the commands that a fault may strike.
+// struck are the commands that faults can affect.
 var struck = []string{"find", "insert", "update", "delete", "commitTransaction"}
 
-// judge decides what happens to a command.
+// judge decides about a command.
 func (p *proxy) judge(command string) interpose.Deed {
 	if !slices.Contains(struck, command) {
 		return interpose.Forward
@@ -103,13 +103,13 @@ func (p *proxy) judge(command string) interpose.Deed {
 		return interpose.DropRequest
 	}
 	if p.strike.executed {
-		return interpose.DropReply // the others end when the server has replied
+		return interpose.DropReply // replied then closes the other connections
 	}
 	p.vanish()
 	return interpose.DropRequest
 }
 
-// replied ends the other connections once a write was executed whose reply is lost.
+// replied closes the other connections after a write whose reply is dropped.
 func (p *proxy) replied(_ string, deed interpose.Deed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +118,8 @@ func (p *proxy) replied(_ string, deed interpose.Deed) {
 	}
 }
 
-// vanish ends all connections, new ones as well: for a moment, or until the fault is over.
+// vanish closes all connections, including new ones, until the end of the election or of
+// the fault.
 func (p *proxy) vanish() {
 	p.Vanish()
 	if p.fault == Failover {

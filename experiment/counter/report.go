@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Report is what was measured.
+// Report is the result of an experiment.
 type Report struct {
 	Cells      []Cell
 	Operations []Outcome // may be empty
 }
 
-// Text writes the article's table, and below it what was measured: the same text for the
-// same configuration, unless elapsed adds how long it took.
+// Text writes the table of the article and the measurements. Without elapsed, the text
+// depends only on the configuration.
 func (r Report) Text(w io.Writer, elapsed bool) error {
 	var b strings.Builder
 	cells, t := r.Cells, tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -57,7 +57,7 @@ func (r Report) Text(w io.Writer, elapsed bool) error {
 	return err
 }
 
-// JSON writes cells and operations, each with its verdict.
+// JSON writes cells and operations with their verdicts.
 func (r Report) JSON(w io.Writer) error {
 	type row struct {
 		Cell
@@ -76,7 +76,7 @@ func (r Report) JSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// names lists the strategies that were measured.
+// names lists the measured strategies.
 func names(cells []Cell) (out []string) {
 	for _, c := range cells {
 		if !slices.Contains(out, c.Strategy) {
@@ -86,7 +86,7 @@ func names(cells []Cell) (out []string) {
 	return out
 }
 
-// all says what a strategy does in some faults together.
+// all summarizes the verdicts of a strategy with some faults.
 func all(cells []Cell, strategy string, faults ...Fault) string {
 	var found []string
 	for _, c := range cells {

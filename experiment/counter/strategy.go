@@ -15,16 +15,16 @@ type Strategy struct {
 
 	retryWrites bool
 	tries       int // of "always"
-	// durable is the command at which a fault strikes; second is how many of them come before
-	// that of the second step, 0 if there is one step.
+	// durable is the command that faults affect. second is the number of such commands
+	// before the second step, 0 for strategies of one step.
 	durable string
 	second  int
 	count   func(context.Context, *application) error
-	// cleanUp is the nightly task, which reports what it added to the counter.
+	// cleanUp is the nightly task. It returns the amount added to the counter.
 	cleanUp func(ctx context.Context, counters *mongo.Collection, id string) (int, error)
 }
 
-// Strategies lists the strategies, in the order of the document.
+// Strategies lists the strategies in the order of the document.
 func Strategies() []Strategy {
 	return []Strategy{
 		{Name: "none", What: "the application does not retry", durable: "update", count: once},
@@ -37,7 +37,7 @@ func Strategies() []Strategy {
 	}
 }
 
-// application is one client that counts one event.
+// application is a client that counts one event.
 type application struct {
 	client   *mongo.Client
 	counters *mongo.Collection
@@ -55,8 +55,8 @@ func (a *application) update(ctx context.Context, filter, update bson.D, upsert 
 	})
 }
 
-// sent calls again as long as nothing was sent, because the driver had just cleared its
-// pool: how often that happens depends on the machine, and says nothing of a strategy.
+// sent repeats a call while the driver sends nothing because it has just cleared its
+// pool. How often that happens depends on the machine, not on the strategy.
 func sent(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -70,7 +70,7 @@ func sent(ctx context.Context, call func() error) error {
 	}
 }
 
-// updateTwice tries again after an error of the network, or of a search for the server.
+// updateTwice retries once after a network error or a NotWritablePrimary error.
 func (a *application) updateTwice(ctx context.Context, filter, update bson.D, upsert bool) error {
 	err := a.update(ctx, filter, update, upsert)
 	if mongo.IsNetworkError(err) || lost(err) {
@@ -79,7 +79,7 @@ func (a *application) updateTwice(ctx context.Context, filter, update bson.D, up
 	return err
 }
 
-// lost reports whether the server said that it is not the primary any more.
+// lost reports whether the server is no longer the primary.
 func lost(err error) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && server.HasErrorCode(notWritablePrimary)
@@ -112,7 +112,7 @@ func idempotent(ctx context.Context, a *application) error {
 	return a.updateTwice(ctx, bson.D{token}, append(bson.D{{Key: "$pull", Value: bson.D{token}}}, increment()...), false)
 }
 
-// cleanUp adds the pending tokens to the counter, and removes them.
+// cleanUp adds the pending tokens to the counter and removes them.
 func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added int, err error) {
 	found, err := counters.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id}, {Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The plot is laid out in units of the view box.
+// The layout in units of the view box.
 const (
 	plotWidth  = 700
 	rowHeight  = 34
@@ -17,7 +17,8 @@ const (
 	topMargin  = 52
 )
 
-// SVG draws the error of each counter, in percent of the events. The image follows the reader's colour scheme.
+// SVG draws the error of each counter in percent of the events, in the reader's colour
+// scheme.
 func (r Report) SVG(w io.Writer) error {
 	strategies := names(r.Cells)
 	faults := slices.DeleteFunc(Faults(), func(f Fault) bool {
@@ -38,8 +39,9 @@ func (r Report) SVG(w io.Writer) error {
 		top := float64(topMargin + rowHeight*y)
 		text(&b, 8, top+rowHeight/2+4, "start", "", s)
 		for x, f := range faults {
-			if c, found := r.cell(s, f); found {
-				c.bar(&b, leftMargin+column*(float64(x)+.5), top, column/2-14)
+			i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == s && c.Fault == f })
+			if i >= 0 {
+				r.Cells[i].bar(&b, leftMargin+column*(float64(x)+.5), top, column/2-14)
 			}
 		}
 	}
@@ -48,22 +50,13 @@ func (r Report) SVG(w io.Writer) error {
 	return err
 }
 
-// svgStyle works inside a page and in a file of its own.
+// svgStyle works in pages and in separate files.
 //
 //go:embed plot.css
 var svgStyle string
 
-func (r Report) cell(strategy string, f Fault) (Cell, bool) {
-	for _, c := range r.Cells {
-		if c.Strategy == strategy && c.Fault == f {
-			return c, true
-		}
-	}
-	return Cell{}, false
-}
-
-// wrong is the error of the counter, in percent of the events. In a fault that lasts, events for which the application
-// got an error may be missing.
+// wrong is the error of the counter in percent of the events. With lasting faults, events
+// for which the application received an error may be missing.
 func (c Cell) wrong() float64 {
 	least := c.Events
 	if c.Fault.lasts() {
@@ -88,7 +81,7 @@ func (c Cell) bar(b *strings.Builder, middle, top, reach float64) {
 	text(b, at, top+rowHeight/2+4, anchor, "tick", signed(wrong)+"%")
 }
 
-// describe says in words what the plot shows.
+// describe returns the text alternative of the plot.
 func (r Report) describe() string {
 	var parts []string
 	for _, c := range r.Cells {

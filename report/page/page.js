@@ -1,7 +1,7 @@
 'use strict';
-// The page of a report. Its data are lines of JSON in the element "data", which
-// is read when the document is there, so that a report that was cut off opens
-// as well. Everything that suites and servers say becomes text, never markup.
+// The page of a report. Its data are JSON Lines in the element "data". The script
+// reads them when the document is loaded, so that a truncated report opens too.
+// Strings from suites and servers become text, never markup.
 (() => {
 const byID = id => document.getElementById(id);
 const rowHeight = 28, spare = 12, mostMessages = 300, mostOnPaper = 500;
@@ -9,7 +9,7 @@ const statuses = ['failed', 'broken', 'flaky', 'passed', 'known-failing', 'skipp
 const signs = {failed: '✘', broken: '‼', flaky: '≈', passed: '✔', 'known-failing': '○', skipped: '–'};
 const red = s => s === 'failed' || s === 'broken' || s === 'flaky';
 
-// make builds an element; kids that are strings become text.
+// make builds an element. Strings among kids become text.
 const make = (tag, properties, ...kids) => {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
@@ -25,15 +25,15 @@ const make = (tag, properties, ...kids) => {
 const files = [], columns = [], verdicts = [], earlier = [];
 let run = {}, summary = null;
 
-// number gives the place of an item in a list, which has one for each key.
+// number returns the index of the item with a key in a list, and appends a missing item.
 const numbers = new Map();
 const number = (list, key, item) => {
   if (!numbers.has(key)) numbers.set(key, list.push(item) - 1);
   return numbers.get(key);
 };
 
-// The kinds of lines. A line of details belongs to the verdict before it, and is
-// parsed when somebody looks at it.
+// kinds are handlers by kind of line. A detail line belongs to the verdict before it
+// and is parsed on demand.
 const kinds = {
   run: x => { run = x; },
   earlier: x => { earlier.push(x); },
@@ -51,28 +51,28 @@ const read = text => {
       continue;
     }
     let x;
-    try { x = JSON.parse(line); } catch { continue; } // an empty line, or the last one of a report that was cut off
+    try { x = JSON.parse(line); } catch { continue; } // an empty line, or a truncated last line
     for (const kind in x) kinds[kind](x[kind]);
   }
 };
 const details = v => {
-  try { return JSON.parse(v.detail).detail; } catch { return {}; } // none, or cut off
+  try { return JSON.parse(v.detail).detail; } catch { return {}; } // missing or truncated
 };
 
 // ---- earlier runs
 
-// A history has a character for each earlier run, oldest first: the number of
-// the status, or a minus where the test was not there.
+// A history has a character for each earlier run, oldest first: the number of the
+// status, or a minus if the run did not have the test.
 const statusAt = (history, i) => history[i] === '-' ? undefined : statuses[history[i]];
 
-// fresh: the test is red and was not red in the last run that had it.
-const fresh = v => {
+// newlyRed: the test is red and was not red in the last run that had it.
+const newlyRed = v => {
   if (!earlier.length || !red(v.status)) return false;
   const known = v.history.replace(/-+$/, '');
   return !known || !red(statusAt(known, known.length - 1));
 };
 
-// since gives the number of the first earlier run since which the test has been red.
+// since returns the index of the earlier run since which the test has been red, or -1.
 const since = v => {
   let first = -1;
   for (let i = v.history.length - 1; i >= 0; i--) {
@@ -84,19 +84,19 @@ const since = v => {
   return first;
 };
 
-const mended = v => earlier.length && v.status === 'passed' && red(statusAt(v.history, v.history.length - 1));
+const fixed = v => earlier.length && v.status === 'passed' && red(statusAt(v.history, v.history.length - 1));
 
 const day = (time, long) => {
   const d = new Date(time), two = n => String(n).padStart(2, '0');
   return (long ? d.getFullYear() + '-' : '') + two(d.getMonth() + 1) + '-' + two(d.getDate());
 };
 
-// story says in words what the history says of a test.
+// story describes the history of a test in words.
 const story = v => {
   if (!earlier.length) return '';
-  if (/^-*$/.test(v.history)) return 'This test is in none of the ' + earlier.length + ' earlier runs.';
-  if (fresh(v)) return 'New since the last run; before: ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + '.';
-  if (mended(v)) return 'It was ' + statusAt(v.history, v.history.length - 1) + ' in the last run.';
+  if (/^-*$/.test(v.history)) return 'None of the ' + earlier.length + ' earlier runs has this test.';
+  if (newlyRed(v)) return 'New since the last run; before: ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + '.';
+  if (fixed(v)) return 'Last run: ' + statusAt(v.history, v.history.length - 1) + '.';
   const first = since(v);
   if (!red(v.status) || first < 0) return '';
   const runs = [...v.history.slice(first)].filter(c => c !== '-').length;
@@ -104,7 +104,7 @@ const story = v => {
   return 'Failing since ' + day(earlier[first].time, true) + (before ? ' or before' : '') + ': in this run and the ' + (runs > 1 ? runs + ' runs' : 'one') + ' before.';
 };
 
-// strip draws a history: the worse, the taller.
+// strip draws a history as bars; worse statuses are taller.
 const heights = {failed: 12, broken: 12, flaky: 9, passed: 5, 'known-failing': 5, skipped: 2};
 const strips = new Map();
 const strip = history => {
@@ -114,7 +114,7 @@ const strip = history => {
     s = svg('svg', {class: 'strip', width, height: 13, viewBox: '0 0 ' + width + ' 13', role: 'img'});
     for (let i = 0; i < earlier.length; i++) {
       const status = statusAt(history, i);
-      words.push(status || 'not there');
+      words.push(status || 'absent');
       if (status) s.append(svg('rect', {class: status + '-bar', x: i * 5, y: 12.5 - heights[status], width: 4, height: heights[status]}));
     }
     s.setAttribute('aria-label', 'earlier runs, oldest first: ' + words.join(', '));
@@ -123,8 +123,8 @@ const strip = history => {
   return s.cloneNode(true);
 };
 
-// chart draws a bar for each run, the last one being this one. parts gives what
-// a bar is made of, from below: class and height.
+// chart draws a bar for each run; the last run is this one. parts returns the
+// segments of a bar from the bottom: class and height.
 const chart = (caption, runs, parts, label) => {
   const step = runs.length > 9 ? 32 : 38, high = 64, top = 14, width = runs.length * step + 4;
   const sums = runs.map(r => parts(r).reduce((sum, [, n]) => sum + n, 0)), most = Math.max(...sums, 1e-9);
@@ -166,7 +166,7 @@ const trends = () => {
     chart('red tests: failed, broken, flaky', runs, some(['failed', 'broken', 'flaky']), (r, n) => brief(n)),
     chart('tests that ran and were not red: passed, known-failing', runs, some(['passed', 'known-failing']), (r, n) => brief(n)),
     chart('duration', runs, r => [['time', r.durationMS]], (r, n) => n ? took(n) : '?'));
-  const news = verdicts.filter(fresh).length, old = verdicts.filter(v => red(v.status)).length - news, good = verdicts.filter(mended).length;
+  const news = verdicts.filter(newlyRed).length, old = verdicts.filter(v => red(v.status)).length - news, good = verdicts.filter(fixed).length;
   byID('trend').replaceChildren('Since the last run (' + day(earlier[earlier.length - 1].time, true) + '): ',
     make('b', {class: news ? 'failed' : ''}, news + ' new red'), ', ' + old + ' red as before, ' + good + ' fixed' + (summary && summary.gone ? ', ' + summary.gone + ' gone' : '') +
     ' · ' + (earlier.length > 1 ? earlier.length + ' earlier runs' : 'one earlier run'));
@@ -174,7 +174,7 @@ const trends = () => {
   byID('trends').open = innerHeight > 700 && innerWidth > 760;
 };
 
-// ---- causes: red tests that fail alike, whatever ports, ids and indexes the message has
+// ---- causes: red tests with equal messages, except for ports, ids and indexes
 
 const mostCards = 12;
 const causes = () => {
@@ -183,16 +183,16 @@ const causes = () => {
     if (!red(v.status)) continue;
     const key = v.status + ' ' + v.cause.replace(/ \(and \d+ more\)/, '').replace(/:\d{4,5}\b|[0-9a-f]{24}|\[\d+\]|\d{6,}/g, '#');
     const c = known.get(key) || {first: v, tests: 0, on: new Set(), fresh: 0};
-    if (fresh(v) && !c.fresh) c.first = v;
+    if (newlyRed(v) && !c.fresh) c.first = v;
     c.tests++;
     c.on.add(v.on);
-    c.fresh += fresh(v);
+    c.fresh += newlyRed(v);
     known.set(key, c);
   }
   return [...known.values()].sort((a, b) => !!b.fresh - !!a.fresh || b.tests - a.tests);
 };
 
-const morning = () => {
+const showCauses = () => {
   const all = causes(), some = (n, word) => n + ' ' + word + (n === 1 ? '' : 's');
   if (!all.length) return;
   byID('cause').textContent = some(all.length, 'cause') + ' of ' + some(all.reduce((n, c) => n + c.tests, 0), 'red test');
@@ -203,8 +203,8 @@ const morning = () => {
   byID('causes').hidden = false;
 };
 
-// A row is a file, or a test with its verdicts by column.
-let rows = [], shown = [], order = []; // order: numbers of columns as they are shown
+// A row is a file or a test with its verdicts by column.
+let rows = [], shown = [], order = []; // order: indexes of columns in the order shown
 const many = () => columns.length > 4 || innerWidth <= 760;
 const arrange = () => {
   const known = new Map();
@@ -221,7 +221,7 @@ const arrange = () => {
     files[v.file].tests++;
     if (red(v.status)) files[v.file].red++;
   }
-  // What ran nowhere comes last.
+  // The column of tests that did not run comes last.
   order = columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
   const sorted = files.map((_, i) => i).sort((a, b) => !!files[b].red - !!files[a].red || (files[a].path < files[b].path ? -1 : 1));
   for (const i of sorted) {
@@ -239,7 +239,7 @@ const words = row => {
   return row.text;
 };
 
-// ---- what is shown
+// ---- filter and matrix
 
 const state = {query: '', only: new Set(), test: ''};
 let at = {row: -1, column: 0};
@@ -251,7 +251,7 @@ const filter = () => {
   let header = null;
   for (const r of rows) {
     if (r.header) { header = r; continue; }
-    if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && fresh(v)))) continue;
+    if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && newlyRed(v)))) continue;
     if (query.length && !query.every(w => words(r).includes(w))) continue;
     if (header) { shown.push(header); header = null; }
     shown.push(r);
@@ -267,7 +267,7 @@ const cell = v => {
   const b = make('button', {class: 'cell ' + v.status, type: 'button', tabindex: '-1', title: v.status + (v.reason ? ': ' + v.reason : ''), click: () => open(v)},
     signs[v.status], make('span', {class: 'word'}, ' ' + v.status));
   if (earlier.length) {
-    if (fresh(v)) {
+    if (newlyRed(v)) {
       b.classList.add('fresh');
       b.append(make('span', {class: 'is-new'}, 'new'));
       b.title += ' (new since the last run)';
@@ -321,9 +321,9 @@ const link = () => {
   return '#' + p;
 };
 
-const remember = () => history.replaceState(null, '', link());
+const saveLink = () => history.replaceState(null, '', link());
 
-const follow = () => {
+const applyLink = () => {
   const p = new URLSearchParams(location.hash.slice(1));
   state.query = p.get('q') || '';
   state.only = new Set((p.get('s') || '').split(',').filter(s => choices().includes(s)));
@@ -344,7 +344,7 @@ const oneLine = (s, most) => s.length > most ? s.slice(0, most) + '…' : s;
 const open = v => {
   state.test = nameOf(v);
   let i = shown.indexOf(v.row);
-  if (i < 0) { // a link to what the filter hides
+  if (i < 0) { // a link to a hidden test
     state.query = byID('search').value = '';
     state.only.clear();
     chips();
@@ -352,7 +352,7 @@ const open = v => {
     i = shown.indexOf(v.row);
   }
   at = {row: i, column: v.on};
-  remember();
+  saveLink();
   const box = byID('detail');
   box.replaceChildren(...about(v));
   box.hidden = false;
@@ -363,7 +363,7 @@ const open = v => {
 const close = () => {
   state.test = '';
   byID('detail').hidden = true;
-  remember();
+  saveLink();
   draw();
 };
 
@@ -393,30 +393,30 @@ const about = v => {
       getSelection().selectAllChildren(command);
       if (navigator.clipboard) navigator.clipboard.writeText(d.rerun).then(() => { copy.textContent = 'copied'; }, () => {});
     }}, 'copy');
-    out.push(make('h3', {}, 'this test again'), command, make('div', {class: 'bar'}, copy));
+    out.push(make('h3', {}, 'rerun this test'), command, make('div', {class: 'bar'}, copy));
   }
   return out.filter(Boolean);
 };
 
-// past lists how the test ended in the earlier runs.
+// past lists the statuses of a test in earlier runs.
 const past = v => {
   if (!earlier.length) return [];
   const words = story(v);
   return [words ? make('p', {class: red(v.status) ? v.status : ''}, words) : '',
     make('ul', {class: 'history', 'aria-label': 'earlier runs, oldest first'}, ...earlier.map((r, i) => {
       const s = statusAt(v.history, i);
-      return make('li', {class: s || 'faint', title: (r.name || '') + ': ' + (s || 'not there')}, (s ? signs[s] : '·') + ' ' + day(r.time));
+      return make('li', {class: s || 'faint', title: (r.name || '') + ': ' + (s || 'absent')}, (s ? signs[s] : '·') + ' ' + day(r.time));
     }))].filter(Boolean);
 };
 
-// between puts a note about a gap where the gap is.
+// between inserts a note at the gap of a list.
 const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make(list[0].localName, {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
 
 const evidence = d => {
   const out = mismatches(d);
   if (d.operations) out.push(make('h3', {}, 'operations and decisions'), ...between(d.operations.map(operation), d.omittedOperations, 'operations'));
   const messages = conversation(d);
-  if (messages.length) out.push(make('h3', {}, 'who sent what'), diagram(d, messages));
+  if (messages.length) out.push(make('h3', {}, 'messages'), diagram(d, messages));
   for (const c of d.clients || []) {
     out.push(make('h3', {}, 'events of ' + c.client + ' (' + c.events.length + (c.heartbeats ? ', ' + c.heartbeats + ' heartbeats left out' : '') + ')'), make('div', {class: 'events mono'}, ...between(c.events.map(event), c.omitted, 'events')));
   }
@@ -460,8 +460,8 @@ const event = e => {
   return d;
 };
 
-// conversation gives the messages between clients and servers in order: what
-// was sent, what came back, pools that were cleared, servers that changed.
+// conversation returns the messages between clients and servers in order: commands,
+// replies, pool clearing and changes of server type.
 const conversation = d => {
   const out = [];
   for (const c of d.clients || []) {
@@ -478,9 +478,9 @@ const conversation = d => {
       if (m.kind && m.server) out.push(m);
     }
   }
-  // Clients that sent nothing are left out. Events without a time keep their own order.
-  const spoke = new Set(out.filter(m => m.kind !== 'note').map(m => m.client));
-  return spoke.size ? out.filter(m => spoke.has(m.client)).map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
+  // Omit clients without commands. Events without a time keep their order.
+  const active = new Set(out.filter(m => m.kind !== 'note').map(m => m.client));
+  return active.size ? out.filter(m => active.has(m.client)).map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
 };
 
 const svg = (tag, attributes, text) => {
@@ -518,7 +518,7 @@ const diagram = (d, all) => {
 
 // ---- header, keys, paper
 
-// choices are what the list can be restricted to: a verdict, or tests that are newly red.
+// choices are the filters by verdict, and "new" for newly red tests.
 const choices = () => earlier.length ? [...statuses, 'new'] : statuses;
 
 let counts = null;
@@ -527,7 +527,7 @@ const chips = () => {
     counts = {};
     for (const v of verdicts) {
       counts[v.status] = (counts[v.status] || 0) + 1;
-      if (fresh(v)) counts.new = (counts.new || 0) + 1;
+      if (newlyRed(v)) counts.new = (counts.new || 0) + 1;
     }
   }
   byID('chips').replaceChildren(...choices().map((s, i) => make('button', {
@@ -539,7 +539,7 @@ const toggle = s => {
   if (!state.only.delete(s)) state.only.add(s);
   chips();
   filter();
-  remember();
+  saveLink();
 };
 
 const head = () => {
@@ -555,7 +555,7 @@ const head = () => {
   byID('columns').replaceChildren(make('span', {}, 'test'), ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
 };
 
-// step opens the next red test of those that are shown.
+// step opens the next or previous red test that is shown.
 const step = by => {
   const all = [];
   shown.forEach((r, i) => { if (!r.header) r.cells.forEach((v, c) => { if (v && red(v.status)) all.push([i, c, v]); }); });
@@ -592,7 +592,7 @@ const keys = {
     state.only.clear();
     chips();
     filter();
-    remember();
+    saveLink();
   },
 };
 
@@ -604,15 +604,15 @@ const listen = () => {
   };
   byID('matrix').addEventListener('scroll', later);
   addEventListener('resize', later);
-  addEventListener('hashchange', follow);
+  addEventListener('hashchange', applyLink);
   byID('help').addEventListener('click', keys['?']);
-  byID('search').addEventListener('input', () => { state.query = byID('search').value; at.row = -1; byID('matrix').scrollTop = 0; filter(); remember(); });
+  byID('search').addEventListener('input', () => { state.query = byID('search').value; at.row = -1; byID('matrix').scrollTop = 0; filter(); saveLink(); });
   addEventListener('keydown', e => {
     if (e.ctrlKey || e.metaKey || e.altKey || byID('keys').open) return;
     const typing = e.target === byID('search'), inside = byID('detail').contains(e.target);
     if (typing && e.key !== 'Escape' && e.key !== 'Enter' && e.key !== 'ArrowDown') return;
     if ((e.target.tagName === 'BUTTON' || e.target.tagName === 'A' || e.target.tagName === 'SUMMARY') && e.key === 'Enter') return;
-    if (inside && e.key.startsWith('Arrow')) return; // it scrolls
+    if (inside && e.key.startsWith('Arrow')) return; // arrows scroll
     const digit = choices()[Number(e.key) - 1];
     const what = digit && !typing ? () => toggle(digit) : keys[e.key];
     if (!what) return;
@@ -623,7 +623,7 @@ const listen = () => {
   addEventListener('beforeprint', paper);
 };
 
-// paper is what is printed: every red test, without buttons.
+// paper prepares printing: every red test, without buttons.
 const paper = () => {
   byID('trends').open = true;
   const all = verdicts.filter(v => red(v.status));
@@ -640,9 +640,9 @@ document.addEventListener('DOMContentLoaded', () => {
   document.body.classList.toggle('many', many());
   head();
   trends();
-  morning();
+  showCauses();
   listen();
-  follow();
+  applyLink();
   document.body.dataset.ready = Math.round(performance.now());
   document.body.dataset.verdicts = verdicts.length;
 });
