@@ -15,17 +15,15 @@ var raw = testkit.Raw // a document in BSON
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a test of the engine, with a client, a database, a collection and a
-// bucket open.
+// bench is a test of the engine with an open client, database, collection and bucket.
 type bench struct {
 	engine.Test
-	t   testing.TB
-	uri string
-	// callback is that of withTransaction.
-	callback func() *result.Error
+	t        testing.TB
+	uri      string
+	callback func() *result.Error // of withTransaction
 }
 
-// open opens a client as its entity says.
+// open returns a bench of a new engine.
 func open(t testing.TB, uri string, o Options, client bson.D) *bench {
 	t.Helper()
 	e, err := New(o)
@@ -54,7 +52,7 @@ func (b *bench) entity(kind, id string, options bson.D) {
 	testkit.Check(b.t, b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri, Options: raw(b.t, append(d("id", id), options...))}))
 }
 
-// do performs an operation. A cursor or stream that it creates is "saved".
+// do performs an operation. It saves a created cursor or change stream as "saved".
 func (b *bench) do(object, name string, args bson.D) result.Outcome {
 	b.t.Helper()
 	op := engine.Operation{Object: object, Name: name, Arguments: raw(b.t, append(bson.D{}, args...))}
@@ -67,7 +65,7 @@ func (b *bench) do(object, name string, args bson.D) result.Outcome {
 	return b.Do(b.t.Context(), op)
 }
 
-// must gives what an operation that succeeds returns.
+// must performs an operation that succeeds, and returns its result.
 func (b *bench) must(object, name string, args bson.D) bson.RawValue {
 	b.t.Helper()
 	out := b.do(object, name, args)
@@ -77,7 +75,6 @@ func (b *bench) must(object, name string, args bson.D) bson.RawValue {
 	return out.Value
 }
 
-// events gives those of a client.
 func (b *bench) events(client string) []result.Event {
 	b.t.Helper()
 	events, err := b.Events(b.t.Context(), client, 0, 0)

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// write is one write of a bulk, as its command has it.
+// write is one write of a bulk write, as sent in its command.
 type write struct {
 	command   string
 	group     string // insert, update or delete
@@ -20,10 +20,10 @@ type write struct {
 	namespace string // of a clientBulkWrite
 	statement bson.D
 	id        any // of an inserted document
-	bytes     int // of the statement, as an element of an array
+	bytes     int // size of the statement as an array element
 }
 
-// element is what an element of an array has beside its document.
+// element is the overhead of an array element.
 const element = len("\x03100000\x00")
 
 // readWrites reads the models of bulkWrite or clientBulkWrite.
@@ -66,7 +66,7 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 	return writes, nil
 }
 
-// modelArgs lists what each kind of model may hold in an operation.
+// modelArgs lists the arguments of a kind of model, nil if the operation does not accept it.
 func modelArgs(operation, kind string) []operations.Argument {
 	_, models := operations.Models(operation)
 	i := slices.IndexFunc(models, func(m operations.Operation) bool { return m.Name == kind })
@@ -76,8 +76,7 @@ func modelArgs(operation, kind string) []operations.Argument {
 	return models[i].Arguments
 }
 
-// read reads the fields of a model, which the statement has under the names that
-// are given. An insert gets an _id if it has none.
+// read reads the fields of a model, and renames them by names. It adds a missing _id to an inserted document.
 func (w *write) read(m enginekit.Model, known []operations.Argument, names map[string]string) *result.Error {
 	if known == nil {
 		return unsupported("write model " + m.Kind)
@@ -99,7 +98,7 @@ func (w *write) read(m enginekit.Model, known []operations.Argument, names map[s
 		case "document":
 			value, w.id, err = withID(e.Value())
 		case "update", "replacement":
-			err = changes(e.Key(), e.Value())
+			err = validateUpdate(e.Key(), e.Value())
 		}
 		if err != nil {
 			return err
@@ -109,7 +108,7 @@ func (w *write) read(m enginekit.Model, known []operations.Argument, names map[s
 	return nil
 }
 
-// ofCollection makes the statement that of insert, update or delete.
+// ofCollection completes the statement for insert, update or delete.
 func (w *write) ofCollection() *result.Error {
 	w.command = w.group
 	switch {
@@ -127,8 +126,7 @@ func (w *write) ofCollection() *result.Error {
 	return nil
 }
 
-// ofClient makes the statement that of bulkWrite. It begins with the place of its
-// namespace, which its batch knows.
+// ofClient completes the statement for bulkWrite. The first field is the index of its namespace, which the batch sets.
 func (w *write) ofClient() *result.Error {
 	if !strings.Contains(w.namespace, ".") {
 		return argument("a model has no namespace")
@@ -141,11 +139,11 @@ func (w *write) ofClient() *result.Error {
 	return nil
 }
 
-// withID gives a document its _id, at the front.
+// withID reads a document and prepends an _id if it has none. It returns both.
 func withID(v bson.RawValue) (bson.D, any, *result.Error) {
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return nil, nil, argument("document is not a document")
+		return nil, nil, argument("the field document is not a document")
 	}
 	var d bson.D
 	if err := bson.Unmarshal(doc, &d); err != nil {
@@ -158,9 +156,8 @@ func withID(v bson.RawValue) (bson.D, any, *result.Error) {
 	return append(bson.D{{Key: "_id", Value: id}}, d...), id, nil
 }
 
-// changes checks that an update has operators only, and that a replacement has
-// none.
-func changes(name string, v bson.RawValue) *result.Error {
+// validateUpdate checks that an update starts with an operator, and that a replacement does not.
+func validateUpdate(name string, v bson.RawValue) *result.Error {
 	if name == "update" && v.Type == bson.TypeArray {
 		return nil
 	}
@@ -179,22 +176,22 @@ func changes(name string, v bson.RawValue) *result.Error {
 	return nil
 }
 
-// batch is the writes that go into one command.
+// batch holds the writes of one command.
 type batch struct {
 	command    string
 	writes     []*write
-	places     []int // of the writes among all
+	places     []int // indexes in the bulk write
 	namespaces []string
 	bytes      int
 }
 
-// limits are what a server takes in one command.
+// limits are the limits of one command.
 type limits struct {
 	statements int // maxWriteBatchSize
-	bytes      int // of all statements: they are sent inside one document
+	bytes      int // of all statements, which are sent in one document
 }
 
-// limits are the least of the servers that are known, or the server's defaults.
+// limits returns the lowest limits of the known servers, or the defaults.
 func (c *client) limits() limits {
 	l := limits{statements: 100_000, bytes: 16 << 20}
 	for _, s := range c.topology.Description().Servers {
@@ -208,8 +205,8 @@ func (c *client) limits() limits {
 	return l
 }
 
-// take adds a write, if there is room for it. The first one always has room.
-func (b *batch) take(place int, w *write, l limits) bool {
+// add adds a write and returns true, unless the batch is full. An empty batch accepts any write.
+func (b *batch) add(place int, w *write, l limits) bool {
 	bytes, namespace := w.bytes, slices.Index(b.namespaces, w.namespace)
 	if namespace < 0 && w.namespace != "" {
 		bytes += len("....\x02ns\x00....") + len(w.namespace) + 2 + element
@@ -228,7 +225,6 @@ func (b *batch) take(place int, w *write, l limits) bool {
 	return true
 }
 
-// statements are those of all writes.
 func (b *batch) statements() bson.A {
 	all := bson.A{}
 	for _, w := range b.writes {
@@ -237,29 +233,27 @@ func (b *batch) statements() bson.A {
 	return all
 }
 
-// many reports whether one of the writes may change several documents.
+// many reports whether any write may affect several documents.
 func (b *batch) many() bool {
 	return slices.ContainsFunc(b.writes, func(w *write) bool { return w.multi })
 }
 
-// batches groups writes by command, in order if ordered, and begins another batch
-// where one is full (Bulk Write, "Command Batching").
+// batches groups writes by command, in order if ordered, and splits full batches (Bulk Write, "Command Batching").
 func batches(writes []*write, ordered bool, l limits) []*batch {
 	var all []*batch
 	open := map[string]*batch{}
 	for i, w := range writes {
 		b := open[w.command]
-		if b == nil || ordered && b != all[len(all)-1] || !b.take(i, w, l) {
+		if b == nil || ordered && b != all[len(all)-1] || !b.add(i, w, l) {
 			b = &batch{command: w.command}
-			b.take(i, w, l)
+			b.add(i, w, l)
 			open[w.command], all = b, append(all, b)
 		}
 	}
 	return all
 }
 
-// write performs writes in as few commands as their order allows. The error joins
-// those of the commands.
+// write performs writes in as few commands as their order allows. It merges the errors of the commands.
 func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result.Error) (failure *result.Error) {
 	for _, b := range batches(writes, ordered, c.client.limits()) {
 		err := perform(b)
@@ -267,8 +261,7 @@ func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result
 			continue
 		}
 		failure = mergeErrors(failure, err)
-		// What was to be retried interrupts unordered writes, too (Retryable
-		// Writes, "Executing Retryable Write Commands").
+		// A retryable error interrupts unordered writes, too (Retryable Writes, "Executing Retryable Write Commands").
 		ofWrites := err.Kind == "write" || err.Kind == kindClientBulk
 		if ordered && len(err.WriteErrors) > 0 || !ofWrites || err.HasLabel(labelWrite) {
 			break
@@ -277,22 +270,21 @@ func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result
 	return failure
 }
 
-// mergeErrors joins the errors of several commands of one bulk.
+// mergeErrors merges the errors of two commands of one bulk write. a may be nil.
 func mergeErrors(a, b *result.Error) *result.Error {
 	if a == nil {
 		return b
 	}
-	joined := *b
-	joined.WriteErrors = map[int]bson.Raw{}
-	for _, e := range []*result.Error{a, b} {
-		maps.Copy(joined.WriteErrors, e.WriteErrors)
-	}
-	joined.WriteConcernErrors = slices.Concat(a.WriteConcernErrors, b.WriteConcernErrors)
-	joined.Labels = slices.Concat(a.Labels, without(b.Labels, a.Labels...))
-	return &joined
+	merged := *b
+	merged.WriteErrors = map[int]bson.Raw{}
+	maps.Copy(merged.WriteErrors, a.WriteErrors)
+	maps.Copy(merged.WriteErrors, b.WriteErrors)
+	merged.WriteConcernErrors = slices.Concat(a.WriteConcernErrors, b.WriteConcernErrors)
+	merged.Labels = slices.Concat(a.Labels, without(b.Labels, a.Labels...))
+	return &merged
 }
 
-// counts are how many documents a bulk has written.
+// counts are the counts of a bulk write result.
 type counts struct{ inserted, matched, modified, deleted, upserted int64 }
 
 func (t counts) document() bson.D {
@@ -300,10 +292,9 @@ func (t counts) document() bson.D {
 		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted}, {Key: "upsertedCount", Value: t.upserted}}
 }
 
-// ordered is the option of bulk writes.
 func (c *call) ordered() bool { return !c.Has("ordered") || c.Flag("ordered") }
 
-// withPartial gives an error what was done nevertheless.
+// withPartial adds a partial result to an error.
 func withPartial(err *result.Error, sum bson.D) *result.Error {
 	out := *err
 	if v, bad := enginekit.ValueOf(sum); bad == nil {

@@ -14,42 +14,39 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// row is an operation that the engine serves, with all arguments that the format
-// has for it, but for those that it lacks.
+// row is a supported operation.
 type row struct {
 	kind  operations.Kind
 	name  string
-	lacks string
+	lacks string // unsupported arguments of the format
 	run   func(*call) (any, *result.Error)
 }
 
-// rows is the operation table, by families.
 func rows() []row {
 	return slices.Concat(readRows(), cursorRows(), writeRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
 }
 
-// silently makes a row of an operation that has no result.
-func silently(kind operations.Kind, name, lacks string, run func(*call) *result.Error) row {
+// noResult returns a row for an operation without a result.
+func noResult(kind operations.Kind, name, lacks string, run func(*call) *result.Error) row {
 	return row{kind, name, lacks, func(c *call) (any, *result.Error) { return enginekit.Nothing{}, run(c) }}
 }
 
 // Key implements enginekit.Row.
 func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
 
-// Accepts implements enginekit.Row. The runner's own operations take anything.
+// Accepts implements enginekit.Row. The runner's internal operations accept any argument.
 func (r row) Accepts(name string) bool {
 	known, found := operations.Lookup(r.kind, r.name)
 	_, has := known.Argument(name)
 	return !found || has && !slices.Contains(strings.Fields(r.lacks), name)
 }
 
-// Arguments lists the arguments of the format's table that an operation is
-// served with; false if the engine does not serve the operation.
+// Arguments lists the supported arguments of an operation. It returns false if the operation is not supported.
 func Arguments(kind operations.Kind, name string) ([]string, bool) {
 	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
-// call is one operation under way.
+// call is one operation in progress.
 type call struct {
 	enginekit.Call[row]
 	ctx   context.Context
@@ -60,16 +57,16 @@ type call struct {
 	timeout bool // timeoutMS governs the operation
 	limit   *time.Duration
 	session *clientSession // given or implicit
-	kept    bool           // the implicit session belongs to a cursor now
+	kept    bool           // a cursor owns the implicit session
 }
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome) {
-	asked, failed := t.driver.table.Call(&t.Test, op)
+	request, failed := t.driver.table.Call(&t.Test, op)
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	c := &call{Call: asked, ctx: ctx, base: ctx, namespace: asked.Entity.(located).place()}
+	c := &call{Call: request, ctx: ctx, base: ctx, namespace: request.Entity.(entity).ns()}
 	if failed := c.prepare(); failed != nil {
 		return result.Outcome{Err: failed}
 	}
@@ -82,14 +79,14 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 	if failure == nil || value != nil {
 		v, err := enginekit.ValueOf(value)
 		if err != nil {
-			return result.Outcome{Err: argument("result cannot be written: " + err.Error())}
+			return result.Outcome{Err: argument("the result cannot be encoded: " + err.Error())}
 		}
 		out.Value = v
 	}
 	return out
 }
 
-// prepare finds the session and the time limit.
+// prepare sets the session and the timeout.
 func (c *call) prepare() *result.Error {
 	c.limit = c.scope.timeout
 	switch {
@@ -123,15 +120,14 @@ func (c *call) prepare() *result.Error {
 	case c.Has("writeConcern"):
 		return argument("Cannot set write concern after starting a transaction")
 	case c.Has("timeoutMS") && s.options.timeout != nil:
-		return argument("timeoutMS cannot be overridden in a transaction that has one")
+		return argument("timeoutMS cannot be overridden in a transaction with timeoutMS")
 	case s.options.timeout != nil:
 		c.limit = s.options.timeout
 	}
 	return nil
 }
 
-// inCallback gives the session if a callback of withTransaction performs the
-// operation in its transaction.
+// inCallback returns the session if the operation runs in a callback of withTransaction and in its transaction.
 func (c *call) inCallback() *clientSession {
 	s := c.session
 	if c.Kind == operations.Session {
@@ -143,8 +139,7 @@ func (c *call) inCallback() *clientSession {
 	return s
 }
 
-// deadline begins the operation's time: what its limit allows, or what is left to
-// withTransaction.
+// deadline starts the operation's timeout, or applies the deadline of withTransaction.
 func (c *call) deadline() (cancel context.CancelFunc) {
 	if s := c.inCallback(); s != nil {
 		c.timeout = true
@@ -156,7 +151,7 @@ func (c *call) deadline() (cancel context.CancelFunc) {
 	return cancel
 }
 
-// document gives a document argument, an empty one if it is absent.
+// document returns a document argument, or an empty document.
 func (c *call) document(name string) bson.RawValue {
 	if v := c.Arg(name); v.Type != 0 {
 		return v
@@ -164,25 +159,21 @@ func (c *call) document(name string) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
 }
 
-// options appends the arguments of a command to it, under their own names, but
-// for those named and for those of the client side. maxTimeMS is left out under
-// timeoutMS, which replaces it.
+// options appends all arguments to a command, except others, client-side arguments, and maxTimeMS under timeoutMS,
+// which replaces it.
 func (c *call) options(to bson.D, others ...string) bson.D {
+	others = append(others, "session", "timeoutMS", "readConcern", "readPreference", "writeConcern", "batchSize", "cursorType",
+		"maxAwaitTimeMS", "timeoutMode")
 	given, _ := c.Given.Elements()
 	for _, e := range given {
-		if slices.Contains(others, e.Key()) || e.Key() == "maxTimeMS" && c.timeout {
-			continue
-		}
-		switch e.Key() {
-		case "session", "timeoutMS", "readConcern", "readPreference", "writeConcern", "batchSize", "cursorType", "maxAwaitTimeMS", "timeoutMode":
-		default:
+		if !slices.Contains(others, e.Key()) && !(e.Key() == "maxTimeMS" && c.timeout) {
 			to = append(to, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
 	return to
 }
 
-// copyArgs appends arguments that are there to a document, under their own names.
+// copyArgs appends the named arguments to a document, if they are set.
 func (c *call) copyArgs(to bson.D, names ...string) bson.D {
 	for _, n := range names {
 		if v := c.Arg(n); v.Type != 0 {
@@ -192,7 +183,7 @@ func (c *call) copyArgs(to bson.D, names ...string) bson.D {
 	return to
 }
 
-// read makes a command that reads, with what it inherits.
+// read returns a command that reads, with inherited options.
 func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(name), build: build,
@@ -201,10 +192,10 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	}
 }
 
-// writing makes a command that writes.
+// writing returns a command that writes, with inherited options.
 func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
 	concern := c.scope.writeConcern
-	if c.timeout { // which replaces wtimeout
+	if c.timeout { // timeoutMS replaces wtimeout
 		concern = withoutTimeout(concern)
 	}
 	return &command{
@@ -213,17 +204,16 @@ func (c *call) writing(name, operation string, build func(target) (bson.D, error
 	}
 }
 
-// fixed is a command that is the same for every server.
+// fixed builds the same command for every server.
 func fixed(d bson.D) func(target) (bson.D, error) {
 	return func(target) (bson.D, error) { return d, nil }
 }
 
-// do executes a command.
 func (c *call) do(cmd *command) (reply, *result.Error) {
 	return c.client.execute(c.ctx, cmd, &c.trace)
 }
 
-// run executes a command with the options that are given as arguments.
+// run executes a command after override.
 func (c *call) run(cmd *command) (reply, *result.Error) {
 	if err := c.override(cmd); err != nil {
 		return reply{}, err
@@ -235,34 +225,33 @@ func (c *call) run(cmd *command) (reply, *result.Error) {
 func (c *call) open(cmd *command, o cursorOptions) (*cursor, *result.Error) {
 	cmd.pin = true
 	r, err := c.run(cmd)
-	if err := raised(r, err); err != nil {
+	if err := withWriteError(r, err); err != nil {
 		return nil, err
 	}
 	return c.openCursor(r, o)
 }
 
-// documentsOf executes a command whose reply is a cursor, and reads all of it.
+// documentsOf executes a command whose reply is a cursor, and exhausts the cursor.
 func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
 	k, err := c.open(cmd, o)
 	switch {
 	case err != nil && err.Code == namespaceNotFound && cmd.name == "listIndexes":
-		return []bson.Raw{}, nil // without a collection there are no indexes
+		return []bson.Raw{}, nil // a missing collection has no indexes
 	case err != nil:
 		return nil, err
 	}
 	return k.all(c.base, &c.trace)
 }
 
-// raised is the error of a command: of its execution, or of the writes that its
-// reply reports.
-func raised(r reply, err *result.Error) *result.Error {
+// withWriteError returns the error of a command, or the write error in its reply.
+func withWriteError(r reply, err *result.Error) *result.Error {
 	if err == nil && r.write != nil {
 		return r.write.err
 	}
 	return err
 }
 
-// override applies read options that are given as arguments.
+// override applies readPreference, readConcern and writeConcern arguments.
 func (c *call) override(cmd *command) *result.Error {
 	cmd.explicit = cmd.explicit || c.Has("readPreference")
 	for name, read := range map[string]func(bson.RawValue) error{

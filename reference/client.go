@@ -10,27 +10,26 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
-	//lint:ignore SA1019 the topology takes no other clock
+	//lint:ignore SA1019 the topology accepts no other clock
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// client is a client entity: a topology, what it gossips, and its log.
+// client is a client entity.
 type client struct {
 	driver   *driver
 	settings settings
-	api      *options.ServerAPIOptions // the declared version, nil without
+	api      *options.ServerAPIOptions // nil: not declared
 	log      *enginekit.EventLog
-	messages *messageLog // nil: none are observed
+	messages *messageLog // nil: not observed
 	topology *topology.Topology
-	//lint:ignore SA1019 the topology takes no other clock
-	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
+	//lint:ignore SA1019 the topology accepts no other clock
+	clock     session.ClusterClock // the highest seen cluster time, including handshakes
 	sessions  sessionPool
 	sockets   *sockets
 	tokens    *tokenBucket
@@ -41,8 +40,7 @@ type client struct {
 	closed sync.Once
 }
 
-// newClient opens a client. It returns at once; servers are discovered while
-// operations wait for them. Errors are those of the connection string.
+// newClient opens a client without waiting for servers. Errors are errors of the connection string and the options.
 func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
 	s, o, err := resolve(uri, uriOptions, d.policy)
@@ -62,10 +60,10 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o := d.policy.Overload; o != nil {
 		c.sockets.backpressure = o.Handshake
 	}
-	// TLS is made by the dialer, so that sockets see what goes over them.
+	// The dialer establishes TLS, so that sockets can inspect the messages.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v := entity.Lookup("serverApi"); v.Type != 0 {
-		if c.api, err = enginekit.ServerAPI(v, notValid); err != nil {
+		if c.api, err = enginekit.ServerAPI(v, invalidField); err != nil {
 			return nil, err
 		}
 		o.SetServerAPIOptions(c.api)
@@ -73,9 +71,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
 	}
-	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // no one checks a load balancer
-	// "auto" would look whether it is a function as a service that we run in.
+	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // a load balancer is not monitored
 	c.sockets.polls = s.monitoring == "poll"
+	// The mode "auto" would depend on whether the engine runs in a FaaS environment.
 	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)
 	if c.sockets.polls {
 		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
@@ -85,61 +83,45 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		return nil, err
 	}
 	config, err := topology.NewAuthenticatorConfig(authenticator, topology.WithAuthConfigClientOptions(o),
-		topology.WithAuthConfigClock(&c.clock), // for handshakes; monitors do not gossip
+		topology.WithAuthConfigClock(&c.clock), // for handshakes only
 		topology.WithAuthConfigDriverInfo(&c.metadata.current))
 	if err != nil {
 		return nil, err
 	}
-	if c.minPool > 0 { // or idle pools would be filled every 10 s
+	if c.minPool > 0 { // the default would fill idle pools every 10 s
 		config.ServerOpts = append(config.ServerOpts, topology.WithConnectionPoolMaintainInterval(
 			func(time.Duration) time.Duration { return 20 * time.Millisecond }))
 	}
 	config.ServerOpts = append(config.ServerOpts,
-		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }))
-	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered(c.sockets.Hold)))
+		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }),
+		topology.WithConnectionOptions(withHandshaker(c.sockets.Hold)))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}
-	if err := c.topology.Connect(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.topology.Connect()
 }
 
 // Events implements enginekit.Client.
 func (c *client) Events() *enginekit.EventLog { return c.log }
 
-// close ends the server sessions, the pools and the monitoring. It does not
-// wait for a heartbeat: the sockets are closed under it.
+// close ends the server sessions, the pools and the monitoring. It closes the sockets to interrupt heartbeats.
 func (c *client) close() {
 	c.closed.Do(func() {
 		c.endSessions()
 		c.sockets.Shut()
-		// Without a deadline connections in use are closed at once.
+		// A context without a deadline closes connections in use at once.
 		c.sockets.Close(2*time.Millisecond, func() { _ = c.topology.Disconnect(context.Background()) })
 	})
 }
 
-// unknown reports whether a server of the topology is Unknown.
+// unknown reports whether a server is Unknown.
 func (c *client) unknown(address string) bool {
 	return slices.ContainsFunc(c.topology.Description().Servers, func(d description.Server) bool {
 		return d.Addr.String() == address && d.Kind == description.Unknown
 	})
 }
 
-// state is the topology as OpTopology reports it.
-func (c *client) state() (s result.TopologyState) {
-	t := c.describe()
-	s.Type = string(t.Type)
-	for _, v := range t.Servers {
-		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
-	}
-	return s
-}
-
-// tokenBucket is what a client has left for retries after overload errors,
-// under a policy with a token bucket (Client Backpressure, "Token Bucket").
-// All its operations share it.
+// tokenBucket holds the tokens of a client for retries after overload errors (Client Backpressure, "Token Bucket").
 type tokenBucket struct {
 	mu     sync.Mutex
 	tokens retry.Tokens
@@ -153,8 +135,7 @@ func newTokenBucket(p *retry.Policy) *tokenBucket {
 	return b
 }
 
-// next asks the retry core. No other operation comes between the look into
-// the bucket and what the decision leaves in it.
+// next calls retry.Next with the tokens and stores the new number, atomically.
 func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,21 +145,18 @@ func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.De
 	return s, d
 }
 
-// authenticators are kept for all clients of an engine, so that each does not
-// salt the same password again: 15,000 rounds by default (Authentication,
-// "SCRAM-SHA-256": clients may cache what they derive). Nothing else of a
-// conversation outlives it. The zero value is ready, and may be used
-// concurrently.
+// authenticators caches SCRAM authenticators for all clients of an engine, because deriving a key takes 15,000 rounds
+// by default (Authentication, "SCRAM-SHA-256": clients may cache derived keys). The zero value is ready to use,
+// also concurrently.
 type authenticators struct {
 	mu   sync.Mutex
 	kept map[credential]mongo.Authenticator
 }
 
-// credential is all that an authenticator by password depends on.
+// credential is the key of a cached authenticator.
 type credential struct{ mechanism, source, user, password string }
 
-// of gives the authenticator of a client, nil if it has no credential. Those
-// of mechanisms that know more than a password are the client's own.
+// of returns the authenticator for a client, nil without a credential. Other mechanisms than SCRAM are not cached.
 func (a *authenticators) of(o *options.ClientOptions) (mongo.Authenticator, error) {
 	c := o.Auth
 	if c == nil {

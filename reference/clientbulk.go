@@ -8,20 +8,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// kindClientBulk is the kind of errors of a clientBulkWrite that are about its
-// writes.
+// kindClientBulk is the kind of write errors of clientBulkWrite.
 const kindClientBulk = "client bulk write"
 
-// clientBulk is a clientBulkWrite, over all its commands.
+// clientBulk is the state of a clientBulkWrite.
 type clientBulk struct {
 	*call
 	counts
 	ordered, verbose, silent bool
 	results                  map[string]bson.D // by group
-	answered                 int               // writes that a server has answered
+	answered                 int               // writes in commands with a reply
 }
 
-// clientBulkWrite sends the models and sums up what the servers' cursors say.
 func clientBulkWrite(c *call) (any, *result.Error) {
 	models, err := c.Models("models")
 	if err != nil {
@@ -43,7 +41,6 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 	return b.end(failure)
 }
 
-// send performs one command.
 func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	name := "bulkWrite"
 	if batch.many() {
@@ -56,7 +53,7 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	d := b.copyArgs(bson.D{{Key: "bulkWrite", Value: int32(1)}, {Key: "errorsOnly", Value: !b.verbose}, {Key: "ordered", Value: b.ordered},
 		{Key: "ops", Value: batch.statements()}, {Key: "nsInfo", Value: namespaces}}, "bypassDocumentValidation", "comment", "let", "rawData")
 	cmd := b.writing("bulkWrite", name, func(t target) (bson.D, error) {
-		if t.wire < wire80 && t.silent { // the server would refuse it, and not say so
+		if t.wire < wire80 && t.silent { // the server would not return its error
 			return nil, argument("the server is too old for bulkWrite")
 		}
 		return d, nil
@@ -75,8 +72,7 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	return b.do(cmd)
 }
 
-// read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite
-// Server Response").
+// read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite Server Response").
 func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 	if r.write != nil {
 		e := *r.write.err
@@ -120,7 +116,7 @@ func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 	return failure
 }
 
-// end gives the result, or the error with what was done nevertheless.
+// end returns the result, or the error with the partial result.
 func (b *clientBulk) end(failure *result.Error) (any, *result.Error) {
 	sum := b.counts.document()
 	if b.verbose {
@@ -140,7 +136,7 @@ func (b *clientBulk) end(failure *result.Error) (any, *result.Error) {
 	return nil, failure
 }
 
-// result gives the individual result of a write.
+// result returns the verbose result of a write.
 func (w *write) result(d bson.Raw) bson.D {
 	n, _ := enginekit.Integer(d.Lookup("n"))
 	switch w.group {
@@ -157,8 +153,7 @@ func (w *write) result(d bson.Raw) bson.D {
 	return out
 }
 
-// described writes an error of the server as the specification names its
-// fields: code, message, details.
+// described converts a server error to the fields of the specification: code, message, details.
 func described(d bson.Raw) bson.Raw {
 	return enginekit.Described(d.Lookup("code"), d.Lookup("errmsg"), d.Lookup("errInfo"))
 }

@@ -13,63 +13,49 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// command is one command of an operation. It is built afresh for each attempt
-// and each server.
+// command is one command of an operation. It is built again for each attempt.
 type command struct {
-	name string // first key
-	db   string
-	op   retry.Operation
-	// build gives the command for a server, without the generic fields.
-	build func(target) (bson.D, error)
+	name  string // first key
+	db    string
+	op    retry.Operation
+	build func(target) (bson.D, error) // returns the command for a server, without the generic fields
 
-	// write selects a writable server; otherwise preference counts.
-	write      bool
+	write      bool // select a writable server instead of using preference
 	preference selection.Preference
-	// primary reports whether a command that writes is none of the write commands:
-	// helpers around it pass read preference primary (Server Selection, "Use of
-	// read preferences with commands").
-	primary bool
-	// readConcern is sent outside of transactions; takesReadConcern says
-	// that the command has the field at all.
-	readConcern      bson.D
-	takesReadConcern bool
+	explicit   bool // the preference is an argument of the operation
+	// primary marks commands that write but are not write commands. Helpers pass read preference primary for them
+	// (Server Selection, "Use of read preferences with commands").
+	primary          bool
+	readConcern      bson.D // sent outside of transactions
+	takesReadConcern bool   // the command has the field readConcern
 	writeConcern     bson.D
 
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
-	// explicit reports whether the operation itself was given the preference.
-	explicit bool
-	// failed is the error of the attempt before.
-	failed *result.Error
-	// pin keeps the connection for the reply's cursor behind a load balancer.
-	pin bool
-	// noMaxTime leaves maxTimeMS to the command under timeoutMS.
-	noMaxTime bool
-	// hidden keeps its events out of the log.
-	hidden bool
-	// closing is for endSessions, the client's last command: it has no session,
-	// and no server is checked for its error.
-	closing bool
-	// timeout is true if timeoutMS governs the operation.
-	timeout bool
+	failed  *result.Error // of the previous attempt
 
-	txnNumber        *int64 // assigned at the first attempt of a retryable write
-	startTransaction bool   // this command began the transaction
+	pin       bool // keep the connection for the reply's cursor behind a load balancer
+	timeout   bool // timeoutMS governs the operation
+	noMaxTime bool // do not derive maxTimeMS from timeoutMS
+	hidden    bool // omit its events from the log
+	closing   bool // endSessions, the last command: it has no session, and its errors do not cause server checks
+
+	txnNumber        *int64 // set by the first attempt of a retryable write
+	startTransaction bool   // this command starts the transaction
 }
 
-// target is what a command is built for: a server, and one of its connections.
+// target is the server and the connection that a command is built for.
 type target struct {
 	*server
 	wire      int32
 	sessions  bool
-	silent    bool // it does not answer the command
+	silent    bool // the command has no reply
 	remaining time.Duration
 	minRTT    time.Duration
 }
 
-// Wire versions of servers: a name is that of the release that brought the
-// version.
+// Wire versions by server release.
 const (
 	wire44 = 9
 	wire50 = 13
@@ -77,20 +63,17 @@ const (
 	wire82 = 27
 )
 
-// Codes of server errors that are not about retries.
+// Server error codes unrelated to retries.
 const (
 	namespaceNotFound = 26
 	cursorNotFound    = 43
 	maxTimeMSExpired  = 50
 )
 
-// errNoTime says that the deadline leaves no time for an attempt.
+// errNoTime means that no time is left for an attempt.
 var errNoTime = errors.New("the remaining time is shorter than a round trip")
 
-func (t target) retryableWrites() bool { return t.sessions && t.kind != selection.Standalone }
-
-// assemble adds the fields that every command has, in the order of the
-// specifications that they come from.
+// assemble builds a command and adds the generic fields.
 func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	body, err := cmd.build(t)
 	if err != nil {
@@ -98,7 +81,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	}
 	body = slices.Clone(body)
 	drop := func(key string) { body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == key }) }
-	add := func(key string, value any) { // unless the user has given it
+	add := func(key string, value any) { // unless the user has set it
 		if !slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key }) {
 			body = append(body, bson.E{Key: key, Value: value})
 		}
@@ -107,7 +90,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	endsTxn := cmd.op.EndsTransaction
 	inTxn := s.inTransaction() || endsTxn
 
-	// rawData came with server 8.2 (CRUD).
+	// rawData requires server 8.2 (CRUD).
 	if t.wire < wire82 && cmd.op.Name != "runCommand" {
 		drop("rawData")
 	}
@@ -133,10 +116,8 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		return nil, errors.New("the server does not support sessions")
 	}
 	if s.snapshot && t.wire < wire50 {
-		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // in these words (Snapshot Reads, "Requires MongoDB 5.0+")
+		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // the text of Snapshot Reads, "Requires MongoDB 5.0+"
 	}
-
-	// Sessions and transactions.
 	if withSession {
 		add("lsid", s.lsid())
 		srv := s.acquired()
@@ -151,7 +132,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 				add("startTransaction", true)
 			}
 			add("autocommit", false)
-		case cmd.op.RetryableWrite && c.settings.retryWrites && t.retryableWrites():
+		case cmd.op.RetryableWrite && c.settings.retryWrites && t.kind != selection.Standalone:
 			if cmd.txnNumber == nil {
 				srv.txn++
 				n := srv.txn
@@ -179,7 +160,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 
 	// Gossiping (Driver Sessions, "Gossipping the cluster time").
 	if t.kind != selection.Standalone {
-		if now := c.clusterTime(s); now != nil {
+		if now := later(c.clock.GetClusterTime(), s.clusterTime); now != nil {
 			add("$clusterTime", now.Lookup("$clusterTime"))
 		}
 	}
@@ -196,23 +177,19 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	return bson.Marshal(body)
 }
 
-// forever is more time than any deadline leaves.
+// forever exceeds the time until any deadline.
 const forever = time.Duration(1 << 62)
 
-// silent reports whether the server does not answer the command. In a transaction
-// only its end has a write concern.
+// silent reports whether the command has no reply. In a transaction, only commit and abort have a write concern.
 func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
 }
 
-// causalWrite reports whether a write carries afterClusterTime (Read and Write
-// Concern, "afterClusterTime").
-func (cmd *command) causalWrite() bool {
-	return slices.Contains([]string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
-		"dropDatabase", "dropIndexes"}, cmd.name)
-}
+// causalWrites are the writes with afterClusterTime (Read and Write Concern, "afterClusterTime").
+var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
+	"dropDatabase", "dropIndexes"}
 
-// readConcernFor gives the readConcern field, with what sessions add to it.
+// readConcernFor returns the readConcern field, including the fields of the session.
 func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	s := cmd.session
 	var rc bson.D
@@ -222,15 +199,14 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	case inTxn:
 		rc = slices.Clone(s.options.readConcern)
 	case s.snapshot:
-		// On every command, so that the server refuses those that cannot read
-		// from a snapshot (Snapshot Reads, "Sending readConcern to the server
-		// on all commands").
+		// On every command, so that the server rejects those that cannot read from a snapshot (Snapshot Reads, "Sending
+		// readConcern to the server on all commands").
 		rc = bson.D{{Key: "level", Value: "snapshot"}}
 		if s.snapshotTime != nil {
 			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
 		}
 		return rc
-	case cmd.causalWrite():
+	case slices.Contains(causalWrites, cmd.name):
 	case !cmd.takesReadConcern:
 		return nil
 	default:
@@ -242,8 +218,7 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	return rc
 }
 
-// sensitive reports whether a command's events are redacted (Command Logging and
-// Monitoring, "Security").
+// sensitive reports whether a command's events are redacted (Command Logging and Monitoring, "Security").
 func sensitive(name string, body bson.Raw) bool {
 	switch name {
 	case "authenticate", "saslStart", "saslContinue", "getnonce", "createUser", "updateUser",

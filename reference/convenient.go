@@ -7,8 +7,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// withTransaction does what retry.NextTransaction decides (Convenient API for
-// Transactions).
+// withTransaction executes the decisions of retry.NextTransaction (Convenient API for Transactions).
 func withTransaction(c *call) *result.Error {
 	s := c.Entity.(*clientSession)
 	if c.Operation.Callback == nil {
@@ -30,7 +29,7 @@ func withTransaction(c *call) *result.Error {
 	defer func() { s.deadline = time.Time{} }()
 
 	in := retry.TransactionInput{Kind: retry.TransactionBegin}
-	var last, unknown *result.Error // unknown is of this transaction's last commit
+	var last, unknown *result.Error // unknown is the last commit error of the current transaction
 	failed := func(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
 		last = err
 		return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
@@ -49,7 +48,11 @@ func withTransaction(c *call) *result.Error {
 			err := c.Operation.Callback(c.ctx)
 			switch {
 			case err != nil:
-				c.abortAfterCallback(s)
+				if s.inTransaction() {
+					ctx, cancel := clock.within(c.base, c.limit) // abort has a new timeout
+					_ = s.abort(ctx, c.timeout, &c.trace)
+					cancel()
+				}
 				in = failed(retry.CallbackFailed, err)
 			case s.inTransaction():
 				in = retry.TransactionInput{Kind: retry.CallbackReturned}
@@ -62,8 +65,7 @@ func withTransaction(c *call) *result.Error {
 			switch {
 			case err == nil:
 			case unknown != nil && err.Client && err.Kind == "timeout":
-				// There was no time to send it again: all that is known is the
-				// error of the commit before.
+				// The deadline passed before the retry: use the error of the previous commit.
 				in = failed(retry.CommitFailed, unknown)
 				in.Elapsed = max(in.Elapsed, state.Timeout)
 			default:
@@ -71,7 +73,7 @@ func withTransaction(c *call) *result.Error {
 			}
 		case retry.BackOff:
 			clock.backOff(c.ctx, d.Delay)
-			if c.base.Err() != nil { // whoever runs the engine has had enough
+			if c.base.Err() != nil { // the caller of the engine has given up
 				return last
 			}
 			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
@@ -86,27 +88,15 @@ func withTransaction(c *call) *result.Error {
 	}
 }
 
-// abortAfterCallback aborts what a failed callback has left open. Under
-// timeoutMS the time of abort starts anew.
-func (c *call) abortAfterCallback(s *clientSession) {
-	if !s.inTransaction() {
-		return
-	}
-	ctx, cancel := c.client.driver.options.within(c.base, c.limit)
-	defer cancel()
-	_ = s.abort(ctx, c.timeout, &c.trace)
-}
-
-// late makes a timeout error of the error that withTransaction met last. It
-// exposes that error: its message, labels, code and reply are those of the cause
-// (Convenient API for Transactions, "Timeout Error propagation"). Only with
-// timeoutMS it is a timeout in the sense of Client Side Operations Timeout.
+// late returns a timeout error that exposes the message, labels, code and reply of its cause (Convenient API for
+// Transactions, "Timeout Error propagation"). It is a timeout error of Client Side Operations Timeout only with
+// timeoutMS.
 func (c *call) late(cause *result.Error) *result.Error {
 	if cause.Timeout {
 		return cause
 	}
 	out := *cause
 	out.Kind, out.Timeout = "timeout", c.timeout
-	out.Message = "no time is left to try the transaction again: " + cause.Message
+	out.Message = "no time is left to retry the transaction: " + cause.Message
 	return &out
 }

@@ -16,8 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// cursor keeps to the server that created it, and behind a load balancer to
-// its very connection.
+// cursor is pinned to the server that created it, and behind a load balancer to the connection.
 type cursor struct {
 	client  *client
 	db      string
@@ -25,8 +24,8 @@ type cursor struct {
 	session *clientSession
 	address string
 	options cursorOptions
-	limit   *time.Duration // timeoutMS of the operation that created it, nil without
-	life    time.Time      // deadline of the whole cursor, zero without
+	limit   *time.Duration // timeoutMS of the operation that created it, or nil
+	life    time.Time      // deadline of the whole cursor, or zero
 
 	mu       sync.Mutex
 	id       int64
@@ -37,7 +36,7 @@ type cursor struct {
 	closed   bool
 }
 
-// cursorOptions are those of getMore.
+// cursorOptions are the options of getMore.
 type cursorOptions struct {
 	batchSize int64
 	limit     int64 // of find; 0: none
@@ -45,11 +44,10 @@ type cursorOptions struct {
 	comment   bson.RawValue
 	tailable  bool
 	await     bool
-	// lifetime is timeoutMode cursorLifetime.
-	lifetime bool
+	lifetime  bool // timeoutMode cursorLifetime
 }
 
-// openCursor makes a cursor of a reply. The implicit session goes with it.
+// openCursor returns the cursor of a reply. It takes ownership of the implicit session.
 func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
 	ns, _ := r.doc.Lookup("cursor", "ns").StringValueOK()
@@ -64,7 +62,7 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	return k, nil
 }
 
-// take reads a reply that has a batch.
+// take reads the batch of a reply.
 func (k *cursor) take(r reply, field string) *result.Error {
 	doc, _ := r.doc.Lookup("cursor").DocumentOK()
 	docs, err := enginekit.NewArguments(doc).Documents(field)
@@ -82,9 +80,9 @@ func (k *cursor) take(r reply, field string) *result.Error {
 	return nil
 }
 
-func (k *cursor) place() namespace { return namespace{client: k.client} }
+func (k *cursor) ns() namespace { return namespace{client: k.client} }
 
-// release gives back what an exhausted or closed cursor holds.
+// release releases the connection and the session of an exhausted or closed cursor.
 func (k *cursor) release() {
 	if k.conn != nil {
 		_ = k.conn.UnpinFromCursor()
@@ -149,11 +147,11 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		return d, nil
 	}
 	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.limit != nil, noMaxTime: true} // it would be that of awaitData
+		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.limit != nil, noMaxTime: true} // maxTimeMS is for awaitData
 	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {
 		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
-			k.id = 0 // it cannot be killed any more
+			k.id = 0 // it cannot be killed
 		}
 		return err
 	}
@@ -168,33 +166,31 @@ func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 }
 
 func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
-	if !k.closed {
-		k.closed, k.batch = true, nil
-		k.kill(ctx, cmp.Or(limit, k.limit), tr)
-		k.release()
+	if k.closed {
+		return
 	}
-}
-
-func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
+	k.closed, k.batch = true, nil
+	defer k.release()
 	if k.id == 0 {
 		return
 	}
+	limit = cmp.Or(limit, k.limit)
 	limited := limit != nil && *limit > 0
 	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true, timeout: limited,
 		session: k.session, address: k.address, conn: k.conn,
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
-	patience := 10 * time.Second // nobody waits for killCursors for ever
+	timeout := 10 * time.Second
 	if limited {
-		patience = *limit
+		timeout = *limit
 	}
-	ctx, cancel := k.client.driver.options.within(ctx, &patience)
+	ctx, cancel := k.client.driver.options.within(ctx, &timeout)
 	defer cancel()
 	_, _ = k.client.execute(ctx, cmd, tr)
 }
 
-// all iterates the rest. It closes the cursor if an error comes, and a tailable
-// one, which has no end, after one getMore.
+// all returns the remaining documents. It closes the cursor on an error, and a tailable cursor, which never ends, after
+// one getMore.
 func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -223,7 +219,7 @@ func cursorRows() []row {
 		}
 	}
 	return []row{
-		silently(operations.Cursor, "close", "", func(c *call) *result.Error {
+		noResult(operations.Cursor, "close", "", func(c *call) *result.Error {
 			c.Entity.(iterator).close(c.ctx, c.limit, &c.trace)
 			return nil
 		}),

@@ -1,13 +1,12 @@
-// Package reference is the reference engine: a driver whose decisions are the
-// retry specifications in executable form.
+// Package reference is the reference engine: a driver that executes the decisions of package reference/retry.
 //
-// It picks servers itself (reference/selection), builds and sends each attempt
-// itself, and asks reference/retry what to do next. Monitoring, connection
-// pools and handshakes come from the Go driver's public experimental packages,
-// so that its CMAP and SDAM events are those of a real driver.
+// It selects servers with package reference/selection, and builds and sends each attempt itself. Monitoring, connection
+// pools and handshakes are those of the Go driver's public experimental packages, so that the CMAP and SDAM events are
+// those of a real driver.
 package reference
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -19,60 +18,49 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// Options configure the engine. The zero value is the current state of the
-// specifications with a real clock.
+// Options configure the engine. The zero value is the current policy with a real clock.
 type Options struct {
-	// Policy names the retry policy (retry.Policies); "" is the current one.
+	// Policy is the name of the retry policy (retry.Policies); "" is the current one.
 	Policy string
-	// Heartbeat is the heartbeatFrequencyMS of clients that do not set it.
-	// The specification's 10 s is far too long for tests: a mongos that a
-	// state change error made unknown would stay so until its next heartbeat.
-	// 0 means 25 ms; it also is what an awaitable hello waits for.
+	// Heartbeat is the default of heartbeatFrequencyMS, and the maxAwaitTimeMS of an awaitable hello. 0 means 25 ms. The
+	// specification's 10 s is too long for tests: a mongos would stay Unknown until its next heartbeat after a state
+	// change error.
 	Heartbeat time.Duration
-	// Now is the clock, nil is time.Now. Deadlines on sockets are real time
-	// in any case.
+	// Now is the clock; nil is time.Now. Socket deadlines are always real time.
 	Now func() time.Time
-	// Sleep waits for a backoff; nil waits in real time. It returns early
-	// with the context's error.
-	Sleep func(context.Context, time.Duration) error
-	// Backoff says whether delays are slept.
+	// Backoff controls whether backoffs sleep.
 	Backoff Backoff
-	// Random gives a number in [0, 1), or 1; nil is a seedless source. It is the
-	// jitter, and picks among servers. It is called concurrently.
+	// Random returns a number in [0, 1) for jitter and server selection, or 1; nil is an unseeded source. It is called
+	// concurrently.
 	Random func() float64
 
 	// dial makes connections; nil is a net.Dialer. Tests connect in memory.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Backoff says what becomes of the delays that the rules decide.
+// Backoff controls whether backoffs sleep.
 type Backoff string
 
-// The ways to back off.
+// The backoff modes.
 const (
-	BackoffReal Backoff = "real" // sleep; "" is the same
-	// BackoffNone decides and reports delays and does not sleep. The clock goes
-	// on as it does, so what a delay would have left of timeoutMS is still there.
+	BackoffReal Backoff = "real" // sleep; the default
+	// BackoffNone reports delays without sleeping, so they do not count against timeoutMS.
 	BackoffNone Backoff = "none"
 )
 
-// backOff waits for a delay that the rules decided. If the context ends
-// meanwhile, what follows will tell.
+// backOff waits for a delay or the end of the context.
 func (o Options) backOff(ctx context.Context, d time.Duration) {
 	if o.Backoff != BackoffNone && d > 0 {
-		_ = o.Sleep(ctx, d)
+		over, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		<-over.Done()
 	}
 }
 
 func (o Options) withDefaults() Options {
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 25 * time.Millisecond
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 25*time.Millisecond)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -83,24 +71,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// sleep waits in real time.
-func sleep(ctx context.Context, d time.Duration) error {
-	over, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-over.Done()
-	return ctx.Err()
-}
-
-// New makes a reference engine. The error is an unknown policy, or an unknown
-// way to back off.
+// New returns a reference engine. It returns an error for an unknown policy or backoff mode.
 func New(o Options) (engine.Engine, error) {
 	policy, err := retry.Named(o.Policy)
 	if err != nil {
 		return nil, err
 	}
-	switch o.Backoff {
-	case "", BackoffReal, BackoffNone:
-	default:
+	if o.Backoff != "" && o.Backoff != BackoffReal && o.Backoff != BackoffNone {
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
 	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}
@@ -118,7 +95,7 @@ func New(o Options) (engine.Engine, error) {
 	return d, nil
 }
 
-// driver is the engine: what its tests share.
+// driver is the engine.
 type driver struct {
 	enginekit.Engine
 	options        Options
@@ -127,12 +104,11 @@ type driver struct {
 	authenticators authenticators
 }
 
-// deadlineKey keeps the deadline of timeoutMS in a context, on the engine's
-// clock. A context's own deadline, which is real time, ends what waits for a
-// socket.
+// deadlineKey is the context key of the deadline of timeoutMS, on the engine's clock. The context's own deadline is real
+// time, for sockets.
 type deadlineKey struct{}
 
-// within gives a timeoutMS to what is done with a context: none if it is nil or 0.
+// within applies a timeoutMS to a context. Nil and 0 mean no timeout.
 func (o Options) within(ctx context.Context, limit *time.Duration) (context.Context, context.CancelFunc) {
 	if limit == nil || *limit == 0 {
 		return ctx, func() {}
@@ -140,8 +116,7 @@ func (o Options) within(ctx context.Context, limit *time.Duration) (context.Cont
 	return o.until(ctx, o.Now().Add(*limit))
 }
 
-// until ends a context at a time of the engine's clock, and after as much real
-// time. An earlier deadline stays.
+// until applies a deadline on the engine's clock to a context. An existing earlier deadline is kept.
 func (o Options) until(ctx context.Context, at time.Time) (context.Context, context.CancelFunc) {
 	if before, ok := deadlineOf(ctx); ok && before.Before(at) {
 		at = before
@@ -149,14 +124,13 @@ func (o Options) until(ctx context.Context, at time.Time) (context.Context, cont
 	return context.WithTimeout(context.WithValue(ctx, deadlineKey{}, at), at.Sub(o.Now()))
 }
 
-// deadlineOf is the deadline of timeoutMS; false without one.
+// deadlineOf returns the deadline of timeoutMS, if any.
 func deadlineOf(ctx context.Context) (time.Time, bool) {
 	at, ok := ctx.Value(deadlineKey{}).(time.Time)
 	return at, ok
 }
 
-// left is the time until the deadline of timeoutMS. Without one there is a
-// long time left, whatever deadline the context itself has.
+// left returns the time until the deadline of timeoutMS, or forever without one.
 func (o Options) left(ctx context.Context) time.Duration {
 	if at, ok := deadlineOf(ctx); ok {
 		return at.Sub(o.Now())

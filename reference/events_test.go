@@ -19,17 +19,17 @@ func TestOrderOfPoolEvents(t *testing.T) {
 	words := map[string]*event.PoolEvent{"out": of(event.ConnectionCheckedOut, "", 1), "in": of(event.ConnectionCheckedIn, "", 1),
 		"cleared": of(event.ConnectionPoolCleared, "", 0), "stale": of(event.ConnectionClosed, event.ReasonStale, 1),
 		"failed": of(event.ConnectionClosed, event.ReasonError, 1), "other": of(event.ConnectionClosed, event.ReasonStale, 2)}
-	for _, row := range []struct{ reason, come, want string }{
+	for _, row := range []struct{ reason, events, want string }{
 		{"an interrupted connection is checked in first", "out cleared stale other in", "out cleared other in stale"},
-		{"and known meanwhile", "out stale", "out interrupted"},
-		{"one that is checked in before does not matter", "out in stale", "out in stale"},
-		{"one that is idle is closed at once", "stale", "stale"},
-		{"one that failed, too", "out failed", "out failed"},
-		{"it is told once", "out stale in out in", "out in stale out in"},
+		{"an interrupted connection is known before it is checked in", "out stale", "out interrupted"},
+		{"a connection was checked in before", "out in stale", "out in stale"},
+		{"an idle connection is closed at once", "stale", "stale"},
+		{"a failed connection is closed at once", "out failed", "out failed"},
+		{"the closed event is written once", "out stale in out in", "out in stale out in"},
 	} {
 		u, got := newSockets(nil), []string(nil)
-		for word := range strings.FieldsSeq(row.come) {
-			for _, e := range u.order(words[word]) {
+		for word := range strings.FieldsSeq(row.events) {
+			for _, e := range u.reorder(words[word]) {
 				for name, w := range words {
 					if *w == *e {
 						got = append(got, name)
@@ -44,7 +44,7 @@ func TestOrderOfPoolEvents(t *testing.T) {
 	}
 }
 
-// TestNoTokenIsSpentTwice has many operations fail at the same time.
+// TestNoTokenIsSpentTwice makes many operations fail concurrently.
 func TestNoTokenIsSpentTwice(t *testing.T) {
 	p, err := retry.Named("client-backpressure@2025-12")
 	testkit.Check(t, err)
@@ -65,7 +65,7 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 	}
 	all.Wait()
 	if spent.Load() != 100 || bucket.tokens != 0 {
-		t.Errorf("%d retries of 100 tokens, %v are left", spent.Load(), bucket.tokens)
+		t.Errorf("%d retries with 100 tokens, %v tokens left", spent.Load(), bucket.tokens)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestDescribe(t *testing.T) {
 	}
 	for _, o := range []Options{{Policy: "none"}, {Backoff: "some"}} {
 		if _, err := New(o); err == nil {
-			t.Errorf("%+v is taken", o)
+			t.Errorf("%+v is accepted", o)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// eventWriter writes the two events, and log messages, of one attempt.
+// eventWriter writes the command events and log messages of one attempt.
 type eventWriter struct {
 	c         *client
 	conn      *mnet.Connection
@@ -21,9 +21,8 @@ type eventWriter struct {
 	begun     time.Time
 }
 
-// tell writes an event, and the message about it (Command Logging and Monitoring,
-// "Log Messages").
-func (w eventWriter) tell(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
+// write writes an event and its log message (Command Logging and Monitoring, "Log Messages").
+func (w eventWriter) write(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
 	if w.cmd.hidden {
 		return
 	}
@@ -42,7 +41,7 @@ func (w eventWriter) tell(t result.EventType, e result.CommandEvent, message str
 		{Key: "requestId", Value: w.id},
 		{Key: "operationId", Value: w.operation},
 		{Key: "driverConnectionId", Value: w.conn.DriverConnectionID()},
-	}, place(w.address)...)
+	}, serverFields(w.address)...)
 	if e.ServerConnectionID != nil {
 		data = append(data, bson.E{Key: "serverConnectionId", Value: *e.ServerConnectionID})
 	}
@@ -52,15 +51,15 @@ func (w eventWriter) tell(t result.EventType, e result.CommandEvent, message str
 	w.c.messages.add(componentCommand, "debug", append(data, more()...), redacted)
 }
 
-// shown is a document as events have it: that of a sensitive command is left out.
-func (w eventWriter) shown(doc bson.Raw) bson.Raw {
+// redact returns the document for an event, nil for a sensitive command.
+func (w eventWriter) redact(doc bson.Raw) bson.Raw {
 	if w.secret {
 		return nil
 	}
 	return doc
 }
 
-// json writes a document into a message; that of a sensitive command is empty.
+// json formats the document for a log message, an empty one for a sensitive command.
 func (w eventWriter) json(key string, doc bson.Raw) bson.E {
 	text := []byte("{}")
 	if !w.secret {
@@ -77,26 +76,25 @@ func milliseconds(d time.Duration) bson.E {
 }
 
 func (w eventWriter) started(body bson.Raw) {
-	w.tell(result.CommandStarted, result.CommandEvent{Command: w.shown(body)}, "Command started", nil,
+	w.write(result.CommandStarted, result.CommandEvent{Command: w.redact(body)}, "Command started", nil,
 		func() bson.D { return bson.D{w.json("command", body)} })
 }
 
 func (w eventWriter) succeeded(doc bson.Raw) {
-	lasted := time.Since(w.begun)
-	w.tell(result.CommandSucceeded, result.CommandEvent{Duration: lasted, Reply: w.shown(doc)}, "Command succeeded", nil,
-		func() bson.D { return bson.D{milliseconds(lasted), w.json("reply", doc)} })
+	duration := time.Since(w.begun)
+	w.write(result.CommandSucceeded, result.CommandEvent{Duration: duration, Reply: w.redact(doc)}, "Command succeeded", nil,
+		func() bson.D { return bson.D{milliseconds(duration), w.json("reply", doc)} })
 }
 
 func (w eventWriter) failed(err *result.Error) {
-	lasted := time.Since(w.begun)
+	duration := time.Since(w.begun)
 	shown := *err
-	shown.Response = w.shown(shown.Response)
-	// What the server says of a sensitive command is as sensitive; what the
-	// engine itself says is not ("Security").
+	shown.Response = w.redact(shown.Response)
+	// Server errors of sensitive commands are redacted; client-side errors are not ("Security").
 	redacted, failure := w.secret && !err.Client, err.Error()
 	if redacted {
 		failure = ""
 	}
-	w.tell(result.CommandFailed, result.CommandEvent{Duration: lasted, Failure: &shown}, "Command failed", &redacted,
-		func() bson.D { return bson.D{milliseconds(lasted), {Key: "failure", Value: failure}} })
+	w.write(result.CommandFailed, result.CommandEvent{Duration: duration, Failure: &shown}, "Command failed", &redacted,
+		func() bson.D { return bson.D{milliseconds(duration), {Key: "failure", Value: failure}} })
 }

@@ -17,30 +17,29 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// trace is what an operation leaves behind for its outcome.
+// trace collects the parts of an operation's outcome.
 type trace struct {
 	decisions []result.Decision
 	server    string
 	service   *bson.ObjectID
 }
 
-// reply is the answer to a command.
+// reply is the reply to a command.
 type reply struct {
 	doc     bson.Raw
 	address string
 	wire    int32
-	conn    *mnet.Connection // kept, if the command asked for it
+	conn    *mnet.Connection // pinned, if the command requested it
 	write   *failure         // write errors or a write concern error in a reply with ok 1
 }
 
-// lacks is the error of a reply without a field.
+// lacks returns the error for a missing field.
 func (r reply) lacks(field string) *result.Error {
 	return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Response: r.doc, Server: r.address}
 }
 
-// execute performs a command: it asks the retry core what to do and does it.
-// What ran out of time is raised as a timeout under timeoutMS alone: without it
-// errors are what they were before (Client Side Operations Timeout, "Errors").
+// execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as timeout
+// errors (Client Side Operations Timeout, "Errors").
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
@@ -76,14 +75,13 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 				f.err.Timeout = f.err.Timeout && cmd.timeout
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
 				in = c.failed(ctx, f.rules)
-				if f.err.Kind == "timeout" { // less is left than an attempt takes
+				if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
 					in.Left = 0
 				}
 				continue
 			}
 			out, in = r, retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
-			// If the context ends meanwhile, the following selection says so.
 			c.driver.options.backOff(ctx, d.Delay)
 			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
@@ -103,7 +101,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	}
 }
 
-// rules are the settings of a command that the retry core looks at.
+// rules returns the settings of a command for the retry rules.
 func (c *client) rules(cmd *command) retry.Settings {
 	op := cmd.op
 	if cmd.silent() {
@@ -116,8 +114,8 @@ func (c *client) rules(cmd *command) retry.Settings {
 	}
 }
 
-// chosen is what the retry core looks at of a server. A load balancer does not
-// tell its wire version before the handshake.
+// chosen describes a server for the retry rules. Behind a load balancer, the wire version is unknown before the
+// handshake.
 func chosen(s *server) retry.Chosen {
 	balanced := s.kind == selection.LoadBalancer
 	out := retry.Chosen{Address: s.address, Sharded: s.topology == selection.Sharded, Mongos: s.kind == selection.Mongos, Wire: 1 << 20,
@@ -144,7 +142,7 @@ func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) 
 	tr.decisions = append(tr.decisions, decision)
 }
 
-// selectFor selects the server for an attempt. What is pinned stays pinned.
+// selectFor selects the server for an attempt, or uses the pinned server.
 func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string, operation int64) (*server, *result.Error) {
 	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate, pinned: cmd.address, deprioritized: deprioritized,
 		operation: cmd.name, operationID: operation}
@@ -157,7 +155,7 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 			w.pinned = s.pinned
 		}
 	}
-	w.quiet = cmd.hidden || w.pinned != "" // what is pinned is not selected
+	w.quiet = cmd.hidden || w.pinned != ""
 	srv, err := c.selectServer(ctx, w)
 	if err != nil {
 		cmd.labelTransaction(err)
@@ -166,7 +164,7 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	return srv, err
 }
 
-// opWritingAggregate is the row of aggregate with $out or $merge.
+// opWritingAggregate is the operation aggregate with $out or $merge.
 const opWritingAggregate = "aggregate with a write stage"
 
 // attempt checks out a connection, builds the command, and sends it.
@@ -184,7 +182,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 			return reply{}, f
 		}
 	}
-	defer func() { _ = conn.Close() }() // does nothing while it is pinned
+	defer func() { _ = conn.Close() }() // no-op while the connection is pinned
 
 	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil, silent: cmd.silent(),
 		remaining: c.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
@@ -203,7 +201,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	return c.exchange(ctx, conn, srv, cmd, body, operation, tr)
 }
 
-// wireOf is the wire version of a connection's server, 0 if it is not known.
+// wireOf returns the wire version of a connection's server, or 0.
 func wireOf(conn *mnet.Connection) int32 {
 	if v := conn.Description().WireVersion; v != nil {
 		return v.Max
@@ -211,9 +209,8 @@ func wireOf(conn *mnet.Connection) int32 {
 	return 0
 }
 
-// checkOut gets a connection. timeoutMS replaces waitQueueTimeoutMS, and with
-// it server selection and check-out share serverSelectionTimeoutMS (Client Side
-// Operations Timeout, "Server Selection").
+// checkOut checks out a connection. timeoutMS replaces waitQueueTimeoutMS, and makes server selection and check-out
+// share serverSelectionTimeoutMS (Client Side Operations Timeout, "Server Selection").
 func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet.Connection, error) {
 	end := func() {}
 	if cmd.timeout {
@@ -222,14 +219,15 @@ func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet
 		ctx, end = context.WithTimeout(ctx, w)
 	}
 	defer end()
-	if srv.desc.TopologyVersion != nil {
-		c.sockets.awaitStream(srv.address)
+	if srv.desc.TopologyVersion != nil && !c.sockets.polls {
+		// If the attempt made the server Unknown before its monitor streams, the monitor would sleep for minHeartbeat.
+		c.sockets.AwaitStream(srv.address, 50*time.Millisecond)
 	}
 	defer c.sockets.watch(srv.address)()
 	return srv.Connection(ctx)
 }
 
-// exchange sends the command and reads its reply, with its events.
+// exchange sends the command, reads its reply, and writes the events.
 func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *server, cmd *command,
 	body bson.Raw, operation int64, tr *trace) (reply, *failure) {
 	desc := conn.Description()
@@ -245,20 +243,25 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		secret: secret, service: desc.ServiceID, begun: time.Now()}
 	events.started(body)
 
-	io1, cancel := ctx, context.CancelFunc(func() {})
 	if d := c.settings.socketTimeout; d > 0 && !cmd.timeout {
-		io1, cancel = context.WithTimeout(ctx, d)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
 	}
-	defer cancel()
-	err := send(io1, conn, message(id, body, flags), !secret)
+	wm, err := message(id, body, flags), error(nil)
+	if conn.Compressor != nil && !secret {
+		wm, err = conn.CompressWireMessage(wm, nil)
+	}
+	if err == nil {
+		err = conn.Write(ctx, wm)
+	}
 	if err == nil && silent {
 		ok, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1.0}})
 		events.succeeded(ok)
-		return reply{doc: ok, address: srv.address, wire: chosen(srv).Wire}, nil
+		return reply{doc: ok, address: srv.address}, nil
 	}
-	var wm []byte
 	if err == nil {
-		wm, err = conn.Read(io1)
+		wm, err = conn.Read(ctx)
 	}
 	var doc bson.Raw
 	if err == nil {
@@ -268,7 +271,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		return reply{}, c.networkError(err, srv, events)
 	}
 
-	c.learn(cmd, doc)
+	c.gossip(cmd, doc)
 	out := reply{doc: doc, address: srv.address, wire: wireOf(conn)}
 	f := c.classify(cmd, srv, replyError(doc, srv.address))
 	if f == nil || okOf(doc) {
@@ -277,7 +280,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		events.failed(f.err)
 	}
 	if f != nil {
-		c.tell(cmd, srv, conn, doc)
+		c.processError(cmd, srv, conn, doc)
 		cmd.unpin(f.err)
 		if !okOf(doc) {
 			return reply{}, f
@@ -297,9 +300,8 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	return out, nil
 }
 
-// raisesWriteError says that a write error in a reply with ok 1 ends the
-// attempt: the rules may retry it, if it has the label for that. Otherwise the
-// operation itself makes its result and error of it.
+// raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry it.
+// Otherwise the operation includes it in its result or error.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
 	if p := c.driver.policy; p.WriteCodes != nil { // before error labels
@@ -315,7 +317,7 @@ func okOf(doc bson.Raw) bool {
 	return b || n == 1
 }
 
-// networkError closes the events and informs the topology.
+// networkError writes the failed event and passes the error to the topology.
 func (c *client) networkError(err error, srv *server, events eventWriter) *failure {
 	cmd, conn := events.cmd, events.conn
 	f := c.classify(cmd, srv, networkFailure(err, srv.address))
@@ -325,7 +327,7 @@ func (c *client) networkError(err error, srv *server, events eventWriter) *failu
 		s.dirty = true
 	}
 	if c.sockets.interrupted(srv.address, conn.DriverConnectionID()) {
-		return f // the pool was cleared for another error
+		return f // another error has cleared the pool
 	}
 	c.sockets.handle(srv.address, func() bool {
 		// The topology looks for a connection error inside a driver error.
@@ -334,27 +336,26 @@ func (c *client) networkError(err error, srv *server, events eventWriter) *failu
 	})
 	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {
 		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil {
-			_ = e.Expire() // a transaction lets go of it, too: see unpin
+			_ = e.Expire()
 		}
 	}
 	return f
 }
 
-// tell hands a state change error to Server Discovery and Monitoring. A server
-// whose error has a topologyVersion reports the change to those who stream
-// hello, too. Any other one that the error made Unknown has to be asked.
-func (c *client) tell(cmd *command, srv *server, conn *mnet.Connection, doc bson.Raw) {
+// processError passes a state change error to the topology. A server with topologyVersion in its error also reports the
+// change to monitors that stream hello. If another server becomes Unknown, it is checked again.
+func (c *client) processError(cmd *command, srv *server, conn *mnet.Connection, doc bson.Raw) {
 	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
 	if err == nil || srv.ProcessError(err, conn) == mongo.NoChange {
 		return
 	}
-	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells && !cmd.closing {
+	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !cmd.closing {
 		c.sockets.recheck(srv.address, c.settings.heartbeat, srv.unknown)
 	}
 }
 
-// learn takes what a reply gossips.
-func (c *client) learn(cmd *command, doc bson.Raw) {
+// gossip advances the cluster time, the operation time and the state of the session.
+func (c *client) gossip(cmd *command, doc bson.Raw) {
 	now := clusterTimeOf(doc)
 	if now != nil {
 		c.clock.AdvanceClusterTime(now)
@@ -362,23 +363,14 @@ func (c *client) learn(cmd *command, doc bson.Raw) {
 	s := cmd.session
 	s.advance(now, timestampOf(doc, "operationTime"))
 	if s.snapshot && s.snapshotTime == nil {
-		if at := timestampOf(doc, "cursor", "atClusterTime"); at != nil {
-			s.snapshotTime = at
-		} else {
-			s.snapshotTime = timestampOf(doc, "atClusterTime")
-		}
+		s.snapshotTime = cmp.Or(timestampOf(doc, "cursor", "atClusterTime"), timestampOf(doc, "atClusterTime"))
 	}
 	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && (s.inTransaction() || cmd.op.EndsTransaction) {
 		s.recovery = token
 	}
 }
 
-// clusterTime is the greatest that the client or the session has seen.
-func (c *client) clusterTime(s *clientSession) bson.Raw {
-	return later(c.clock.GetClusterTime(), s.clusterTime)
-}
-
-// unanswered reports whether no server has answered.
+// unanswered reports whether there was no reply.
 func unanswered(err *result.Error) bool {
 	return err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
 }
@@ -396,9 +388,8 @@ func (cmd *command) labelTransaction(err *result.Error) {
 	}
 }
 
-// unpin lets go of the mongos or the connection of a transaction where the
-// error says so (Transactions, "When to unpin"). The topology has to hear of
-// the error before: what is known of a connection is gone with it.
+// unpin unpins the session if the error requires it (Transactions, "When to unpin"). The topology must process the error
+// before, because it needs the connection.
 func (cmd *command) unpin(err *result.Error) {
 	s := cmd.session
 	switch {
@@ -409,8 +400,7 @@ func (cmd *command) unpin(err *result.Error) {
 	}
 }
 
-// unknownCommit reports whether a commit's outcome is not known (Transactions,
-// "UnknownTransactionCommitResult").
+// unknownCommit reports whether the outcome of a commit is unknown (Transactions, "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
 	return unanswered(err) || err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired ||
 		len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79

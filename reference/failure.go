@@ -26,16 +26,14 @@ const (
 	labelResumable     = "ResumableChangeStreamError"
 )
 
-// failure is an error of an attempt: what the rules see, and what the user
-// gets.
+// failure is a failed attempt, for the rules and for the user.
 type failure struct {
 	rules retry.Failure
 	err   *result.Error
 }
 
-// classify completes what is known of a failed attempt: the labels that drivers
-// add, for the rules and for the user. A reply with ok 1 that has write errors is a
-// failure, too; nil is a success.
+// classify adds the labels of drivers to a failed attempt, including a reply with ok 1 and write errors. nil is a
+// success.
 func (c *client) classify(cmd *command, srv *server, f *failure) *failure {
 	if f == nil {
 		return nil
@@ -46,15 +44,14 @@ func (c *client) classify(cmd *command, srv *server, f *failure) *failure {
 	cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
 	f.err.Timeout = f.err.Timeout || cmd.timeout && f.outOfTime()
-	// A storage engine that cannot retry writes (Retryable Writes, "Executing
-	// Retryable Write Commands").
+	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
 	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
 }
 
-// buildFailure is an error of building a command, before anything is sent.
+// buildFailure classifies an error of building a command.
 func buildFailure(err error, address string) *failure {
 	f := &failure{rules: retry.Failure{Kind: retry.NotBuilt, Server: address},
 		err: &result.Error{Message: err.Error(), Client: true, Kind: "argument", Server: address}}
@@ -68,12 +65,12 @@ func buildFailure(err error, address string) *failure {
 	return f
 }
 
-// argument is an error of the operation's arguments.
+// argument returns an error about the operation's arguments.
 func argument(message string) *result.Error {
 	return &result.Error{Message: message, Client: true, Kind: "argument"}
 }
 
-// unsupported names something that the engine lacks.
+// unsupported returns the error for a feature that the engine does not support.
 func unsupported(what string) *result.Error {
 	return &result.Error{Message: what + " is not supported", Client: true, Kind: "unsupported", Unsupported: what}
 }
@@ -83,15 +80,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// checkoutFailure classifies an error of getting a connection, which includes
-// establishing and authenticating it.
+// checkoutFailure classifies a check-out error, including errors of the handshake and authentication.
 func checkoutFailure(ctx context.Context, err error, address string) *failure {
 	f := &failure{rules: retry.Failure{Kind: retry.Checkout, Server: address},
 		err: &result.Error{Client: true, Kind: "connection check-out", Server: address}}
 	var cleared mongo.RetryablePoolError
 	var wait topology.WaitQueueTimeoutError
 	var conn topology.ConnectionError
-	answer := innermostCommand(err) // to hello or to authentication
+	answer := innermostCommand(err) // an error reply to hello or authentication
 	switch {
 	case errors.As(err, &cleared) && cleared.Retryable():
 		f.rules.Kind, f.err.Kind = retry.PoolCleared, "pool cleared"
@@ -104,7 +100,7 @@ func checkoutFailure(ctx context.Context, err error, address string) *failure {
 	}
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
 	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
-	var outer mongo.Error // may have labels that the Go driver added
+	var outer mongo.Error // with labels added by the Go driver
 	if errors.As(err, &outer) {
 		inner := cmp.Or(answer, &outer)
 		labels := slices.Concat(outer.Labels, without(inner.Labels, outer.Labels...))
@@ -115,8 +111,7 @@ func checkoutFailure(ctx context.Context, err error, address string) *failure {
 	return f
 }
 
-// innermostCommand finds an error reply of the server inside an error of
-// establishing a connection.
+// innermostCommand returns the error reply inside a handshake error, or nil.
 func innermostCommand(err error) *mongo.Error {
 	for command := new(mongo.Error); errors.As(err, command); err = command.Wrapped {
 		if command.Code != 0 {
@@ -126,8 +121,7 @@ func innermostCommand(err error) *mongo.Error {
 	return nil
 }
 
-// networkFailure is an error of the socket after the command was begun, or a reply
-// that is not one.
+// networkFailure classifies a socket error or a malformed reply.
 func networkFailure(err error, address string) *failure {
 	f := &failure{rules: retry.Failure{Kind: retry.Network, Server: address},
 		err: &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: isTimeout(err)}}
@@ -137,22 +131,21 @@ func networkFailure(err error, address string) *failure {
 	return f
 }
 
-// outOfTime reports MaxTimeMSExpired, wherever a reply has it (Client Side
-// Operations Timeout, "Error Transformations").
+// outOfTime reports whether a reply contains MaxTimeMSExpired anywhere (Client Side Operations Timeout, "Error
+// Transformations").
 func (f *failure) outOfTime() bool {
 	if f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired {
 		return true
 	}
 	for _, e := range f.err.WriteErrors {
-		if n, ok := enginekit.Integer(e.Lookup("code")); ok && n == maxTimeMSExpired {
+		if n, _ := enginekit.Integer(e.Lookup("code")); n == maxTimeMSExpired {
 			return true
 		}
 	}
 	return false
 }
 
-// replyError reads an error out of a reply, nil if there is none. A reply
-// with ok 1 may hold write errors and a write concern error.
+// replyError returns the error in a reply, or nil. A reply with ok 1 may have write errors and a write concern error.
 func replyError(reply bson.Raw, address string) *failure {
 	err := mongo.ExtractErrorFromServerResponse([]byte(reply))
 	if err == nil {
@@ -172,7 +165,7 @@ func replyError(reply bson.Raw, address string) *failure {
 	}
 }
 
-// serverFailure is an error reply.
+// serverFailure classifies an error reply.
 func serverFailure(e mongo.Error, reply bson.Raw, address string) *failure {
 	return &failure{
 		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
@@ -182,7 +175,7 @@ func serverFailure(e mongo.Error, reply bson.Raw, address string) *failure {
 	}
 }
 
-// writeFailure is a reply with write errors or a write concern error.
+// writeFailure classifies a reply with write errors or a write concern error.
 func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *failure {
 	f := &failure{
 		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff, Server: address},
@@ -203,7 +196,7 @@ func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *fa
 	return f
 }
 
-// without copies labels, leaving out some.
+// without returns the labels that are not in out.
 func without(labels []string, out ...string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(out, l) })
 }

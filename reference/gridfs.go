@@ -13,7 +13,7 @@ import (
 
 // bucket is a GridFS bucket entity.
 type bucket struct {
-	namespace // whose collection is the name of the bucket
+	namespace // coll is the name of the bucket
 	chunk     int64
 }
 
@@ -30,7 +30,7 @@ func newBucket(db namespace, v bson.RawValue) (*bucket, error) {
 		return n, ok && n > 0
 	})
 	fields["disableMD5"] = func(bson.RawValue) error { return nil }
-	err := fields.Read("bucketOptions", v, lacking)
+	err := fields.Read("bucketOptions", v, unsupportedField)
 	return b, err
 }
 
@@ -42,8 +42,8 @@ func bucketRows() []row {
 	byID := func(c *call) bson.D { return bson.D{{Key: "_id", Value: c.Arg("id")}} }
 	byName := func(c *call) bson.D { return bson.D{{Key: "filename", Value: c.Arg("filename")}} }
 	return []row{
-		silently(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]any{c.Arg("id")}) }),
-		silently(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
+		noResult(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]any{c.Arg("id")}) }),
+		noResult(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
 			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
 			var ids []any
 			for _, f := range files {
@@ -66,7 +66,7 @@ func bucketRows() []row {
 			return c.download(c.files(byName(c), append(one(), bson.E{Key: "sort", Value: bson.D{{Key: "uploadDate", Value: order}}},
 				bson.E{Key: "skip", Value: skip})...))
 		}},
-		silently(operations.Bucket, "drop", "", func(c *call) *result.Error {
+		noResult(operations.Bucket, "drop", "", func(c *call) *result.Error {
 			for _, part := range []string{"files", "chunks"} {
 				if err := c.perform(bson.D{{Key: "drop", Value: c.part(part)}}, namespaceNotFound); err != nil {
 					return err
@@ -81,8 +81,8 @@ func bucketRows() []row {
 			}
 			return docs, nil
 		}},
-		silently(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
-		silently(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
+		noResult(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
+		noResult(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
 		{operations.Bucket, "upload", "", func(c *call) (any, *result.Error) {
 			id := bson.NewObjectID()
 			if err := c.upload(id); err != nil {
@@ -90,17 +90,17 @@ func bucketRows() []row {
 			}
 			return id, nil
 		}},
-		silently(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
+		noResult(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}
 }
 
-// part is the name of one of the bucket's collections.
+// part returns the name of a collection of the bucket.
 func (c *call) part(name string) string { return c.coll + "." + name }
 
-// one are the options of a find for one document.
+// one returns the options of a find for one document.
 func one() bson.D { return bson.D{{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}} }
 
-// byOne is a document of fields that are all 1: a projection or an index.
+// byOne returns a document whose fields are all 1: a projection or an index.
 func byOne(fields ...string) bson.D {
 	d := bson.D{}
 	for _, f := range fields {
@@ -109,7 +109,7 @@ func byOne(fields ...string) bson.D {
 	return d
 }
 
-// files finds files, of which at least one must exist.
+// files finds files. It returns an error if there are none.
 func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Error) {
 	found, err := c.query("files", append(bson.D{{Key: "filter", Value: filter}}, options...))
 	if err == nil && len(found) == 0 {
@@ -118,18 +118,17 @@ func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Erro
 	return found, err
 }
 
-// query finds documents in one of the bucket's collections. Each find is an
-// operation of its own, retried by itself.
+// query finds documents in a collection of the bucket. Each find is a separate operation with its own retries.
 func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
 	d := append(bson.D{{Key: "find", Value: c.part(part)}}, fields...)
 	docs, err := c.documentsOf(c.read("find", fixed(d)), cursorOptions{lifetime: true})
-	if err == nil && c.session.implicit { // the cursor has ended it
+	if err == nil && c.session.implicit { // the cursor has ended the session
 		c.session, c.kept = c.client.newSession(true), false
 	}
 	return docs, err
 }
 
-// download reads the chunks of the first of some files and checks them against it.
+// download reads and validates the chunks of the first file.
 func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error) {
 	if err != nil {
 		return nil, err
@@ -167,7 +166,6 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 	return bson.Binary{Data: data}, nil
 }
 
-// renameFiles gives files their new name.
 func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 	name, set := "update", bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}
 	if many {
@@ -180,20 +178,19 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 	return err
 }
 
-// mutate sends one statement to one of the bucket's collections. The operation
-// begins with the name of the command.
+// mutate sends one statement to a collection of the bucket. operation begins with the name of the command.
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
 	command, _, _ := strings.Cut(operation, " ")
 	d := bson.D{{Key: command, Value: c.part(part)}, {Key: statementsField(command), Value: bson.A{statement}}, {Key: "ordered", Value: true}}
 	r, err := c.do(c.writing(command, operation, fixed(d)))
-	if err := raised(r, err); err != nil {
+	if err := withWriteError(r, err); err != nil {
 		return 0, err
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("n"))
 	return n, nil
 }
 
-// deleteFiles deletes files first and their chunks after.
+// deleteFiles deletes files, and then their chunks.
 func (c *call) deleteFiles(ids []any) *result.Error {
 	var of any = bson.D{{Key: "$in", Value: ids}}
 	name, limit := "delete of many", int32(0)
@@ -241,8 +238,7 @@ func (c *call) upload(id any) *result.Error {
 	return err
 }
 
-// indexes creates the bucket's indexes if it has no files yet (GridFS,
-// "Before write operations").
+// indexes creates the bucket's indexes if it has no files (GridFS, "Before write operations").
 func (c *call) indexes() *result.Error {
 	d := append(bson.D{{Key: "find", Value: c.part("files")}, {Key: "filter", Value: bson.D{}}, {Key: "projection", Value: byOne("_id")}}, one()...)
 	probe := c.read("find", fixed(d))
@@ -260,7 +256,7 @@ func (c *call) indexes() *result.Error {
 	return c.index("chunks", true, "files_id", "n")
 }
 
-// index creates an index of one of the bucket's collections, if it does not exist.
+// index creates an index of a collection of the bucket, if it does not exist.
 func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	name := strings.Join(fields, "_1_") + "_1"
 	r, err := c.do(c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: c.part(part)}, {Key: "cursor", Value: bson.D{}}}))
@@ -281,7 +277,6 @@ func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	return c.perform(bson.D{{Key: "createIndexes", Value: c.part(part)}, {Key: "indexes", Value: bson.A{index}}}, 0)
 }
 
-// firstBatch is what a reply with a cursor has.
 func firstBatch(r reply) []bson.RawValue {
 	array, _ := r.doc.Lookup("cursor", "firstBatch").ArrayOK()
 	values, _ := array.Values()

@@ -15,9 +15,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// withBackpressure gives the topology's hello or legacy hello, as OP_MSG or
-// OP_QUERY, the field backpressure of the policy: a string, a bool, or none. The
-// topology sends that of today; any message without the field stays as it is.
+// withBackpressure sets the field backpressure of the topology's hello or legacy hello, an OP_MSG or OP_QUERY, to the
+// policy's value: a string, a bool, or nil to remove it. Messages without the field are returned unchanged.
 func withBackpressure(message []byte, value any) []byte {
 	const name, header = "backpressure", 16
 	_, _, _, opcode, _, ok := wiremessage.ReadHeader(message)
@@ -51,14 +50,12 @@ func withBackpressure(message []byte, value any) []byte {
 	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 
-// answered makes the pool tell a server that has answered hello with an error
-// from one that has not answered. Only network errors get the labels
-// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling,
-// "Connection Pool", backpressure-enabled); the topology labels both.
+// withHandshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
+// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool", backpressure-enabled),
+// but the topology adds them to both.
 //
-// It calls failed with the address of a server before the topology hears of a
-// handshake's error.
-func answered(failed func(address string)) func(...topology.ConnectionOption) []topology.ConnectionOption {
+// It calls failed with the server's address before the topology processes a handshake error.
+func withHandshaker(failed func(address string)) func(...topology.ConnectionOption) []topology.ConnectionOption {
 	return func(o ...topology.ConnectionOption) []topology.ConnectionOption {
 		return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker { return handshaker{h, failed} }))
 	}
@@ -74,9 +71,9 @@ func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Addre
 	info, err := h.Handshaker.GetHandshakeInformation(ctx, a, c)
 	if err != nil {
 		h.failed(a.String())
-	}
-	if err != nil && innermostCommand(err) != nil {
-		err = refused{err}
+		if innermostCommand(err) != nil {
+			err = errorReply{err}
+		}
 	}
 	return info, err
 }
@@ -90,15 +87,14 @@ func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) err
 	return err
 }
 
-// refused is an error reply to hello. The topology takes it as it takes the
-// alert of a peer that refuses a TLS handshake: it was answered, so that the
-// server is not overloaded.
-type refused struct{ error }
+// errorReply is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean that
+// the server is overloaded.
+type errorReply struct{ error }
 
-func (r refused) Unwrap() error { return r.error }
+func (r errorReply) Unwrap() error { return r.error }
 
-// As implements what errors.As asks for.
-func (r refused) As(target any) bool {
+// As implements the interface of errors.As.
+func (r errorReply) As(target any) bool {
 	op, ok := target.(**net.OpError)
 	if ok {
 		*op = &net.OpError{Op: "remote error", Err: r.error}

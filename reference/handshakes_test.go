@@ -16,7 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// packet writes a message of an operation code, whose document follows head.
+// packet returns a message with an opcode, the bytes head, and a document.
 func packet(t testing.TB, opcode uint32, head []byte, doc bson.D) []byte {
 	out := slices.Concat(make([]byte, 16), head, raw(t, doc))
 	binary.LittleEndian.PutUint32(out, uint32(len(out)))
@@ -30,8 +30,7 @@ func queryHead(name string) []byte {
 	return append(append(make([]byte, 4), name...), 0, 0, 0, 0, 0, 1, 0, 0, 0)
 }
 
-// TestWithBackpressure: the field is replaced, or left out, where a driver asks for
-// it in a handshake; all other messages stay as they are.
+// TestWithBackpressure checks that the field is replaced or removed in handshakes, and all other messages are unchanged.
 func TestWithBackpressure(t *testing.T) {
 	of := func(opcode uint32, head []byte, name string) func(...any) []byte {
 		return func(more ...any) []byte { return packet(t, opcode, head, d(append([]any{name, 1}, more...)...)) }
@@ -46,11 +45,11 @@ func TestWithBackpressure(t *testing.T) {
 		{"hello as OP_MSG", whole, true},
 		{"legacy hello as OP_MSG", of(msg, plain, "isMaster"), true},
 		{"legacy hello as OP_QUERY", of(query, queryHead("admin.$cmd"), "isMaster"), true},
-		{"a hello of the user's", func(...any) []byte { return whole() }, false},
+		{"a hello without the field", func(...any) []byte { return whole() }, false},
 		{"another command", of(msg, plain, "ping"), false},
 		{"another opcode", of(2012, plain, "hello"), false},
 		{"truncated", func(more ...any) []byte { m := whole(more...); return m[:len(m)-3] }, false},
-		{"nothing", func(...any) []byte { return nil }, false},
+		{"empty", func(...any) []byte { return nil }, false},
 	} {
 		given := row.message("backpressure", "2", "client", "c")
 		for value, want := range map[any][]byte{true: row.message("client", "c", "backpressure", true),
@@ -71,7 +70,7 @@ func FuzzWithBackpressure(f *testing.F) {
 		kept := string(message)
 		got := withBackpressure(message, "2")
 		if string(message) != kept || string(withBackpressure(got, "2")) != string(got) {
-			t.Error("the caller's bytes were changed, or it is added twice")
+			t.Error("the argument was modified, or a second call changes the result")
 		}
 	})
 }
@@ -84,26 +83,25 @@ func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet
 
 func (answers) FinishHandshake(context.Context, *mnet.Connection) error { return nil }
 
-// TestAnsweredHandshakes: an error reply says that the server was there to
-// answer; the topology must not call it overloaded.
-func TestAnsweredHandshakes(t *testing.T) {
+// TestHandshakeErrors checks that the topology does not consider a server overloaded after an error reply.
+func TestHandshakeErrors(t *testing.T) {
 	for _, row := range []struct {
 		reason   string
 		err      error
-		told     int
+		calls    int
 		answered bool
 	}{
 		{"an error reply", mongo.Error{Code: 91, Message: "no"}, 1, true},
 		{"a network error", mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}, 1, false},
 		{"a timeout", context.DeadlineExceeded, 1, false},
-		{"a success is not told", nil, 0, false},
+		{"a success", nil, 0, false},
 	} {
-		told := 0
-		_, err := handshaker{answers{row.err}, func(string) { told++ }}.GetHandshakeInformation(t.Context(), "", nil)
+		calls := 0
+		_, err := handshaker{answers{row.err}, func(string) { calls++ }}.GetHandshakeInformation(t.Context(), "", nil)
 		var op *net.OpError
-		if errors.As(err, &op) != row.answered || told != row.told || fmt.Sprint(err) != fmt.Sprint(row.err) ||
+		if errors.As(err, &op) != row.answered || calls != row.calls || fmt.Sprint(err) != fmt.Sprint(row.err) ||
 			row.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
-			t.Errorf("%s: %#v, told %d times", row.reason, err, told)
+			t.Errorf("%s: %#v, failed was called %d times", row.reason, err, calls)
 		}
 	}
 }

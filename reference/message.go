@@ -1,18 +1,16 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// message writes an OP_MSG with one body section.
+// message returns an OP_MSG with one body section.
 func message(id int32, body bson.Raw, flags wiremessage.MsgFlag) []byte {
 	i, wm := wiremessage.AppendHeaderStart(make([]byte, 0, len(body)+32), id, 0, wiremessage.OpMsg)
 	wm = wiremessage.AppendMsgFlags(wm, flags)
@@ -21,27 +19,14 @@ func message(id int32, body bson.Raw, flags wiremessage.MsgFlag) []byte {
 	return bsoncore.UpdateLength(wm, i, int32(len(wm)))
 }
 
-// send writes a message, compressed if that was agreed upon.
-func send(ctx context.Context, conn *mnet.Connection, wm []byte, compress bool) error {
-	if compress && conn.Compressor != nil {
-		packed, err := conn.CompressWireMessage(wm, nil)
-		if err != nil {
-			return err
-		}
-		wm = packed
-	}
-	return conn.Write(ctx, wm)
-}
-
-// errMalformed is a reply that is not an OP_MSG with one document.
+// errMalformed means that a reply is not an OP_MSG with one document.
 var errMalformed = errors.New("malformed reply")
 
-// parse reads a reply: the body of an OP_MSG, which may be compressed and may have
-// a checksum.
+// parse returns the body of an OP_MSG, which may be compressed and may have a checksum.
 func parse(wm []byte) (bson.Raw, error) {
 	length, _, _, opcode, rem, ok := wiremessage.ReadHeader(wm)
 	if !ok || int(length) != len(wm) {
-		return nil, fmt.Errorf("%w: its length is wrong", errMalformed)
+		return nil, fmt.Errorf("%w: wrong length", errMalformed)
 	}
 	if opcode == wiremessage.OpCompressed {
 		var packed mongo.CompressionOpts
@@ -68,7 +53,7 @@ func parse(wm []byte) (bson.Raw, error) {
 		checksum = 4
 	}
 	if !ok || kind != wiremessage.SingleDocument || len(rem) != checksum {
-		return nil, fmt.Errorf("%w: it is not one document", errMalformed)
+		return nil, fmt.Errorf("%w: not one document", errMalformed)
 	}
 	raw := bson.Raw(body)
 	if err := raw.Validate(); err != nil {

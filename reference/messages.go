@@ -27,30 +27,22 @@ const (
 	componentConnection = "connection"
 )
 
-// severities are the levels of the Logging specification, the most severe one
-// first ("Log Severity Levels").
-func severities() []string {
-	return []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
-}
+// severities lists the levels of the Logging specification, most severe first ("Log Severity Levels").
+var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug", "trace"}
 
-// messageLog holds the structured log messages of one client. Those about
-// topologies are the Go driver's own; the others are written where the engine
-// does what they are about, or hears of it. Documents are never truncated. A nil
-// log observes nothing.
+// messageLog holds the structured log messages of one client. The Go driver writes those of component topology, the
+// engine all others. Documents are never truncated. A nil log observes nothing.
 type messageLog struct {
-	now func() time.Time
-	// least is the place in severities of the least severe level observed, by
-	// component.
-	least map[string]int
-	// options are those of connection pools that were given.
-	options bson.D
+	now     func() time.Time
+	least   map[string]int // index in severities of the least severe observed level, by component
+	options bson.D         // connection pool options that were set
 
 	shared   enginekit.Shared
 	messages []result.LogMessage
-	owed     int // messages that the Go driver is about to write, after their events
+	pending  int // messages that the Go driver writes after events that were already received
 }
 
-// newMessageLog reads observeLogMessages; without any the log is nil.
+// newMessageLog reads observeLogMessages. If it is not set, the log is nil.
 func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if v.Type == 0 {
 		return nil, nil
@@ -60,14 +52,14 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	for _, name := range []string{componentCommand, componentTopology, componentSelection, componentConnection} {
 		components[name] = func(v bson.RawValue) error {
 			level, _ := v.StringValueOK()
-			l.least[name] = slices.Index(severities(), level)
+			l.least[name] = slices.Index(severities, level)
 			if l.least[name] < 0 {
-				return fmt.Errorf("there is no level %v", v)
+				return fmt.Errorf("unknown level %v", v)
 			}
 			return nil
 		}
 	}
-	return l, components.Read("observeLogMessages", v, notValid)
+	return l, components.Read("observeLogMessages", v, invalidField)
 }
 
 func (l *messageLog) observes(component, level string) bool {
@@ -75,17 +67,17 @@ func (l *messageLog) observes(component, level string) bool {
 		return false
 	}
 	least, ok := l.least[component]
-	return ok && slices.Index(severities(), level) <= least
+	return ok && slices.Index(severities, level) <= least
 }
 
-// add writes a message, if it is observed.
+// add adds a message, if it is observed.
 func (l *messageLog) add(component, level string, data bson.D, redacted *bool) {
 	if !l.observes(component, level) {
 		return
 	}
 	raw, err := bson.Marshal(data)
 	if err != nil {
-		return // all values are made here, or passed through logged
+		return // cannot happen: all values can be encoded
 	}
 	l.shared.Update(func() {
 		l.messages = append(l.messages, result.LogMessage{Sequence: int64(len(l.messages)) + 1, Time: l.now(),
@@ -93,23 +85,22 @@ func (l *messageLog) add(component, level string, data bson.D, redacted *bool) {
 	})
 }
 
-// all gives the messages. Whoever has seen an event of the topology may expect
-// the message that follows it at once.
+// all returns the messages, including those of all received topology events.
 func (l *messageLog) all() (messages []result.LogMessage) {
 	if l == nil {
 		return nil
 	}
-	l.shared.Await(context.Background(), noticing, func() bool {
+	l.shared.Await(context.Background(), monitorTimeout, func() bool {
 		messages = slices.Clone(l.messages)
-		return l.owed <= 0
+		return l.pending <= 0
 	})
 	return messages
 }
 
-// owe notes that an event of the topology is told, whose message follows.
-func (l *messageLog) owe() {
+// expect records a topology event that the Go driver writes a message for.
+func (l *messageLog) expect() {
 	if l.observes(componentTopology, "debug") {
-		l.shared.Update(func() { l.owed++ })
+		l.shared.Update(func() { l.pending++ })
 	}
 }
 
@@ -122,7 +113,7 @@ func (t *test) Logs(_ context.Context, id string) ([]result.LogMessage, error) {
 	return c.(*client).messages.all(), nil
 }
 
-// attach has the Go driver write its messages about topologies here.
+// attach makes the Go driver write its topology messages to the log, and records the pool options.
 func (l *messageLog) attach(o *options.ClientOptions, s settings) {
 	if l == nil {
 		return
@@ -146,7 +137,7 @@ func (l *messageLog) attach(o *options.ClientOptions, s settings) {
 	}
 }
 
-// Info implements options.LogSink: what the Go driver says of topologies.
+// Info implements options.LogSink for topology messages.
 func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 	data := bson.D{{Key: "message", Value: text}}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
@@ -161,15 +152,14 @@ func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 	l.add(componentTopology, name, data, nil)
 	switch text {
 	case "Topology description changed", "Server heartbeat succeeded", "Server heartbeat failed":
-		l.shared.Update(func() { l.owed-- })
+		l.shared.Update(func() { l.pending-- })
 	}
 }
 
-// Error implements options.LogSink. The specifications have no such message.
+// Error implements options.LogSink. The specifications have no error messages.
 func (l *messageLog) Error(error, string, ...any) {}
 
-// pool writes the message about an event of a pool (Connection Monitoring and
-// Pooling, "Connection Pool Logging").
+// pool writes the message for a pool event (Connection Monitoring and Pooling, "Connection Pool Logging").
 func (l *messageLog) pool(e *event.PoolEvent) {
 	if !l.observes(componentConnection, "debug") {
 		return
@@ -187,7 +177,7 @@ func (l *messageLog) pool(e *event.PoolEvent) {
 		event.ConnectionCheckedOut:      "Connection checked out",
 		event.ConnectionCheckedIn:       "Connection checked in",
 	}[e.Type]
-	data := append(bson.D{{Key: "message", Value: text}}, place(e.Address)...)
+	data := append(bson.D{{Key: "message", Value: text}}, serverFields(e.Address)...)
 	add := func(key string, value any) { data = append(data, bson.E{Key: key, Value: value}) }
 	switch e.Type {
 	case event.ConnectionPoolCreated:
@@ -217,8 +207,8 @@ func (l *messageLog) pool(e *event.PoolEvent) {
 	l.add(componentConnection, "debug", data, nil)
 }
 
-// place gives the fields that name a server.
-func place(address string) bson.D {
+// serverFields returns serverHost and serverPort.
+func serverFields(address string) bson.D {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return bson.D{{Key: "serverHost", Value: address}}
@@ -227,9 +217,8 @@ func place(address string) bson.D {
 	return bson.D{{Key: "serverHost", Value: host}, {Key: "serverPort", Value: n}}
 }
 
-// saySelection writes a message about one selection of a server (Server
-// Selection, "Logging").
-func (c *client) saySelection(w want, level, message string, more bson.D) {
+// logSelection writes a server selection message (Server Selection, "Logging").
+func (c *client) logSelection(w want, level, message string, more bson.D) {
 	if w.quiet || !c.messages.observes(componentSelection, level) {
 		return
 	}
@@ -242,7 +231,7 @@ func (c *client) saySelection(w want, level, message string, more bson.D) {
 	}, more...), nil)
 }
 
-// selectorText shows what a server is selected by.
+// selectorText describes a selection.
 func selectorText(w want) string {
 	text := "writable server"
 	if !w.write {

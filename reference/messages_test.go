@@ -13,8 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// logsOf performs operations on a client with observeLogMessages, and gives its
-// messages, those of its end as well.
+// logsOf performs operations on a client with observeLogMessages, closes it, and returns its messages.
 func logsOf(t *testing.T, observed, options string, ops ...string) (messages []result.LogMessage) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,26 +34,26 @@ func logsOf(t *testing.T, observed, options string, ops ...string) (messages []r
 	return messages
 }
 
-// only gives the messages of a command, or of all for "", and about something.
-func only(messages []result.LogMessage, command, about string) []result.LogMessage {
+// only returns the messages with a text, and about a command if it is not "".
+func only(messages []result.LogMessage, command, text string) []result.LogMessage {
 	return slices.DeleteFunc(slices.Clone(messages), func(m result.LogMessage) bool {
 		name, _ := m.Data.Lookup("commandName").StringValueOK()
-		return command != "" && name != command || m.Data.Lookup("message").StringValue() != about
+		return command != "" && name != command || m.Data.Lookup("message").StringValue() != text
 	})
 }
 
 func TestLogMessages(t *testing.T) {
 	testkit.Retell(t, "testdata/logs.txt", func(t *testing.T, s testkit.Story) string {
-		told, _, _ := strings.Cut(s.Text, "    ")
-		observe, options, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(told, "observe ")), "\nclient ")
+		transcript, _, _ := strings.Cut(s.Text, "    ")
+		observe, options, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(transcript, "observe ")), "\nclient ")
 		for _, m := range logsOf(t, observe, options, "insert") {
-			told += "    " + m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
+			transcript += "    " + m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
 			if name, ok := m.Data.Lookup("commandName").StringValueOK(); ok {
-				told += " (" + name + ")"
+				transcript += " (" + name + ")"
 			}
-			told += "\n"
+			transcript += "\n"
 		}
-		return told
+		return transcript
 	})
 }
 
@@ -67,17 +66,17 @@ func TestLogData(t *testing.T) {
 		why, command, message, key string
 		want                       any // nil: absent
 	}{
-		{"an option that was given", "", "Connection pool created", "maxPoolSize", int64(7)},
-		{"one that the topology does not know", "", "Connection pool created", "waitQueueTimeoutMS", int64(9000)},
-		{"one that was not given", "", "Connection pool created", "minPoolSize", nil},
+		{"an option that is set", "", "Connection pool created", "maxPoolSize", int64(7)},
+		{"an option that the Go driver does not have", "", "Connection pool created", "waitQueueTimeoutMS", int64(9000)},
+		{"an option that is not set", "", "Connection pool created", "minPoolSize", nil},
 		{"host without port", "insert", "Command started", "serverHost", "s0"},
 		{"no service without a load balancer", "insert", "Command started", "serviceId", nil},
-		{"no service in a pool either", "", "Connection pool ready", "serviceId", nil},
-		{"the operation of a selection is its command", "", "Server selection started", "operation", "insert"},
-		{"its number joins selection and command", "", "Server selection started", "operationId", started.Lookup("operationId").Int64()},
-		{"heartbeats have no connection string", "", "Server heartbeat succeeded", "serverHost", "s0"},
-		{"a sensitive command is not shown", "saslContinue", "Command started", "command", "{}"},
-		{"nor is why it failed", "saslContinue", "Command failed", "failure", ""},
+		{"no service of a pool without a load balancer", "", "Connection pool ready", "serviceId", nil},
+		{"the operation of a selection is the command", "", "Server selection started", "operation", "insert"},
+		{"selection and command have the same operationId", "", "Server selection started", "operationId", started.Lookup("operationId").Int64()},
+		{"the server of a heartbeat", "", "Server heartbeat succeeded", "serverHost", "s0"},
+		{"a sensitive command is redacted", "saslContinue", "Command started", "command", "{}"},
+		{"the failure of a sensitive command is redacted", "saslContinue", "Command failed", "failure", ""},
 	} {
 		found := only(messages, c.command, c.message)[0]
 		var got any
@@ -86,20 +85,11 @@ func TestLogData(t *testing.T) {
 		}
 		testkit.Equal(t, c.why, got, c.want)
 		if c.key == "failure" && (found.FailureRedacted == nil || !*found.FailureRedacted) {
-			t.Error("a sensitive failure is not redacted")
+			t.Error("the failure is not marked as redacted")
 		}
 	}
 	if text := started.Lookup("command").StringValue(); !strings.HasPrefix(text, `{"insert":"coll"`) {
 		t.Errorf("the command is %s", text)
-	}
-	ids := map[string]bool{}
-	for _, m := range messages {
-		if m.Component == "topology" {
-			ids[m.Data.Lookup("topologyId").StringValue()] = true
-		}
-	}
-	if len(ids) != 1 || ids[""] {
-		t.Errorf("topology messages of one client have the topologyIds %v", ids)
 	}
 }
 

@@ -19,25 +19,25 @@ func driverInfo(text string) options.DriverInfo {
 }
 
 func TestMetadataIsAppended(t *testing.T) {
-	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var m metadata
 		for line := range strings.Lines(s.Text) {
 			given, ok := strings.CutPrefix(line, "> ")
 			if !ok {
 				continue
 			}
-			told += line
+			transcript += line
 			if before := m.current.Load(); m.append(driverInfo(strings.TrimSpace(given))) != nil {
-				testkit.Equal(t, "what is refused leaves", m.current.Load(), before)
-				return told + "    refused\n"
+				testkit.Equal(t, "the metadata after an error", m.current.Load(), before)
+				return transcript + "    rejected\n"
 			}
 		}
 		all := m.current.Load()
-		return told + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
+		return transcript + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
 	})
 }
 
-// TestMetadataAtOnce is for the race detector, and loses no name.
+// TestMetadataAtOnce appends concurrently.
 func TestMetadataAtOnce(t *testing.T) {
 	var m metadata
 	var wait sync.WaitGroup
@@ -50,17 +50,16 @@ func TestMetadataAtOnce(t *testing.T) {
 	testkit.Equal(t, "the names", parts, []string{"a", "b", "c"})
 }
 
-// TestMetadataInHandshakes appends to a client without monitors, so that every
-// connection is one of its pool.
+// TestMetadataInHandshakes appends to a client without monitors, so that every connection belongs to its pool.
 func TestMetadataInHandshakes(t *testing.T) {
 	s := script(t, "load-balanced", 1)
 	b := open(t, s.uri("appname=app"), Options{dial: s.dial}, nil)
-	// told is what the newest of so many connections said of the driver, and beside that.
-	told := func(connections int) (driver [3]string, others string) {
+	// sent checks the number of connections, and returns the driver and other metadata of the newest one.
+	sent := func(connections int) (driver [3]string, others string) {
 		b.perform("ping")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		testkit.Equal(t, "connections, and so hellos", len(s.first), connections)
+		testkit.Equal(t, "the number of connections", len(s.first), connections)
 		var all bson.D
 		client := s.first[len(s.first)-1].Lookup("client").Document()
 		testkit.Check(t, bson.Unmarshal(client, &all))
@@ -68,19 +67,19 @@ func TestMetadataInHandshakes(t *testing.T) {
 		return [...]string{client.Lookup("driver", "name").StringValue(), client.Lookup("driver", "version").StringValue(),
 			client.Lookup("platform").StringValue()}, raw(t, all).String()
 	}
-	first, others := told(1)
+	first, others := sent(1)
 	for i, row := range []struct{ give, name, version, platform string }{
 		{"library/1.2/P", "|library", "|1.2", "|P"},
-		{"framework/2.0/F library/1.2/P", "|library|framework", "|1.2|2.0", "|P|F"}, // one of before is not told again
+		{"framework/2.0/F library/1.2/P", "|library|framework", "|1.2|2.0", "|P|F"}, // a duplicate is ignored
 	} {
 		for _, text := range strings.Fields(row.give) {
 			info := driverInfo(text)
 			b.must("client", "appendMetadata", d("driverInfoOptions", d("name", info.Name, "version", info.Version, "platform", info.Platform)))
 		}
-		told(i + 1) // there is neither another connection nor another hello
+		sent(i + 1) // appending opens no connection
 		s.on("ping", step{close: true})
 		b.perform("ping")
-		driver, rest := told(i + 2)
+		driver, rest := sent(i + 2)
 		testkit.Equal(t, row.give, driver, [...]string{first[0] + row.name, first[1] + row.version, first[2] + row.platform})
 		testkit.Equal(t, "the rest", rest, others)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestEmbedded goes through handshake, TLS and SCRAM with a server that no
-// script knows.
+// TestEmbedded tests handshakes, TLS, SCRAM and compression with embedded servers.
 func TestEmbedded(t *testing.T) {
 	for _, c := range []struct {
 		why     string
@@ -42,8 +41,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestBatches: groups follow the order if they have to, and are split where a
-// server takes no more. Each write has 10 bytes.
+// TestBatches checks grouping and splitting. Each write has 10 bytes.
 func TestBatches(t *testing.T) {
 	commands := map[rune]string{'i': "insert", 'u': "update", 'd': "delete"}
 	for _, c := range []struct {
@@ -52,13 +50,13 @@ func TestBatches(t *testing.T) {
 		limit       limits
 		want        string
 	}{
-		{"ordered groups follow each other", "iuudi", true, limits{9, 99}, "insert [0]; update [1 2]; delete [3]; insert [4]; "},
-		{"unordered ones are gathered", "iuudi", false, limits{9, 99}, "insert [0 4]; update [1 2]; delete [3]; "},
-		{"one command takes all of its kind", "uuu", true, limits{9, 99}, "update [0 1 2]; "},
+		{"ordered writes", "iuudi", true, limits{9, 99}, "insert [0]; update [1 2]; delete [3]; insert [4]; "},
+		{"unordered writes", "iuudi", false, limits{9, 99}, "insert [0 4]; update [1 2]; delete [3]; "},
+		{"writes of one kind", "uuu", true, limits{9, 99}, "update [0 1 2]; "},
 		{"a full batch", "iiiii", true, limits{2, 99}, "insert [0 1]; insert [2 3]; insert [4]; "},
-		{"a full batch among others", "iuiuii", false, limits{2, 99}, "insert [0 2]; update [1 3]; insert [4 5]; "},
+		{"a full batch of unordered writes", "iuiuii", false, limits{2, 99}, "insert [0 2]; update [1 3]; insert [4 5]; "},
 		{"too many bytes", "iii", true, limits{9, 20}, "insert [0 1]; insert [2]; "},
-		{"a statement that is too large stands alone", "iii", false, limits{9, 5}, "insert [0]; insert [1]; insert [2]; "},
+		{"statements that are too large", "iii", false, limits{9, 5}, "insert [0]; insert [1]; insert [2]; "},
 	} {
 		var writes []*write
 		for _, command := range c.writes {

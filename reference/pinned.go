@@ -11,9 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
-// pins reports whether a command is a read that package pinning decides on: one of a
-// replica set, under a policy that has it. A client session is the request of a thread;
-// commands of a transaction and of a cursor have their server already.
+// pins reports whether package pinning applies to a command: a read on a replica set, under a policy with pinning, and
+// not pinned to a server by a transaction or a cursor.
 func (c *client) pins(ctx context.Context, cmd *command) bool {
 	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.session.inTransaction() || cmd.op.EndsTransaction {
 		return false
@@ -22,7 +21,7 @@ func (c *client) pins(ctx context.Context, cmd *command) bool {
 	return c.topology.Description().Kind&description.TopologyKindReplicaSet != 0
 }
 
-// newThread is the thread of a session. An implicit session is not in a request.
+// newThread returns the thread of a session. An explicit session is a request.
 func (c *client) newThread(request bool) pinning.Thread {
 	if c.driver.policy.Pinning == "" {
 		return pinning.Thread{}
@@ -34,7 +33,7 @@ func (c *client) newThread(request bool) pinning.Thread {
 	return t
 }
 
-// readPinned performs such a read: it asks package pinning what to do and does it.
+// readPinned performs a read by executing the decisions of pinning.Next.
 func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
 	preference, s := c.obeyed(cmd), cmd.session
 	see := func(kind pinning.InputKind) pinning.Input {
@@ -53,8 +52,8 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 		switch d.Action {
 		case pinning.Send:
 			srv, err := c.suitable(c.topology.Description(), want{pinned: d.Member, preference: preference})
-			if srv == nil { // it went down meanwhile
-				failed, in = selectionError(false, "member %s is not there any more: %v", d.Member, err), see(pinning.Broken)
+			if srv == nil { // it has gone down
+				failed, in = selectionError(false, "member %s is no longer available: %v", d.Member, err), see(pinning.Broken)
 				continue
 			}
 			srv.begun = time.Now()
@@ -78,7 +77,7 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 	}
 }
 
-// obeyed is the read preference that counts for a command.
+// obeyed returns the read preference that a command obeys.
 func (c *client) obeyed(cmd *command) selection.Preference {
 	obeys := cmd.op.Name != opWritingAggregate
 	if cmd.op.Name == "runCommand" {
@@ -91,8 +90,7 @@ func (c *client) obeyed(cmd *command) selection.Preference {
 	return cmd.preference
 }
 
-// awaitMembers waits until the client has looked at every member of a replica set once: the
-// clients of then did that when they were opened.
+// awaitMembers waits until the client has checked every member once. Clients in 2014 did so when they were opened.
 func (c *client) awaitMembers(ctx context.Context) {
 	c.sockets.Await(ctx, c.settings.serverSelectionTimeout, func() bool {
 		d := c.topology.Description()

@@ -12,22 +12,20 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// randomFault is a step with what the properties below have to know of it.
+// randomFault is a step with its properties.
 type randomFault struct {
 	step     string
-	applies  bool // the server does what the command says, or did it before
+	applies  bool // the server executes the command, or recognizes it
 	overload bool // the label SystemOverloadedError
-	safe     bool // and RetryableError
+	safe     bool // and the label RetryableError
 }
 
 var randomFaults = []randomFault{{"close", true, false, false}, {"concern:91/w", true, false, false}, {"concern:91", true, false, false},
 	{"91/w", false, false, false}, {"10107/wn", false, false, false}, {"11600", false, false, false}, {"42", false, false, false},
 	{"462/orn", false, true, true}, {"91/ow", false, true, false}, {"462/o", false, true, false}}
 
-// TestRandomFaults sends operations through random faults, and compares what the
-// servers received with the properties of the specifications: no more attempts
-// than the policy has, one session and one number for all, no attempt like
-// another, and no write done twice.
+// TestRandomFaults performs operations with random faults, and checks the commands against the specifications: the
+// number of attempts, one session and transaction number for all attempts, and no write executed twice.
 func TestRandomFaults(t *testing.T) {
 	const schedules = 400
 	r, retried := rand.New(rand.NewPCG(testkit.Seed(t), 0)), 0
@@ -43,7 +41,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// randomSchedule plays one, and gives the number of attempts.
+// randomSchedule performs one operation, and returns the number of attempts.
 func randomSchedule(t *testing.T, r *rand.Rand) int {
 	ops := slices.Concat(retryableWrites, plainWrites, slices.DeleteFunc(slices.Clone(reads), func(r sends) bool {
 		return strings.Contains(r.do, "createChangeStream")
@@ -56,7 +54,7 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 	faults := make([]randomFault, r.IntN(5))
 	for i := range faults {
 		faults[i] = randomFaults[r.IntN(len(randomFaults))]
-		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) { // which do not look for them
+		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) { // only writes report them
 			faults[i] = randomFaults[r.IntN(len(randomFaults))]
 		}
 		s.on(op.command, stepsOf(t, faults[i].step)...)
@@ -76,7 +74,7 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 			operations[e.Command.OperationID] = true
 		}
 	}
-	check(len(sent) > 0 && len(operations) == 1, "not one operationId")
+	check(len(sent) > 0 && len(operations) == 1, "several operationIds")
 	limit, applied, recorded := 2, 0, false
 	for i, c := range sent {
 		f, last := randomFault{applies: true}, i == len(sent)-1
@@ -85,17 +83,17 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 		}
 		n := c.Lookup("txnNumber")
 		check((n.Type != 0) == numbered && n.Equal(sent[0].Lookup("txnNumber")) && c.Lookup("lsid").Equal(sent[0].Lookup("lsid")),
-			"another number or session")
+			"the transaction number or session differs")
 		if f.applies && !(numbered && recorded) {
 			applied, recorded = applied+1, true
 		}
 		if f.overload && !last {
 			limit = 3
 		}
-		check(!last || (f.step == "") == (out.Err == nil), "another end")
-		check(last || f.safe || on && (numbered || !writes), "it is sent again")
+		check(!last || (f.step == "") == (out.Err == nil), "the outcome differs from the last attempt")
+		check(last || f.safe || on && (numbered || !writes), "an error that is not retryable was retried")
 	}
 	check(len(sent) <= limit, "too many attempts")
-	check(!writes || applied <= 1, "it was done twice")
+	check(!writes || applied <= 1, "the write was executed twice")
 	return len(sent)
 }

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// readRows are the reads, the change streams, and the generic commands.
+// readRows lists the reads, the change streams, and the generic commands.
 func readRows() []row {
 	names := func(docs []bson.Raw) any { return fieldOf(docs, "name") }
 	first := func(docs []bson.Raw) any {
@@ -29,34 +29,34 @@ func readRows() []row {
 		return n
 	}
 	return []row{
-		opens(operations.Collection, "find", "maxScan modifiers snapshot", find, documents),
-		opens(operations.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
-		opens(operations.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
-		opens(operations.Collection, "aggregate", "", aggregate, documents),
-		opens(operations.Database, "aggregate", "", aggregate, documents),
-		opens(operations.Collection, "countDocuments", "", countDocuments, count),
-		opens(operations.Collection, "listSearchIndexes", "", listSearchIndexes, documents),
-		opens(operations.Database, "listCollectionNames", "maxAwaitTimeMS", listCollections, names),
-		opens(operations.Database, "listCollectionObjects", "maxAwaitTimeMS", listCollections, documents),
-		opens(operations.Database, "listCollections", "maxAwaitTimeMS", listCollections, documents),
-		opens(operations.Collection, "listIndexNames", "maxAwaitTimeMS", listIndexes, names),
-		opens(operations.Collection, "listIndexes", "maxAwaitTimeMS", listIndexes, documents),
-		opens(operations.Database, "createCommandCursor", "", cursorCommand, nil),
-		opens(operations.Database, "runCursorCommand", "", cursorCommand, documents),
+		cursorRow(operations.Collection, "find", "maxScan modifiers snapshot", find, documents),
+		cursorRow(operations.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
+		cursorRow(operations.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
+		cursorRow(operations.Collection, "aggregate", "", aggregate, documents),
+		cursorRow(operations.Database, "aggregate", "", aggregate, documents),
+		cursorRow(operations.Collection, "countDocuments", "", countDocuments, count),
+		cursorRow(operations.Collection, "listSearchIndexes", "", listSearchIndexes, documents),
+		cursorRow(operations.Database, "listCollectionNames", "maxAwaitTimeMS", listCollections, names),
+		cursorRow(operations.Database, "listCollectionObjects", "maxAwaitTimeMS", listCollections, documents),
+		cursorRow(operations.Database, "listCollections", "maxAwaitTimeMS", listCollections, documents),
+		cursorRow(operations.Collection, "listIndexNames", "maxAwaitTimeMS", listIndexes, names),
+		cursorRow(operations.Collection, "listIndexes", "maxAwaitTimeMS", listIndexes, documents),
+		cursorRow(operations.Database, "createCommandCursor", "", cursorCommand, nil),
+		cursorRow(operations.Database, "runCursorCommand", "", cursorCommand, documents),
 		{operations.Client, "listDatabaseNames", "rawData", listDatabases},
 		{operations.Client, "listDatabaseObjects", "rawData", listDatabases},
 		{operations.Client, "listDatabases", "rawData", listDatabases},
 		{operations.Database, "runCommand", "writeConcern", runCommand},
 		{operations.Collection, "count", "", func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "count", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
-			return c.counted(c.options(d, "filter"))
+			return c.runCount(c.options(d, "filter"))
 		}},
 		{operations.Collection, "estimatedDocumentCount", "", func(c *call) (any, *result.Error) {
-			return c.counted(c.options(bson.D{{Key: "count", Value: c.coll}}))
+			return c.runCount(c.options(bson.D{{Key: "count", Value: c.coll}}))
 		}},
 		{operations.Collection, "distinct", "", func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
-			return c.answer(c.read("distinct", fixed(c.options(d, "fieldName", "filter"))), "values")
+			return c.replyField(c.read("distinct", fixed(c.options(d, "fieldName", "filter"))), "values")
 		}},
 		{operations.Client, "createChangeStream", "", openStream},
 		{operations.Collection, "createChangeStream", "", openStream},
@@ -65,10 +65,9 @@ func readRows() []row {
 	}
 }
 
-// opens makes a row of an operation whose command opens a cursor. The cursor
-// becomes an entity if documents is nil, otherwise the result is made of all that
-// it finds.
-func opens(kind operations.Kind, name, lacks string, prepare func(*call) (*command, cursorOptions, *result.Error),
+// cursorRow returns a row for an operation whose command opens a cursor. If documents is nil, the cursor becomes an
+// entity; otherwise documents converts all its documents to the result.
+func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*command, cursorOptions, *result.Error),
 	documents func([]bson.Raw) any) row {
 	return row{kind, name, lacks, func(c *call) (any, *result.Error) {
 		cmd, o, err := prepare(c)
@@ -90,11 +89,10 @@ func opens(kind operations.Kind, name, lacks string, prepare func(*call) (*comma
 	}}
 }
 
-// documents is the result of operations that give all documents.
+// documents is for operations whose result is all documents.
 func documents(docs []bson.Raw) any { return docs }
 
-// cursorOptions reads the arguments that are about the cursor. Tailable cursors
-// time each iteration.
+// cursorOptions reads the cursor arguments. For tailable cursors, timeoutMS applies to each iteration.
 func (c *call) cursorOptions() (cursorOptions, *result.Error) {
 	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
 	switch kind := strings.ToLower(c.Text("cursorType")); kind {
@@ -102,7 +100,7 @@ func (c *call) cursorOptions() (cursorOptions, *result.Error) {
 	case "tailable", "tailableawait":
 		o.tailable, o.await = true, kind == "tailableawait"
 	default:
-		return o, argument("cursorType " + kind + " does not exist")
+		return o, argument("unknown cursorType " + kind)
 	}
 	o.lifetime = !o.tailable
 	mode := c.Text("timeoutMode")
@@ -113,14 +111,14 @@ func (c *call) cursorOptions() (cursorOptions, *result.Error) {
 	case mode == "iteration":
 		o.lifetime = false
 	case mode != "cursorLifetime":
-		return o, argument("timeoutMode " + mode + " does not exist")
+		return o, argument("unknown timeoutMode " + mode)
 	case o.tailable:
 		return o, argument("a tailable cursor cannot have timeoutMode cursorLifetime")
 	}
 	return o, nil
 }
 
-// find is the command of find and createFindCursor.
+// find returns the command of find and createFindCursor.
 func find(c *call) (*command, cursorOptions, *result.Error) {
 	limit, size := c.Number("limit"), c.Number("batchSize")
 	o, err := c.cursorOptions()
@@ -130,7 +128,7 @@ func find(c *call) (*command, cursorOptions, *result.Error) {
 	o.limit = limit
 	if o.await {
 		o.maxTime = c.Number("maxAwaitTimeMS")
-		if err := c.outlasted(o.maxTime); err != nil {
+		if err := c.checkMaxAwait(o.maxTime); err != nil {
 			return nil, o, err
 		}
 	}
@@ -164,8 +162,8 @@ func findOne(c *call) (*command, cursorOptions, *result.Error) {
 	return c.read("find", fixed(c.options(d, "filter"))), cursorOptions{}, nil
 }
 
-// outlasted is the error of a maxAwaitTimeMS that is not less than timeoutMS.
-func (c *call) outlasted(maxAwait int64) *result.Error {
+// checkMaxAwait returns an error if maxAwaitTimeMS is not less than timeoutMS.
+func (c *call) checkMaxAwait(maxAwait int64) *result.Error {
 	if c.timeout && c.limit != nil && *c.limit > 0 && maxAwait >= c.limit.Milliseconds() {
 		return argument("maxAwaitTimeMS must be less than timeoutMS")
 	}
@@ -180,7 +178,7 @@ func aggregate(c *call) (*command, cursorOptions, *result.Error) {
 	writes := false
 	if len(pipeline) > 0 {
 		if first, err := pipeline[len(pipeline)-1].IndexErr(0); err == nil {
-			writes = retry.WriteStage(first.Key())
+			writes = first.Key() == "$out" || first.Key() == "$merge"
 		}
 	}
 	o, err := c.cursorOptions()
@@ -188,7 +186,7 @@ func aggregate(c *call) (*command, cursorOptions, *result.Error) {
 		return nil, o, err
 	}
 	o.maxTime = c.Number("maxAwaitTimeMS")
-	if err := c.outlasted(o.maxTime); err != nil {
+	if err := c.checkMaxAwait(o.maxTime); err != nil {
 		return nil, o, err
 	}
 	if writes && !o.lifetime {
@@ -198,7 +196,7 @@ func aggregate(c *call) (*command, cursorOptions, *result.Error) {
 	if writes {
 		batch = bson.D{}
 	}
-	d := bson.D{{Key: "aggregate", Value: c.on()}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: batch}}
+	d := bson.D{{Key: "aggregate", Value: c.aggregateValue()}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: batch}}
 	cmd := c.read("aggregate", fixed(c.options(d, "pipeline")))
 	cmd.noMaxTime = !o.lifetime
 	if writes {
@@ -208,15 +206,15 @@ func aggregate(c *call) (*command, cursorOptions, *result.Error) {
 	return cmd, o, nil
 }
 
-// on is what a pipeline runs on: a collection, or 1.
-func (c *call) on() any {
+// aggregateValue returns the value of the field aggregate: a collection, or 1.
+func (c *call) aggregateValue() any {
 	if c.Kind == operations.Collection {
 		return c.coll
 	}
 	return int32(1)
 }
 
-func (c *call) counted(d bson.D) (any, *result.Error) {
+func (c *call) runCount(d bson.D) (any, *result.Error) {
 	r, err := c.run(c.read("count", fixed(d)))
 	if err != nil {
 		return nil, err
@@ -228,8 +226,8 @@ func (c *call) counted(d bson.D) (any, *result.Error) {
 	return n, nil
 }
 
-// answer gives a field of a command's reply.
-func (c *call) answer(cmd *command, field string) (any, *result.Error) {
+// replyField runs a command and returns a field of the reply.
+func (c *call) replyField(cmd *command, field string) (any, *result.Error) {
 	r, err := c.run(cmd)
 	if err != nil {
 		return nil, err
@@ -250,7 +248,7 @@ func countDocuments(c *call) (*command, cursorOptions, *result.Error) {
 	return c.read("aggregate", fixed(c.options(d, "filter", "skip", "limit"))), cursorOptions{lifetime: true}, nil
 }
 
-// mapReduce is never retried, and may write its result.
+// mapReduce may write its result to a collection.
 func mapReduce(c *call) (any, *result.Error) {
 	var out any = bson.D{{Key: "inline", Value: int32(1)}}
 	inline := true
@@ -260,7 +258,7 @@ func mapReduce(c *call) (any, *result.Error) {
 	}
 	cmd := c.read("mapReduce", fixed(c.options(bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "out", Value: out}}, "out")))
 	cmd.write, cmd.primary = !inline, !inline
-	results, err := c.answer(cmd, "results")
+	results, err := c.replyField(cmd, "results")
 	if err == nil && !inline {
 		return enginekit.Nothing{}, nil
 	}
@@ -273,8 +271,8 @@ func lookupIn(v bson.RawValue, key string) (bson.RawValue, bool) {
 	return found, err == nil
 }
 
-// enumerate is the read of an enumeration. Where the specifications leave the
-// server free it is the primary; a direct connection overrides that.
+// enumerate returns a command that enumerates databases, collections or indexes. It runs on the primary, or on the
+// server of a direct connection.
 func (c *call) enumerate(name string, d bson.D) *command {
 	cmd := c.read(name, fixed(d))
 	cmd.takesReadConcern, cmd.readConcern = false, nil
@@ -282,9 +280,8 @@ func (c *call) enumerate(name string, d bson.D) *command {
 	return cmd
 }
 
-// listed gives a command that enumerates, whose option nameOnly is true if the
-// result has names only.
-func (c *call) listed(d bson.D) bson.D {
+// withNameOnly appends the options to a command, with nameOnly true for operations that return names.
+func (c *call) withNameOnly(d bson.D) bson.D {
 	if strings.HasSuffix(c.Row.name, "Names") {
 		return append(c.options(d, "nameOnly"), bson.E{Key: "nameOnly", Value: true})
 	}
@@ -292,7 +289,7 @@ func (c *call) listed(d bson.D) bson.D {
 }
 
 func listDatabases(c *call) (any, *result.Error) {
-	r, err := c.do(c.enumerate("listDatabases", c.listed(bson.D{{Key: "listDatabases", Value: int32(1)}})))
+	r, err := c.do(c.enumerate("listDatabases", c.withNameOnly(bson.D{{Key: "listDatabases", Value: int32(1)}})))
 	if err != nil {
 		return nil, err
 	}
@@ -307,14 +304,14 @@ func listDatabases(c *call) (any, *result.Error) {
 }
 
 func listCollections(c *call) (*command, cursorOptions, *result.Error) {
-	return c.listing(c.listed(bson.D{{Key: "listCollections", Value: int32(1)}}))
+	return c.listing(c.withNameOnly(bson.D{{Key: "listCollections", Value: int32(1)}}))
 }
 
 func listIndexes(c *call) (*command, cursorOptions, *result.Error) {
 	return c.listing(c.options(bson.D{{Key: "listIndexes", Value: c.coll}}))
 }
 
-// listing makes a command that enumerates by a cursor.
+// listing returns a command that enumerates with a cursor.
 func (c *call) listing(d bson.D) (*command, cursorOptions, *result.Error) {
 	o, err := c.cursorOptions()
 	d = slices.Insert(d, 1, bson.E{Key: "cursor", Value: c.batchOption()})
@@ -343,15 +340,14 @@ func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {
 	if c.Has("name") {
 		stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
 	}
-	if doc, ok := c.Arg("aggregationOptions").DocumentOK(); ok {
-		elements, _ := doc.Elements()
-		for _, e := range elements {
-			to := &rest
-			if e.Key() == "batchSize" {
-				to = &cursor
-			}
-			*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
+	doc, _ := c.Arg("aggregationOptions").DocumentOK()
+	elements, _ := doc.Elements()
+	for _, e := range elements {
+		to := &rest
+		if e.Key() == "batchSize" {
+			to = &cursor
 		}
+		*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
 	}
 	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
 		{Key: "cursor", Value: cursor}}
@@ -360,8 +356,7 @@ func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {
 	return cmd, cursorOptions{lifetime: true}, nil
 }
 
-// generic is the command that an operation was given. Its named key comes first,
-// whatever the order in which the suite was read.
+// generic returns the command argument with the field commandName first.
 func (c *call) generic() (*command, *result.Error) {
 	doc, ok := c.Arg("command").DocumentOK()
 	if !ok {

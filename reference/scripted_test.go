@@ -19,10 +19,8 @@ import (
 
 var d = testkit.D // a document of keys and values in turn
 
-// A scripted deployment answers each command with the next step that a test
-// wrote for it, and with a plain success when there is none left. Its members
-// stream hello like a server since 4.4. Connections are in memory, so that a
-// test can run in a synctest bubble.
+// scripted is a deployment that replies to each command with the next step of a script, or with success if no step is
+// left. Its members stream hello. Connections are in memory, so that tests can run in a synctest bubble.
 type scripted struct {
 	t       *testing.T
 	members []string // addresses
@@ -34,25 +32,25 @@ type scripted struct {
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"
 	seen  []received
-	first []bson.Raw // the first command of each connection, and each check of a server
-	open  []net.Conn // far ends
+	first []bson.Raw // the first command of each connection, and all hellos
+	open  []net.Conn // server ends
 }
 
-// step is one answer.
+// step is a reply.
 type step struct {
 	reply bson.D // nil: {ok: 1} and what the command needs
 	close bool   // close the connection instead
 	wait  time.Duration
 }
 
-// received is a command, with the moment at which it came.
+// received is a received command.
 type received struct {
 	name   string
 	body   bson.Raw
 	member int
 	conn   net.Conn
 	at     time.Time
-	after  time.Time // when the command before it was answered
+	after  time.Time // time of the reply
 }
 
 func fails(code int32, labels ...string) step {
@@ -97,7 +95,7 @@ func (s *scripted) uri(options ...string) string {
 	return "mongodb://" + strings.Join(s.members, ",") + "/?" + strings.Join(options, "&")
 }
 
-// commands gives what was received under a name.
+// commands returns the received commands with a name.
 func (s *scripted) commands(name string) (out []bson.Raw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +113,9 @@ func (s *scripted) dial(_ context.Context, _, address string) (net.Conn, error) 
 	s.open = append(s.open, far)
 	s.mu.Unlock()
 	member := slices.Index(s.members, address)
-	if strings.Contains(string(debug.Stack()), "topology.(*pool)") { // and not a monitor
+	if strings.Contains(string(debug.Stack()), "topology.(*pool)") { // not a monitor
 		if st, _ := s.next(member, "dial"); st.close {
-			_ = far.Close() // the server accepts it, and ends it at once
+			_ = far.Close() // accepted and closed at once
 		}
 	}
 	go s.serve(member, far)
@@ -146,7 +144,7 @@ func (s *scripted) hello(member int) bson.D {
 	return append(out, bson.E{Key: "ok", Value: 1.0})
 }
 
-// serve reads messages and answers them until the connection ends.
+// serve replies to messages until the connection is closed.
 func (s *scripted) serve(member int, c net.Conn) {
 	defer func() { _ = c.Close() }()
 	for greeted := false; ; greeted = true {
@@ -173,7 +171,7 @@ func (s *scripted) serve(member int, c net.Conn) {
 	}
 }
 
-// stream answers hello, again and again if the client takes more to come.
+// stream replies to hello, repeatedly if the client allows exhaust.
 func (s *scripted) stream(member int, c net.Conn, id int32, m sent) bool {
 	await, awaits := enginekit.Integer(m.body.Lookup("maxAwaitTimeMS"))
 	exhausts := awaits && m.flags&uint32(wire.ExhaustAllowed) != 0
@@ -188,7 +186,7 @@ func (s *scripted) stream(member int, c net.Conn, id int32, m sent) bool {
 	}
 }
 
-// pause waits as a step says, and reports whether the connection stays open.
+// pause waits for the duration of a step, and reports whether the connection stays open.
 func (s *scripted) pause(st step) bool {
 	if st.wait > 0 {
 		select {
@@ -212,7 +210,7 @@ func (s *scripted) next(member int, name string) (step, bool) {
 	return step{}, false
 }
 
-// answer answers a command. What is unacknowledged has no reply.
+// answer replies to a command, unless it is unacknowledged.
 func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	s.mu.Lock()
 	s.seen = append(s.seen, received{m.name(), m.body, member, c, time.Now(), time.Now()})
@@ -238,7 +236,7 @@ func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	return s.write(c, id, m.opcode, false, reply)
 }
 
-// defaults are the fields that a successful reply needs.
+// defaults returns the required fields of a successful reply.
 func defaults(name string, body bson.Raw, reply bson.D) bson.D {
 	if slices.ContainsFunc(reply, func(e bson.E) bool {
 		return slices.Contains([]string{"errmsg", "cursor", "n", "values", "databases"}, e.Key)
@@ -260,7 +258,7 @@ func defaults(name string, body bson.Raw, reply bson.D) bson.D {
 		"delete": d("n", int32(1)), "update": d("n", int32(1), "nModified", int32(1))}[name]
 }
 
-// cursorOf is the field of a reply that has a cursor in it.
+// cursorOf returns the field cursor of a reply.
 func cursorOf(batch string, id int64, ns string, docs ...bson.D) bson.D {
 	a := bson.A{}
 	for _, d := range docs {

@@ -15,27 +15,27 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// server is a selected server with the picture in which it was selected.
+// server is a selected server.
 type server struct {
 	*topology.SelectedServer
-	address  string
-	kind     selection.ServerType
-	topology selection.TopologyType
-	desc     description.Server
-	begun    time.Time // when its selection was
-	// preference is what it was selected by.
-	preference selection.Preference
+	address    string
+	kind       selection.ServerType
+	topology   selection.TopologyType
+	desc       description.Server   // at the time of its selection
+	begun      time.Time            // start of the selection
+	preference selection.Preference // of the selection
 }
 
-// unknown reports whether the server is Unknown by now.
+// unknown reports whether the server is now Unknown.
 func (s *server) unknown() bool { return s.Server.Description().Kind == description.Unknown }
 
-// describe translates the topology's picture.
+// describe converts the current topology description.
 func (c *client) describe() selection.Topology {
 	t, _ := describe(c.topology.Description())
 	return t
 }
 
+// describe converts a topology description. It also returns the server descriptions by address.
 func describe(d description.Topology) (selection.Topology, map[string]description.Server) {
 	t := selection.Topology{Type: selection.TopologyType(d.Kind.String())}
 	by := make(map[string]description.Server, len(d.Servers))
@@ -59,69 +59,64 @@ func describe(d description.Topology) (selection.Topology, map[string]descriptio
 	return t, by
 }
 
-// want says what a server is selected for.
+// want describes the server to select.
 type want struct {
 	write         bool
 	preference    selection.Preference
-	pinned        string // address; "" selects freely
+	pinned        string // address; "" selects
 	deprioritized []string
-	// stage reports a pipeline that writes: see writesAnywhere.
-	stage bool
+	stage         bool // the pipeline has a write stage: see writesAnywhere
 
-	// For log messages: the command, and its operation. A quiet selection has
-	// none.
-	operation   string
+	// For log messages.
+	operation   string // name of the command
 	operationID int64
-	quiet       bool
+	quiet       bool // no messages
 }
 
-// selectServer waits until a suitable server is there, and wakes on every
-// change of the topology. The error is a *result.Error.
+// selectServer waits for a suitable server, and writes the log messages.
 func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
-	say := func(level, message string, more bson.D) { c.saySelection(w, level, message, more) }
-	say("debug", "Server selection started", nil)
+	c.logSelection(w, "debug", "Server selection started", nil)
 	srv, err := c.awaitServer(ctx, w, func(remaining time.Duration) {
-		say("info", "Waiting for suitable server to become available",
+		c.logSelection(w, "info", "Waiting for suitable server to become available",
 			bson.D{{Key: "remainingTimeMS", Value: remaining.Milliseconds()}})
 	})
 	if err != nil {
-		say("debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
+		c.logSelection(w, "debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
 		return nil, err
 	}
-	say("debug", "Server selection succeeded", place(srv.address))
+	c.logSelection(w, "debug", "Server selection succeeded", serverFields(srv.address))
 	return srv, nil
 }
 
-// awaitServer is the waiting of selectServer. It calls waiting, once, if no
-// server is suitable at first, with the time that is left.
+// awaitServer waits for a suitable server. If none is suitable at first, it calls waiting once with the remaining time.
 func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Duration)) (*server, *result.Error) {
 	begun := time.Now()
 	waited := false
 	timer := time.NewTimer(c.settings.serverSelectionTimeout)
 	defer timer.Stop()
-	patience := time.Now().Add(discovering)
+	discovered := begun.Add(discovering)
 	var updates <-chan description.Topology
-	over := func(picture description.Topology) *result.Error {
-		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v", ctx.Err(), picture)
+	ended := func(topology description.Topology) *result.Error {
+		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v", ctx.Err(), topology)
 	}
 	for {
-		picture := c.topology.Description()
-		if errors.Is(ctx.Err(), context.Canceled) { // what was given up is not sent again
-			return nil, over(picture)
+		current := c.topology.Description()
+		if errors.Is(ctx.Err(), context.Canceled) { // a canceled operation is not sent again
+			return nil, ended(current)
 		}
-		found, err := c.suitable(picture, w)
+		found, err := c.suitable(current, w)
 		if err != nil {
 			return nil, selectionError(false, "%v", err)
 		}
 		if found != nil {
 			found.begun = begun
 		}
-		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(picture) && time.Now().Before(patience)) {
+		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(current) && time.Now().Before(discovered)) {
 			return found, nil
 		}
 		if found == nil && !waited {
 			waited = true
-			defer c.sockets.seek()()
+			defer c.sockets.addWaiter()()
 			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx)))
 		}
 		if updates == nil {
@@ -131,24 +126,24 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 			}
 			defer func() { _ = c.topology.Unsubscribe(sub) }()
 			updates = sub.Updates
-			continue // the picture may have changed before the subscription
+			continue // the topology may have changed before the subscription
 		}
-		var brief <-chan time.Time
+		var discovery <-chan time.Time
 		if found == nil {
-			c.checkAgain(picture)
+			c.checkAgain(current)
 		} else {
-			brief = time.After(time.Until(patience))
+			discovery = time.After(time.Until(discovered))
 		}
 		select {
-		case <-brief:
+		case <-discovery:
 		case _, ok := <-updates:
 			if !ok {
 				return nil, selectionError(false, "client was closed during server selection")
 			}
 		case <-timer.C:
-			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)
+			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.serverSelectionTimeout, current)
 		case <-ctx.Done():
-			return nil, over(picture)
+			return nil, ended(current)
 		}
 	}
 }
@@ -157,9 +152,8 @@ func selectionError(timeout bool, format string, args ...any) *result.Error {
 	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "server selection", Timeout: timeout}
 }
 
-// discovering is how long a retry waits for servers that were never checked,
-// when all it could use else are deprioritized ones: a client that has just
-// been opened may know one mongos of two.
+// discovering is how long a retry waits for the first check of a server if all suitable servers are deprioritized: a new
+// client may know only one of two mongoses.
 const discovering = 200 * time.Millisecond
 
 func undiscovered(d description.Topology) bool { return slices.ContainsFunc(d.Servers, neverChecked) }
@@ -168,11 +162,10 @@ func neverChecked(s description.Server) bool {
 	return s.Kind == description.Unknown && s.LastError == nil && s.LastUpdateTime.IsZero()
 }
 
-// checkAgain requests an immediate check of the servers that were checked
-// before. The first check of the others is under way: one more would follow it
-// after minHeartbeat for nothing.
-func (c *client) checkAgain(picture description.Topology) {
-	for _, d := range picture.Servers {
+// checkAgain requests an immediate check of all servers except those whose first check is in progress, because it would
+// cause a useless second check after minHeartbeat.
+func (c *client) checkAgain(current description.Topology) {
+	for _, d := range current.Servers {
 		if neverChecked(d) {
 			continue
 		}
@@ -182,34 +175,29 @@ func (c *client) checkAgain(picture description.Topology) {
 	}
 }
 
-// writesAnywhere reports whether all servers that are known run pipelines with a write
-// stage as secondaries, too: those before 5.0 do not (CRUD, "Read preferences and
-// server selection" of aggregate).
-func writesAnywhere(picture description.Topology) bool {
-	return !slices.ContainsFunc(picture.Servers, func(s description.Server) bool {
+// writesAnywhere reports whether secondaries support pipelines with a write stage, which requires that all known servers
+// are 5.0 or later (CRUD, "Read preferences and server selection" of aggregate).
+func writesAnywhere(current description.Topology) bool {
+	return !slices.ContainsFunc(current.Servers, func(s description.Server) bool {
 		return s.WireVersion != nil && s.WireVersion.Max < wire50
 	})
 }
 
-// suitable picks a server from a picture, nil if there is none now.
-func (c *client) suitable(picture description.Topology, w want) (*server, error) {
-	if picture.CompatibilityErr != nil {
-		return nil, picture.CompatibilityErr
+// suitable picks a suitable server from a topology description, or returns nil.
+func (c *client) suitable(current description.Topology, w want) (*server, error) {
+	if current.CompatibilityErr != nil {
+		return nil, current.CompatibilityErr
 	}
-	t, by := describe(picture)
+	t, by := describe(current)
 	var candidates []selection.Server
 	if w.pinned != "" {
-		for _, s := range t.Servers {
-			if s.Address == w.pinned && s.Available() {
-				candidates = append(candidates, s)
-			}
-		}
+		candidates = selection.Keep(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
 		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.settings.heartbeat}
 		if w.write {
 			o.Operation = selection.Write
 		}
-		if w.stage && !writesAnywhere(picture) {
+		if w.stage && !writesAnywhere(current) {
 			w.preference = selection.Preference{}
 		}
 		var err error
@@ -223,7 +211,7 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 		s, err := c.topology.FindServer(by[v.Address])
 		failed = cmp.Or(failed, err)
 		servers[v.Address] = s
-		return s == nil // it has left the topology meanwhile
+		return s == nil // it has left the topology
 	})
 	if failed != nil || len(candidates) == 0 {
 		return nil, failed

@@ -14,17 +14,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// serverSession is a logical session of the server (Driver Sessions,
-// "ServerSession").
+// serverSession is a server session (Driver Sessions, "ServerSession").
 type serverSession struct {
 	id      bson.Raw // {id: UUID}
 	lastUse time.Time
-	txn     int64 // the last transaction number used
+	txn     int64 // the last transaction number
 	dirty   bool
 }
 
-// sessionPool holds the idle server sessions, the last used at the end
-// (Driver Sessions, "Server Session Pool").
+// sessionPool is the server session pool, ordered by last use (Driver Sessions, "Server Session Pool").
 type sessionPool struct {
 	mu   sync.Mutex
 	idle []*serverSession
@@ -39,7 +37,7 @@ func newServerSession() *serverSession {
 	return &serverSession{id: id}
 }
 
-// acquire takes the session that was used last, if it is not about to expire.
+// acquire removes and returns the most recently used session, or a new one if all are about to expire.
 func (p *sessionPool) acquire(now time.Time, timeoutMinutes *int64) *serverSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +62,7 @@ func (p *sessionPool) release(s *serverSession, now time.Time, timeoutMinutes *i
 	}
 }
 
-// drain empties the pool. It gives the ids.
+// drain empties the pool and returns the ids.
 func (p *sessionPool) drain() (ids bson.A) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +73,7 @@ func (p *sessionPool) drain() (ids bson.A) {
 	return ids
 }
 
-// expiring reports whether less than a minute of the session's life is left.
+// expiring reports whether the session expires within a minute.
 func (s *serverSession) expiring(now time.Time, timeoutMinutes *int64) bool {
 	if timeoutMinutes == nil || s.lastUse.IsZero() {
 		return false
@@ -92,15 +90,14 @@ const (
 	txnAborted    = "aborted"
 )
 
-// transactionOptions of startTransaction, or the session's defaults. What neither says
-// is the client's, except timeoutMS.
+// transactionOptions are the options of startTransaction or the session's defaults. Unset options, except timeoutMS, are
+// inherited from the client.
 type transactionOptions struct {
 	scope
 	maxCommitTime *int64 // milliseconds
 }
 
-// clientSession is a session entity, or the implicit session of an operation.
-// One session serves one operation at a time.
+// clientSession is a session entity or the implicit session of an operation. It is used by one operation at a time.
 type clientSession struct {
 	client   *client
 	implicit bool
@@ -109,25 +106,22 @@ type clientSession struct {
 	defaults transactionOptions
 	timeout  *time.Duration // defaultTimeoutMS
 
-	server        *serverSession // nil: not acquired yet
+	server        *serverSession // nil: not acquired
 	clusterTime   bson.Raw       // {$clusterTime: …}
 	operationTime *bson.Timestamp
 	snapshotTime  *bson.Timestamp
 	ended         bool
-	id            bson.Raw // of an ended session
+	id            bson.Raw // after the end
 
 	state       string
 	options     transactionOptions
 	pinned      string           // address of the mongos
 	conn        *mnet.Connection // pinned behind a load balancer
 	recovery    bson.Raw
-	emptyCommit bool // nothing was sent in the transaction
-	committed   int  // how often commit was tried
-	// deadline is that of withTransaction while its callback runs, zero
-	// without one.
-	deadline time.Time
-	// thread is used under policies with pinning alone.
-	thread pinning.Thread
+	emptyCommit bool           // nothing was sent in the transaction
+	committed   bool           // commit was called before
+	deadline    time.Time      // of withTransaction, or zero
+	thread      pinning.Thread // only for policies with pinning
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
@@ -137,9 +131,8 @@ func (c *client) newSession(implicit bool) *clientSession {
 	return s
 }
 
-// acquired gives the server session, which an implicit session takes as late
-// as possible: after the connection is checked out. A session entity has taken
-// it when it was made.
+// acquired returns the server session. An implicit session acquires it as late as possible: after the connection is
+// checked out.
 func (s *clientSession) acquired() *serverSession {
 	if s.server == nil {
 		s.server = s.client.sessions.acquire(s.client.driver.options.Now(), s.client.sessionTimeout())
@@ -155,8 +148,7 @@ func (s *clientSession) lsid() bson.Raw {
 	return s.acquired().id
 }
 
-// end gives the server session back. An open transaction is aborted by the
-// caller before.
+// end returns the server session to the pool. The caller has aborted an open transaction.
 func (s *clientSession) end() {
 	if s.ended {
 		return
@@ -170,8 +162,8 @@ func (s *clientSession) end() {
 	}
 }
 
-// timeoutMS is that of the operations that end transactions, and the session
-// (Client Side Operations Timeout, "Sessions").
+// timeoutMS returns the timeout of commitTransaction, abortTransaction and endSession (Client Side Operations Timeout,
+// "Sessions").
 func (s *clientSession) timeoutMS() *time.Duration {
 	return cmp.Or(s.timeout, s.client.settings.timeout)
 }
@@ -195,8 +187,8 @@ func (s *clientSession) permits(cmd *command) *result.Error {
 	return nil
 }
 
-// leaveTransaction forgets an ended transaction when the session does
-// something else (Transactions, "ClientSession changes" and "When to unpin").
+// leaveTransaction resets the state of an ended transaction before another command (Transactions, "ClientSession changes"
+// and "When to unpin").
 func (s *clientSession) leaveTransaction(cmd *command) {
 	if cmd.op.EndsTransaction || s.inTransaction() || s.state == txnNone || cmd.name == "getMore" || cmd.name == "killCursors" {
 		return
@@ -205,7 +197,7 @@ func (s *clientSession) leaveTransaction(cmd *command) {
 	s.state = txnNone
 }
 
-// unpin lets go of the mongos or the connection.
+// unpin releases the pinned mongos or connection.
 func (s *clientSession) unpin() {
 	s.pinned = ""
 	if s.conn != nil {
@@ -215,7 +207,7 @@ func (s *clientSession) unpin() {
 	}
 }
 
-// advance keeps the greatest cluster time and operation time seen.
+// advance advances the cluster time and the operation time.
 func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timestamp) {
 	if clusterTime != nil {
 		s.clusterTime = later(s.clusterTime, clusterTime)
@@ -225,12 +217,12 @@ func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timest
 	}
 }
 
-// sessionTimeout is logicalSessionTimeoutMinutes of the topology.
+// sessionTimeout returns logicalSessionTimeoutMinutes of the topology.
 func (c *client) sessionTimeout() *int64 {
 	return c.topology.Description().SessionTimeoutMinutes
 }
 
-// later gives the greater of two cluster times; nil is before any other.
+// later returns the later of two cluster times. nil is earlier than any other.
 func later(a, b bson.Raw) bson.Raw {
 	ta, tb := timestampOf(a, "$clusterTime", "clusterTime"), timestampOf(b, "$clusterTime", "clusterTime")
 	if tb == nil || ta != nil && !ta.Before(*tb) {
@@ -239,13 +231,13 @@ func later(a, b bson.Raw) bson.Raw {
 	return b
 }
 
-// clusterTimeOf reads {$clusterTime: …} out of a reply, nil if there is none.
+// clusterTimeOf returns {$clusterTime: …} of a reply, or nil.
 func clusterTimeOf(reply bson.Raw) bson.Raw {
 	v, ok := reply.Lookup("$clusterTime").DocumentOK()
 	if !ok {
 		return nil
 	}
-	out, _ := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}}) // a document of a reply that is valid
+	out, _ := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}})
 	return out
 }
 
@@ -257,7 +249,7 @@ func timestampOf(reply bson.Raw, keys ...string) *bson.Timestamp {
 	return &bson.Timestamp{T: t, I: i}
 }
 
-// start begins a transaction on the session.
+// start starts a transaction.
 func (s *clientSession) start(o transactionOptions) *result.Error {
 	switch {
 	case s.ended:
@@ -266,12 +258,11 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 		return argument("transaction already in progress")
 	case s.snapshot:
 		return argument("transactions are not supported in snapshot sessions")
-	}
-	if unacknowledged(o.writeConcern) {
+	case unacknowledged(o.writeConcern):
 		return argument("transactions do not support unacknowledged write concerns")
 	}
 	s.unpin()
-	s.options, s.state, s.recovery, s.emptyCommit, s.committed = o, txnStarting, nil, false, 0
+	s.options, s.state, s.recovery, s.emptyCommit, s.committed = o, txnStarting, nil, false, false
 	s.acquired().txn++
 	return nil
 }

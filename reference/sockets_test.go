@@ -20,11 +20,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// TestSockets plays what happens to the sockets of a client.
+// TestSockets plays the stories in testdata/sockets.txt.
 func TestSockets(t *testing.T) {
-	testkit.Retell(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (told string) {
-		synctest.Test(t, func(t *testing.T) { told = playSockets(t, s.Text) + "\n" })
-		return told
+	testkit.Retell(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (transcript string) {
+		synctest.Test(t, func(t *testing.T) { transcript = playSockets(t, s.Text) + "\n" })
+		return transcript
 	})
 }
 
@@ -35,7 +35,7 @@ func playSockets(t *testing.T, script string) string {
 	dialled, err := s.DialContext(t.Context(), "tcp", a)
 	testkit.Check(t, err)
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	k, found, end := dialled.(*enginekit.Socket), func() {}, func() {}
+	k, done, end := dialled.(*enginekit.Socket), func() {}, func() {}
 	refusal := error(topology.ConnectionError{Wrapped: errors.New("refused")})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer func() { cancel(); s.Shut(); _, _ = k.Close(), far.Close() }()
@@ -45,22 +45,22 @@ func playSockets(t *testing.T, script string) string {
 		testkit.Check(t, err)
 	}
 	pool := func(kind, address, reason string, err error) func() {
-		return func() { s.event(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
+		return func() { s.poolEvent(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
 	}
-	appoint := func(address string) func() any {
+	schedule := func(address string) func() any {
 		return func() any {
-			wait, ours := s.appoint(address, time.Now(), 100*time.Millisecond)
+			wait, ours := s.schedule(address, time.Now(), 100*time.Millisecond)
 			return fmt.Sprintf("%v,%t", wait, ours)
 		}
 	}
-	known := func(w *watched) { w.known = true }
+	known := func(w *serverState) { w.known = true }
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
 		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },
-		"discover": func() { s.note(a, known) }, "discover-b": func() { s.note(b, known) },
+		"discover": func() { s.change(a, known) }, "discover-b": func() { s.change(b, known) },
 		"cancel": func() { s.cancel(a, io.EOF) }, "cancel-b": func() { s.cancel(b, io.EOF) },
 		"cancel-nil": func() { s.cancel(a, nil) }, "cancel-now": func() { s.cancel(a, checkNow{}) },
-		"seek": func() { found = s.seek() }, "found": func() { found() },
+		"wait": func() { done = s.addWaiter() }, "done": func() { done() },
 		"release-known": func() { s.Release(a, net.ErrClosed, false) }, "release-unknown": func() { s.Release(a, net.ErrClosed, true) },
 		"release-now": func() { s.Release(a, checkNow{}, true) },
 		"timeout":     func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
@@ -71,40 +71,40 @@ func playSockets(t *testing.T, script string) string {
 		"event-pool": pool(event.ConnectionPoolClosed, a, "", nil), "event-pool-b": pool(event.ConnectionPoolClosed, b, "", nil),
 		"event-failed": pool(event.ConnectionCheckOutFailed, a, "", refusal), "event-cleared": pool(event.ConnectionPoolCleared, a, "", refusal),
 	}
-	asks := map[string]func() any{ // at once
-		"streams": func() any { return k.Streams() && !k.Closed() }, "checks": func() any { return s.checks(a) },
+	asks := map[string]func() any{ // return at once
+		"streams": func() any { return k.Streams() && !k.Closed() }, "check": func() any { return s.beginCheck(a) },
 		"cancelled": func() any { return fmt.Sprintf("%t,%t,%t", s.cancelled(a), s.cancelled(""), s.cancelled(b)) },
-		"appoint":   appoint(a), "appoint-b": appoint(b),
-		"again": func() any {
-			err := s.again(a)
+		"schedule":  schedule(a), "schedule-b": schedule(b),
+		"repeat": func() any {
+			err := s.repeatFailure(a)
 			return fmt.Sprintf("%t,%t", errors.As(err, new(repeated)), errors.Is(err, os.ErrDeadlineExceeded))
 		},
 	}
-	waits := map[string]func() error{ // perhaps
-		"read":         func() error { _, err := k.Read(make([]byte, 1)); return err },
-		"discovered":   func() error { return s.discovered(ctx, a) },
-		"rest":         func() error { s.rest(a, time.Hour); return nil },
-		"hold":         func() error { s.Hold(a); return nil },
-		"handled":      func() error { s.handled(a, refusal); return nil },
-		"handled-pool": func() error { s.handled(a, topology.ErrPoolClosed); return nil }, "handled-nil": func() error { s.handled(a, nil); return nil },
+	waits := map[string]func() error{ // may block
+		"read":        func() error { _, err := k.Read(make([]byte, 1)); return err },
+		"first-check": func() error { return s.awaitFirstCheck(ctx, a) },
+		"pause":       func() error { s.pause(a, time.Hour); return nil },
+		"hold":        func() error { s.Hold(a); return nil },
+		"closed":      func() error { s.awaitClosed(a, refusal); return nil },
+		"closed-pool": func() error { s.awaitClosed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { s.awaitClosed(a, nil); return nil },
 		"recheck": func() error { s.recheck(a, time.Second, func() bool { return true }); return nil },
 	}
 
-	var told, going []string
-	ends := map[string]chan string{} // of what goes on
+	var transcript, running []string
+	ends := map[string]chan string{} // of running verbs
 	for word := range strings.FieldsSeq(script) {
 		verb, _, answer := strings.Cut(word, "=")
 		if ask, ok := asks[verb]; ok {
-			told = append(told, fmt.Sprintf("%s=%v", verb, ask()))
+			transcript = append(transcript, fmt.Sprintf("%s=%v", verb, ask()))
 			continue
 		} else if answer {
 			continue
 		}
-		told = append(told, word)
+		transcript = append(transcript, word)
 		if act, ok := acts[word]; ok {
 			act()
 		} else if wait, ok := waits[word]; ok {
-			going, ends[word] = append(going, word), make(chan string, 1)
+			running, ends[word] = append(running, word), make(chan string, 1)
 			end, begun := ends[word], time.Now()
 			go func() {
 				text, err := word+"=ok", wait()
@@ -117,20 +117,20 @@ func playSockets(t *testing.T, script string) string {
 				end <- text
 			}()
 		} else {
-			pause, err := time.ParseDuration(word)
+			d, err := time.ParseDuration(word)
 			testkit.Check(t, err)
-			time.Sleep(pause)
+			time.Sleep(d)
 		}
 		synctest.Wait()
-		going = slices.DeleteFunc(going, func(verb string) bool {
+		running = slices.DeleteFunc(running, func(verb string) bool {
 			select {
 			case text := <-ends[verb]:
-				told = append(told, text)
+				transcript = append(transcript, text)
 				return true
 			default:
 				return false
 			}
 		})
 	}
-	return strings.Join(told, " ")
+	return strings.Join(transcript, " ")
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestStories tells the stories in testdata, each file with what it is about.
+// TestStories plays the stories in testdata.
 func TestStories(t *testing.T) {
 	testkit.Retell(t, "testdata/stories/*.txt", func(t *testing.T, s testkit.Story) string { return play(t, s.Text) })
 }
 
-// tell expects of an operation what a story of its own would.
-func tell(t *testing.T, set, reply, do, want string) {
+// checkStory plays a story with one operation.
+func checkStory(t *testing.T, set, reply, do, want string) {
 	t.Helper()
 	t.Run(set+" "+reply+" "+do, func(t *testing.T) {
 		t.Parallel()
 		text := fmt.Sprintf("client %s\nserver %s\n> %s\n", set, reply, strings.Join(strings.Fields(do), " "))
-		testkit.Equal(t, "how it goes", play(t, text), text+"    "+want+"\n")
+		testkit.Equal(t, "the story", play(t, text), text+"    "+want+"\n")
 	})
 }
 
 // sends is an operation and the command that it sends.
 type sends struct{ do, command string }
 
-// reads are all retryable read operations, and the command that each sends.
+// reads are all retryable read operations.
 var reads = []sends{
 	{`collection.find {"filter":{}}`, "find"}, {`collection.findOne {"filter":{}}`, "find"},
 	{`collection.aggregate {"pipeline":[]}`, "aggregate"}, {`database.aggregate {"pipeline":[]}`, "aggregate"},
@@ -40,8 +40,7 @@ var reads = []sends{
 	{`collection.listIndexNames`, "listIndexes"},
 }
 
-// retryableWrites are all supported write operations (Retryable Writes,
-// "Supported Write Operations").
+// retryableWrites are all supported write operations (Retryable Writes, "Supported Write Operations").
 var retryableWrites = []sends{
 	{"insert", "insert"}, {"insertMany", "insert"}, {`insertMany {"ordered":false}`, "insert"},
 	{`collection.updateOne {"filter":{},"update":{"$set":{"a":1}}}`, "update"},
@@ -55,8 +54,7 @@ var retryableWrites = []sends{
 	{"clientBulk", "bulkWrite"},
 }
 
-// plainWrites are never retried, and have no transaction number ("Unsupported
-// Write Operations").
+// plainWrites are never retried, and have no transaction number ("Unsupported Write Operations").
 var plainWrites = []sends{
 	{"updateMany", "update"}, {`collection.deleteMany {"filter":{}}`, "delete"},
 	{`collection.bulkWrite {"requests":[{"updateOne":{"filter":{},"update":{"$set":{"a":1}}}},
@@ -75,7 +73,7 @@ func TestReadsAreRetriedOnEveryTopology(t *testing.T) {
 	for _, set := range []string{"single", "replicaset members=3", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91", "10107"} {
 			for _, r := range reads {
-				tell(t, set, r.command+"="+fault, r.do, r.command+" "+r.command)
+				checkStory(t, set, r.command+"="+fault, r.do, r.command+" "+r.command)
 			}
 		}
 	}
@@ -85,7 +83,7 @@ func TestWritesAreRetried(t *testing.T) {
 	for _, set := range []string{"replicaset", "sharded", "load-balanced"} {
 		for _, fault := range []string{"close", "91/w", "concern:91/w", "4711/w", "write:91/w"} {
 			for _, w := range retryableWrites {
-				tell(t, set+" show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
+				checkStory(t, set+" show=txnNumber", w.command+"="+fault, w.do, fmt.Sprintf("%s/1 %[1]s/1", w.command))
 			}
 		}
 	}
@@ -96,10 +94,10 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 		never := func(set string, writes []sends) {
 			for _, w := range writes {
 				old := fault.set
-				if w.command == "bulkWrite" { // which servers that old do not have
+				if w.command == "bulkWrite" { // old servers do not have it
 					old = ""
 				}
-				tell(t, set+old+" show=txnNumber", w.command+"="+fault.step, w.do, w.command+"/- !"+fault.want)
+				checkStory(t, set+old+" show=txnNumber", w.command+"="+fault.step, w.do, w.command+"/- !"+fault.want)
 			}
 		}
 		never("replicaset", plainWrites)
@@ -108,12 +106,12 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 	}
 }
 
-// TestChangeStreamsResume: before servers had a label for it, by code.
+// TestChangeStreamsResume tests the resumable codes of servers before 4.4.
 func TestChangeStreamsResume(t *testing.T) {
 	for _, code := range []int{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436} {
-		told := play(t, fmt.Sprintf("client wire=8 untimed\nserver aggregate=cursor:7,cursor:9 getMore=%d killCursors=ok\n> watch\n> change\n> change\n", code))
-		if !strings.HasSuffix(told, "> change\n    getMore killCursors aggregate\n") {
-			t.Errorf("after %d:\n%s", code, told)
+		transcript := play(t, fmt.Sprintf("client wire=8 untimed\nserver aggregate=cursor:7,cursor:9 getMore=%d killCursors=ok\n> watch\n> change\n> change\n", code))
+		if !strings.HasSuffix(transcript, "> change\n    getMore killCursors aggregate\n") {
+			t.Errorf("after %d:\n%s", code, transcript)
 		}
 	}
 }

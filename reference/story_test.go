@@ -21,19 +21,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A story is what a client does while servers answer as they are told to, and
-// what comes of it. All times are those of a synctest bubble. Its lines:
+// A story is a sequence of operations with scripted replies and their results, in a synctest bubble. Its lines:
 //
-//	client WORDS   the kind of deployment (replicaset if there is none), and settings
-//	               (ownWords); all others are options of the connection string
-//	server COMMAND=STEP,STEP …   for commands that do not simply succeed; 1:find is
-//	               that of one member
-//	> OPERATION ARGUMENTS   one of those below, or OBJECT.NAME; "@" passes it the
-//	               session, "~" leaves it to go on while the next ones begin
-//	    what was sent, each command with what it waited for and the fields that
-//	    show= names behind slashes, and the error of the operation behind "!"
+//	client WORDS   the kind of deployment (default: replicaset), settings (ownWords), and URI options
+//	server COMMAND=STEP,STEP …   replies other than success; 1:find is for one member
+//	> OPERATION ARGUMENTS   a name in known, or OBJECT.NAME; "@" passes the session, "~" runs it in the background
+//	    the sent commands, each after the time it waited for and followed by the fields in show=, separated by slashes;
+//	    the error of the operation follows "!"
 
-// known are operations that work, and the command that each of them sends first.
+// known are named operations, and the first command of each.
 var known = map[string]struct{ object, operation, args, command string }{
 	"find":         {"collection", "find", `{"filter":{}}`, "find"},
 	"insert":       {"collection", "insertOne", `{"document":{"_id":1}}`, "insert"},
@@ -56,7 +52,7 @@ var known = map[string]struct{ object, operation, args, command string }{
 	"withTransaction": {"session", "withTransaction", `{}`, "insert"},
 }
 
-// labels of errors, by the letter that stands for them.
+// letters are the error labels by letter.
 var letters = map[string]string{"o": labelOverloaded, "r": labelRetryable, "w": labelWrite, "n": "NoWritesPerformed",
 	"t": labelTransient, "u": labelUnknownCommit, "c": labelResumable}
 
@@ -69,8 +65,7 @@ func labelsOf(word string) (out []string) {
 
 var stepForm = regexp.MustCompile(`^(?:([\d.]+[a-z]+)\+)?(\w+)(?::([^/*]*))?(?:/(\w+))?(?:\*(\d+))?$`)
 
-// stepsOf reads steps such as 91/w, overload*2, close, concern:91/w, write:11000,
-// 50ms+ok (which is answered late), and cursor:7, each with a factor if need be.
+// stepsOf reads steps such as 91/w, overload*2, close, concern:91/w, write:11000, 50ms+ok (a late reply), and cursor:7.
 func stepsOf(t testing.TB, text string) (out []step) {
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	for word := range strings.SplitSeq(text, ",") {
@@ -93,13 +88,13 @@ func stepsOf(t testing.TB, text string) (out []step) {
 			code, message, _ := strings.Cut(of, ":")
 			s.reply = d("ok", 1.0, "n", int32(1), "value", nil, "writeConcernError", d("code", int32(number(code)), "errmsg",
 				strings.ReplaceAll(cmp.Or(message, "scripted concern"), "-", " ")))
-		case "write": // perhaps with a write concern error beside it
+		case "write": // optionally with a write concern error
 			code, concern, both := strings.Cut(of, "&")
 			s.reply = d("ok", 1.0, "n", int32(0), "writeErrors", bson.A{d("index", 0, "code", int32(number(code)), "errmsg", "scripted write")})
 			if both {
 				s.reply = append(s.reply, bson.E{Key: "writeConcernError", Value: d("code", int32(number(concern)), "errmsg", "scripted concern")})
 			}
-		case "bulk", "bulkbad": // so many writes are done, and then one is not
+		case "bulk", "bulkbad": // a number of successful writes, followed by a failed one
 			var docs []bson.D
 			for i := range number(of) {
 				docs = append(docs, d("ok", 1.0, "idx", i, "n", 1))
@@ -127,8 +122,7 @@ func stepsOf(t testing.TB, text string) (out []step) {
 	return out
 }
 
-// errorInWords gives an error as stories have it: its code or kind, and its
-// labels in the order in which it has them.
+// errorInWords formats an error: its code or kind, and its labels in order.
 func errorInWords(e *result.Error) string {
 	switch {
 	case e == nil:
@@ -162,13 +156,12 @@ func errorInWords(e *result.Error) string {
 	return " !" + strings.ReplaceAll(word, " ", "-")
 }
 
-// ownWords are the words of a story's set that are not options of the connection
-// string.
+// ownWords are the settings of a story that are not URI options.
 var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch policy bucket backoff heartbeat events api user " +
 	"untimed message delays rules results show callback inside pass value")
 
-// play tells a story anew.
-func play(t *testing.T, text string) (told string) {
+// play plays a story, and returns it with the actual results.
+func play(t *testing.T, text string) (transcript string) {
 	t.Helper()
 	var settings, replies string
 	var ops []string
@@ -176,9 +169,9 @@ func play(t *testing.T, text string) (told string) {
 		if op, ok := strings.CutPrefix(line, "> "); ok {
 			ops = append(ops, strings.TrimSpace(op))
 		} else if words, ok := strings.CutPrefix(line, "client "); ok {
-			settings, told = words, told+line
+			settings, transcript = words, transcript+line
 		} else if words, ok := strings.CutPrefix(line, "server "); ok {
-			replies, told = words, told+line
+			replies, transcript = words, transcript+line
 		}
 	}
 	set, kind, entity, userInfo, uri := map[string]string{}, "replicaset", d(), "", []string(nil)
@@ -236,28 +229,28 @@ func play(t *testing.T, text string) (told string) {
 		var background sync.WaitGroup
 		line := func(words string) {
 			if words = strings.TrimSpace(words); words != "" {
-				told += "    " + words + "\n"
+				transcript += "    " + words + "\n"
 			}
 		}
 		for _, op := range ops {
 			begun := time.Now()
-			told += "> " + op + "\n"
+			transcript += "> " + op + "\n"
 			if later, ok := strings.CutPrefix(op, "~"); ok {
 				background.Go(func() { b.perform(later) })
 				synctest.Wait()
 				continue
 			}
 			out := b.perform(op)
-			synctest.Wait() // until what has no answer has come
-			came := s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
+			synctest.Wait() // for unacknowledged commands
+			got := s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			marks = append(marks, len(b.events("client")))
 			for word, more := range map[string]func(result.Outcome) string{
 				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
 				if has(word) {
-					came += more(out)
+					got += more(out)
 				}
 			}
-			line(came)
+			line(got)
 			if !concurrent {
 				events = b.verify(events, out, strings.Contains(op, "withTransaction"))
 			}
@@ -268,22 +261,22 @@ func play(t *testing.T, text string) (told string) {
 		}
 		if has("events") {
 			testkit.Check(t, b.Close(t.Context(), "client"))
-			line("events:" + b.happened(marks))
+			line("events:" + b.eventWords(marks))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.first) == 0 {
-			t.Error("nobody said hello")
+			t.Error("no hello was received")
 		}
 		for _, hello := range s.first {
 			testkit.Equal(t, "backpressure in a handshake", hello.Lookup("backpressure"),
 				map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[set["policy"]])
 		}
 	})
-	return told
+	return transcript
 }
 
-// perform performs an operation that is written as stories have it.
+// perform performs an operation in the format of stories.
 func (b *bench) perform(text string, more ...bson.E) result.Outcome {
 	b.t.Helper()
 	name, arguments, _ := strings.Cut(text, " ")
@@ -297,7 +290,7 @@ func (b *bench) perform(text string, more ...bson.E) result.Outcome {
 	}
 	var args bson.D
 	for _, some := range []bson.D{parsed(b.t, op.args), parsed(b.t, arguments), more} {
-		for _, e := range some { // the later one counts
+		for _, e := range some { // the last one is used
 			args = append(slices.DeleteFunc(args, func(a bson.E) bool { return a.Key == e.Key }), e)
 		}
 	}
@@ -313,7 +306,7 @@ func parsed(t testing.TB, json string) (out bson.D) {
 	return out
 }
 
-// transcript gives what was sent since the last time.
+// transcript returns the commands since the last call.
 func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed bool) (out string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,8 +330,7 @@ func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed b
 	return out
 }
 
-// shown gives a field of a command; of some, the number of the first command that
-// had the same.
+// shown formats a field of a command. For some fields, it is the index of the first command with the same value.
 func (s *scripted) shown(r received, path string) string {
 	first := func(same func(received) bool) string { return fmt.Sprint(slices.IndexFunc(s.seen, same)) }
 	switch path {
@@ -350,7 +342,7 @@ func (s *scripted) shown(r received, path string) string {
 		return first(func(o received) bool { return o.body.Lookup("lsid").Equal(r.body.Lookup("lsid")) })
 	case "conn":
 		return first(func(o received) bool { return o.conn == r.conn })
-	case "*": // all fields but the name and those of every command
+	case "*": // all fields except the name and generic fields
 		var fields bson.D
 		_ = bson.Unmarshal(r.body, &fields)
 		fields = slices.DeleteFunc(fields[1:], func(e bson.E) bool { return slices.Contains([]string{"$db", "lsid", "$clusterTime"}, e.Key) })
@@ -374,9 +366,9 @@ func (s *scripted) shown(r received, path string) string {
 	return strings.Trim(v.String(), `"`)
 }
 
-// happened gives the events of commands, connections, pools, and until the client
-// was closed of heartbeats that failed, with a bar after each operation.
-func (b *bench) happened(marks []int) (told string) {
+// eventWords lists the events of commands, connections and pools, and failed heartbeats before the client was closed, with
+// a bar after each operation.
+func (b *bench) eventWords(marks []int) (transcript string) {
 	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
 		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone", result.ServerHeartbeatFailed: "missed",
 		result.CommandStarted: ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
@@ -388,13 +380,13 @@ func (b *bench) happened(marks []int) (told string) {
 			word = "interrupted"
 		}
 		if slices.Contains(marks, i) {
-			told += " |"
+			transcript += " |"
 		}
 		if ok && (i < marks[len(marks)-1] || e.Type != result.ServerHeartbeatFailed) {
-			told += " " + word
+			transcript += " " + word
 		}
 	}
-	return told
+	return transcript
 }
 
 func messageOf(out result.Outcome) string {
@@ -404,7 +396,7 @@ func messageOf(out result.Outcome) string {
 	return ": " + out.Err.Message
 }
 
-// delaysOf gives the delays that were decided, in milliseconds.
+// delaysOf lists the backoffs, in milliseconds.
 func delaysOf(out result.Outcome) string {
 	delays := []float64{}
 	for _, d := range out.Decisions {
@@ -415,15 +407,14 @@ func delaysOf(out result.Outcome) string {
 	return " " + fmt.Sprint(delays)
 }
 
-// rulesOf gives each decision with the rules that led to it.
-func rulesOf(out result.Outcome) (told string) {
+// rulesOf lists the decisions with their rules.
+func rulesOf(out result.Outcome) (transcript string) {
 	for _, d := range out.Decisions {
-		told += "; " + d.Action + " " + strings.Join(d.Rules, " ")
+		transcript += "; " + d.Action + " " + strings.Join(d.Rules, " ")
 	}
-	return told
+	return transcript
 }
 
-// keysOf gives the keys of a document.
 func keysOf(out result.Outcome) string { return " =" + strings.Join(keys(out.Value.Document()), ",") }
 
 func keys(doc bson.Raw) (out []string) {
@@ -434,7 +425,7 @@ func keys(doc bson.Raw) (out []string) {
 	return out
 }
 
-// resultsOf gives the places of the writes of a client bulk write that were done.
+// resultsOf lists the indexes of the successful writes of a client bulk write.
 func resultsOf(out result.Outcome) string {
 	value := out.Value
 	if out.Err != nil {
@@ -447,10 +438,9 @@ func resultsOf(out result.Outcome) string {
 	return " =" + strings.Join(keys(all), ",")
 }
 
-// verify looks at the events of an operation that began at a number: each
-// attempt has a requestId of its own and ends once; those of one command have
-// one operationId, and a number that they share comes with one session. An error
-// says which server it comes from. It gives the number of events.
+// verify checks the events of an operation, starting at an index: each attempt has its own requestId and ends once;
+// attempts with the same transaction number have the same operationId and session; and the error names its server. It
+// returns the number of events.
 func (b *bench) verify(from int, out result.Outcome, again bool) int {
 	b.t.Helper()
 	events, open, seen := b.events("client"), map[int64]int64{}, map[int64]bool{}
@@ -461,14 +451,14 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 				b.t.Errorf("%s: %+v: %+v", what, e, e.Command)
 			}
 		}
-		check(e.Sequence == int64(from+i+1), "another number")
+		check(e.Sequence == int64(from+i+1), "wrong sequence number")
 		c := e.Command
 		if c == nil {
 			continue
 		}
 		if e.Type != result.CommandStarted {
 			operation, begun := open[c.RequestID]
-			check(begun && operation == c.OperationID, "it ends, and was not begun")
+			check(begun && operation == c.OperationID, "an end without a start")
 			if e.Type == result.CommandFailed && (out.Err == nil || c.Failure == nil || c.Failure.Code == out.Err.Code) ||
 				out.Err != nil && len(out.Err.WriteConcernErrors)+len(out.Err.WriteErrors) > 0 {
 				addresses[e.Address] = true
@@ -476,14 +466,14 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 			delete(open, c.RequestID)
 			continue
 		}
-		check(!seen[c.RequestID], "the requestId of another command")
+		check(!seen[c.RequestID], "a duplicate requestId")
 		open[c.RequestID], seen[c.RequestID] = c.OperationID, true
 		number := c.Command.Lookup("txnNumber")
 		if number.Type == 0 {
 			continue
 		}
 		n, ok := number.Int64OK()
-		check(ok && n > 0, "not the number of a transaction")
+		check(ok && n > 0, "invalid transaction number")
 		key := c.CommandName + number.String()
 		before, known := numbers[key]
 		check(!known || (before.OperationID == c.OperationID || again) && before.Command.Lookup("lsid").Equal(c.Command.Lookup("lsid")),
@@ -494,7 +484,7 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 		b.t.Errorf("%v did not end", open)
 	}
 	if out.Err != nil && out.Err.Server != "" && len(addresses) > 0 && !addresses[out.Err.Server] {
-		b.t.Errorf("the error is said to come from %s, it was %v", out.Err.Server, addresses)
+		b.t.Errorf("the error names the server %s, want one of %v", out.Err.Server, addresses)
 	}
 	return len(events)
 }

@@ -11,10 +11,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// changeStream is a cursor that opens itself again after resumable errors
-// (Change Streams, "Resume Process").
+// changeStream is a cursor that resumes after resumable errors (Change Streams, "Resume Process").
 type changeStream struct {
-	call *call // what it was opened with; its context is not used again
+	call *call // the call that opened it
 
 	mu       sync.Mutex
 	cursor   *cursor
@@ -24,7 +23,7 @@ type changeStream struct {
 	after    bson.Raw // startAfter, until the first document
 	received bool
 	closed   bool
-	broken   bool // it ran out of time under timeoutMS: resume on the next call
+	broken   bool // a timeout under timeoutMS: the next call resumes
 }
 
 func openStream(c *call) (any, *result.Error) {
@@ -34,7 +33,7 @@ func openStream(c *call) (any, *result.Error) {
 	if s.token == nil {
 		s.token = s.after
 	}
-	if err := c.outlasted(c.Number("maxAwaitTimeMS")); err != nil {
+	if err := c.checkMaxAwait(c.Number("maxAwaitTimeMS")); err != nil {
 		return nil, err
 	}
 	if err := s.open(c.ctx, &c.trace, false); err != nil {
@@ -43,7 +42,7 @@ func openStream(c *call) (any, *result.Error) {
 	return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, s)
 }
 
-// stage writes the $changeStream stage, for the start or for a resume.
+// stage returns the $changeStream stage.
 func (s *changeStream) stage(resume bool) bson.D {
 	c := s.call
 	d := bson.D{}
@@ -81,7 +80,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	if resume && c.session.implicit {
 		c.session = c.client.newSession(true)
 	}
-	d := bson.D{{Key: "aggregate", Value: c.on()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
+	d := bson.D{{Key: "aggregate", Value: c.aggregateValue()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
 	cmd := c.read("aggregate", fixed(c.copyArgs(d, "collation", "comment")))
 	cmd.pin = true
 	if err := c.override(cmd); err != nil {
@@ -109,7 +108,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	return nil
 }
 
-func (s *changeStream) place() namespace { return namespace{client: s.call.client} }
+func (s *changeStream) ns() namespace { return namespace{client: s.call.client} }
 
 // next implements iterator.
 func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {
@@ -153,7 +152,7 @@ func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw
 	}
 }
 
-// deliver caches the resume token of a document on its way to the user.
+// deliver caches the resume token of a document, and returns the document.
 func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bson.Raw, *result.Error) {
 	token, ok := doc.Lookup("_id").DocumentOK()
 	if !ok {
@@ -170,7 +169,7 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 	return doc, nil
 }
 
-// resume opens the stream again where it was.
+// resume reopens the stream at the resume token.
 func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
 	s.cursor.close(ctx, nil, tr)
 	err := s.open(ctx, tr, true)
@@ -178,7 +177,7 @@ func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
 	return err
 }
 
-// resumable follows "Resumable Error".
+// resumable reports whether an error is resumable (Change Streams, "Resumable Error").
 func (s *changeStream) resumable(err *result.Error) bool {
 	switch {
 	case err.Kind == "argument":

@@ -14,14 +14,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// clientRows are operations of clients that neither read nor write, and what
-// serves the runner.
+// clientRows lists other operations of clients, and the runner's internal operations.
 func clientRows() []row {
 	return []row{
-		silently(operations.Client, "appendMetadata", "", appendMetadata),
-		silently(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
+		noResult(operations.Client, "appendMetadata", "", appendMetadata),
+		noResult(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
 		{operations.Client, "$topology", "", func(c *call) (any, *result.Error) {
-			return enginekit.TopologyDocument(c.client.state()), nil
+			t := c.client.describe()
+			s := result.TopologyState{Type: string(t.Type)}
+			for _, v := range t.Servers {
+				s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
+			}
+			return enginekit.TopologyDocument(s), nil
 		}},
 		{operations.Client, "$configureFailPoint", "", func(c *call) (any, *result.Error) {
 			cmd, err := c.generic()
@@ -39,8 +43,7 @@ func clientRows() []row {
 	}
 }
 
-// endSessions reports the sessions that are no longer used to the server
-// (Driver Sessions, "endSessions"). It begins only where a server is known.
+// endSessions ends the pooled server sessions if a server is known (Driver Sessions, "endSessions").
 func (c *client) endSessions() {
 	const most = 10_000 // ids in one command
 	primary := selection.Preference{Mode: selection.PrimaryPreferred}
@@ -60,8 +63,7 @@ func (c *client) endSessions() {
 	}
 }
 
-// awaitPool waits until each pool of a data-bearing server has minPoolSize
-// connections. Events before are not kept.
+// awaitPool waits until the pools of all data-bearing servers have minPoolSize connections, and then clears the event log.
 func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 	if c.minPool == 0 {
 		return nil
@@ -88,8 +90,7 @@ func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// populated reports whether all servers are known, and those that bear data have
-// so many connections.
+// populated reports whether all servers are known, and data-bearing servers have minPoolSize ready connections.
 func (c *client) populated(ready map[string]uint64) bool {
 	t := c.describe()
 	return len(t.Servers) > 0 && t.Type != selection.Unknown && t.Type != selection.ReplicaSetNoPrimary &&

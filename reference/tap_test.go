@@ -12,21 +12,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// tap notes every message that a client sends on connections that it dials. It
-// dials nothing before the client is open: the Go driver misses the description of a
-// server that is found in the middle of Connect, and then takes each of its sessions for
-// expired.
+// tap is a dialer that records the messages of a client. It waits until the client is open, because the Go driver misses
+// the description of a server that is discovered during Connect, and then considers all sessions expired.
 type tap struct {
 	t      *testing.T
 	opened chan struct{}
 	mu     sync.Mutex
-	noted  []sent
+	sent   []sent
 }
 
 func newTap(t *testing.T) *tap { return &tap{t: t, opened: make(chan struct{})} }
 
-// sent is a message of a client, with its document sequences as arrays in the
-// body.
+// sent is a message of a client, with document sequences as arrays in the body.
 type sent struct {
 	opcode wire.OpCode
 	flags  uint32
@@ -44,7 +41,7 @@ func sentBy(h wire.Header, body []byte) (sent, error) {
 
 func (m sent) name() string { return m.body.Index(0).Key() }
 
-// DialContext makes a connection whose messages are noted.
+// DialContext returns a connection that records its messages.
 func (p *tap) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	select {
 	case <-p.opened:
@@ -58,7 +55,7 @@ func (p *tap) DialContext(ctx context.Context, network, address string) (net.Con
 type tapped struct {
 	net.Conn
 	tap   *tap
-	begun []byte // of the message that is being sent
+	begun []byte // an incomplete message
 }
 
 func (c *tapped) Write(b []byte) (int, error) {
@@ -73,19 +70,19 @@ func (c *tapped) Write(b []byte) (int, error) {
 			return 0, err
 		}
 		c.tap.mu.Lock()
-		c.tap.noted = append(c.tap.noted, m)
+		c.tap.sent = append(c.tap.sent, m)
 		c.tap.mu.Unlock()
 		c.begun = c.begun[h.Length:]
 	}
 	return c.Conn.Write(b)
 }
 
-// take gives what was noted since the last call, but for what establishes
-// connections and monitors them; monitors must not gossip.
+// take returns the messages since the last call, except those of handshakes and monitors. It checks that monitors do not
+// gossip.
 func (p *tap) take() (out []sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range p.noted {
+	for _, m := range p.sent {
 		switch m.name() {
 		case "hello", "isMaster", "ismaster":
 			_, gossip := m.body.LookupErr("$clusterTime")
@@ -97,6 +94,6 @@ func (p *tap) take() (out []sent) {
 			out = append(out, m)
 		}
 	}
-	p.noted = nil
+	p.sent = nil
 	return out
 }

@@ -15,47 +15,46 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	enginekit.Test // of *client, namespace, *clientSession, *bucket, iterator
+	enginekit.Test // entities: *client, namespace, *clientSession, *bucket, iterator
 	driver         *driver
 }
 
-// namespace is a database or collection entity. Whatever an operation is performed on
-// has a place in one.
+// namespace is a database or collection entity, or the namespace of another entity.
 type namespace struct {
 	client   *client
 	scope    scope
 	db, coll string
 }
 
-// located is an entity.
-type located interface{ place() namespace }
+// entity is any entity.
+type entity interface{ ns() namespace }
 
-func (n namespace) place() namespace { return n }
+func (n namespace) ns() namespace { return n }
 
-func (c *client) place() namespace { return namespace{client: c, scope: c.settings.scope, db: "admin"} }
+func (c *client) ns() namespace { return namespace{client: c, scope: c.settings.scope, db: "admin"} }
 
-func (s *clientSession) place() namespace {
-	n := s.client.place()
+func (s *clientSession) ns() namespace {
+	n := s.client.ns()
 	n.scope.timeout = s.timeoutMS()
 	return n
 }
 
-// scope holds what clients, databases and collections hand down.
+// scope holds the options that databases inherit from clients, and collections from databases.
 type scope struct {
 	preference                selection.Preference
 	readConcern, writeConcern bson.D         // nil: the server's defaults
-	timeout                   *time.Duration // timeoutMS, nil if not set
+	timeout                   *time.Duration // timeoutMS, or nil
 }
 
 // iterator is a cursor or a change stream.
 type iterator interface {
-	// next gives a document. With wait it goes on until there is one, the
-	// cursor is exhausted, or an error comes; otherwise it tries once.
+	// next returns the next document. With wait it blocks until there is one, the cursor is exhausted, or an error
+	// occurs; otherwise it sends at most one getMore.
 	next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error)
-	// close kills the cursor on the server, quietly. It has the time of timeoutMS,
-	// nil for that of the operation that created the cursor, anew.
+	// close kills the cursor and ignores errors. limit is a timeoutMS; nil is that of the operation that created the
+	// cursor.
 	close(ctx context.Context, limit *time.Duration, tr *trace)
-	located
+	entity
 }
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
@@ -86,24 +85,23 @@ func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, er
 	default:
 		s, err := openSession(parent.(*client), e)
 		if err == nil {
-			// At once, as drivers may: taken when $lsid is asked for, it could be
-			// that of an implicit session before, and an expectation hold by that.
+			// If it were acquired for $lsid, it could be the server session of an earlier implicit session, and an
+			// assertion could hold by accident.
 			s.acquired()
 		}
 		return s, err
 	}
 }
 
-// with applies a collectionOrDatabaseOptions document of a name.
+// with applies a collectionOrDatabaseOptions document.
 func (s scope) with(name string, v bson.RawValue) (scope, error) {
 	if v.Type == 0 {
 		return s, nil
 	}
-	err := s.fields().Read(name, v, lacking)
+	err := s.fields().Read(name, v, unsupportedField)
 	return s, err
 }
 
-// fields read what a scope has.
 func (s *scope) fields() enginekit.Fields {
 	return enginekit.Fields{
 		"readConcern":    enginekit.Try(&s.readConcern, readConcernOf),
@@ -113,7 +111,7 @@ func (s *scope) fields() enginekit.Fields {
 	}
 }
 
-// openSession makes a session entity.
+// openSession returns a session entity.
 func openSession(c *client, e engine.Entity) (*clientSession, error) {
 	s := c.newSession(false)
 	if e.ClusterTime != nil {
@@ -134,13 +132,13 @@ func openSession(c *client, e engine.Entity) (*clientSession, error) {
 		"snapshot":          enginekit.Set(&s.snapshot, bson.RawValue.BooleanOK),
 		"snapshotTime": enginekit.Point(&s.snapshotTime, func(v bson.RawValue) (at bson.Timestamp, ok bool) {
 			at.T, at.I, ok = v.TimestampOK()
-			return at, ok // the runner has replaced the names of saved values
+			return at, ok // the runner has replaced names by values
 		}),
 		"defaultTimeoutMS": enginekit.Try(&s.timeout, timeoutOf),
 		"defaultTransactionOptions": func(v bson.RawValue) error {
-			return s.defaults.fields().Read("transaction options", v, lacking)
+			return s.defaults.fields().Read("transaction options", v, unsupportedField)
 		},
-	}.Read("sessionOptions", given, lacking)
+	}.Read("sessionOptions", given, unsupportedField)
 	if err == nil && causal != nil {
 		s.causal = *causal
 	}

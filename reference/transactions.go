@@ -17,13 +17,13 @@ func sessionRows() []row {
 		return func(c *call) (any, *result.Error) { return value(c.Entity.(*clientSession)), nil }
 	}
 	return []row{
-		silently(on, "abortTransaction", "", func(c *call) *result.Error {
+		noResult(on, "abortTransaction", "", func(c *call) *result.Error {
 			return c.Entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
 		}),
-		silently(on, "commitTransaction", "", func(c *call) *result.Error {
+		noResult(on, "commitTransaction", "", func(c *call) *result.Error {
 			return c.Entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
 		}),
-		silently(on, "endSession", "", func(c *call) *result.Error {
+		noResult(on, "endSession", "", func(c *call) *result.Error {
 			c.Entity.(*clientSession).finish(c.ctx, &c.trace)
 			return nil
 		}),
@@ -33,14 +33,14 @@ func sessionRows() []row {
 			}
 			return nil, argument("the session has no snapshot time")
 		}},
-		silently(on, "startTransaction", "", func(c *call) *result.Error {
+		noResult(on, "startTransaction", "", func(c *call) *result.Error {
 			o, err := c.transactionOptions()
 			if err != nil {
 				return err
 			}
 			return c.Entity.(*clientSession).start(o)
 		}),
-		silently(on, "withTransaction", "", withTransaction),
+		noResult(on, "withTransaction", "", withTransaction),
 		{on, "$dirty", "", given(func(s *clientSession) any { return s.server != nil && s.server.dirty })},
 		{on, "$lsid", "", given(func(s *clientSession) any { return s.lsid() })},
 		{on, "$transactionState", "", given(func(s *clientSession) any { return s.state })},
@@ -67,8 +67,8 @@ func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 	return o, nil
 }
 
-// ending makes the command that ends a transaction.
-func (s *clientSession) ending(name string, timeout bool) *command {
+// endCommand returns the command that ends a transaction.
+func (s *clientSession) endCommand(name string, timeout bool) *command {
 	build := func(target) (bson.D, error) {
 		d := bson.D{{Key: name, Value: int32(1)}}
 		if name == "commitTransaction" && s.options.maxCommitTime != nil && !timeout {
@@ -87,7 +87,7 @@ func (s *clientSession) ending(name string, timeout bool) *command {
 		writeConcern: concern, session: s, timeout: timeout}
 }
 
-// majority is the write concern of a commit that is tried again.
+// majority returns the write concern of a retried commit.
 func majority(writeConcern bson.D) bson.D {
 	out := bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: int32(10000)}}
 	for _, e := range writeConcern {
@@ -117,15 +117,11 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 		}
 	}
 	s.state = txnCommitted
-	cmd := s.ending("commitTransaction", timeout)
-	base := cmd.writeConcern
-	if s.committed > 0 {
-		cmd.writeConcern = majority(base)
-	}
-	s.committed++
-	build, shed := cmd.build, s.client.driver.policy.Overload != nil
+	cmd := s.endCommand("commitTransaction", timeout)
+	base, build, again, shed := cmd.writeConcern, cmd.build, s.committed, s.client.driver.policy.Overload != nil
+	s.committed = true
 	cmd.build = func(t target) (bson.D, error) {
-		if cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
+		if again || cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
 			cmd.writeConcern = majority(base)
 		}
 		return build(t)
@@ -143,7 +139,7 @@ func withoutTimeout(writeConcern bson.D) bson.D {
 	return slices.DeleteFunc(slices.Clone(writeConcern), func(e bson.E) bool { return e.Key == "wtimeout" })
 }
 
-// abort ignores the errors of the command.
+// abort aborts the transaction. It ignores errors of the command.
 func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) *result.Error {
 	switch s.state {
 	case txnNone:
@@ -158,7 +154,7 @@ func (s *clientSession) abort(ctx context.Context, timeout bool, tr *trace) *res
 		return nil
 	}
 	s.state = txnAborted
-	_, _ = s.client.execute(ctx, s.ending("abortTransaction", timeout), tr)
+	_, _ = s.client.execute(ctx, s.endCommand("abortTransaction", timeout), tr)
 	s.unpin()
 	return nil
 }

@@ -14,25 +14,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 )
 
-// settings are the client options that the engine serves itself. Those of the
-// connection (hosts, TLS, authentication, pool, …) are for the topology.
+// settings are the client options that the engine implements itself. The topology implements hosts, TLS,
+// authentication, pools and others.
 type settings struct {
 	scope
 	retryReads, retryWrites bool
 	serverSelectionTimeout  time.Duration
 	waitQueueTimeout        time.Duration // 0: none
 	localThreshold          time.Duration
-	heartbeat               time.Duration // 0 in a connection string: not set
+	heartbeat               time.Duration // 0: not set
 	socketTimeout           time.Duration // 0: none
 	maxAdaptiveRetries      *int
 	overloadRetargeting     bool
-	monitoring              string // serverMonitoringMode, "" if not set
+	monitoring              string // serverMonitoringMode, or ""
 }
 
-// resolve applies uriOptions on top of a connection string, and both on top of
-// the defaults of drivers that follow a policy. It gives the engine's settings,
-// and the options of the topology. Errors never repeat the string, which may hold
-// a password.
+// resolve merges the defaults of a policy, a connection string and uriOptions, in ascending precedence, into the
+// engine's settings and the options of the topology. Errors never contain the connection string, which may contain a
+// password.
 func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *options.ClientOptions, error) {
 	u, err := enginekit.ParseURI(uri, uriOptions)
 	if err != nil {
@@ -46,8 +45,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
 	direct := slices.ContainsFunc(u.Options, is("directConnection", "true"))
 	if direct {
-		// A direct connection has one seed and no set name (Unified Test
-		// Format, "entity").
+		// A direct connection has one seed and no set name (Unified Test Format, "entity").
 		u.Options = slices.DeleteFunc(u.Options, is("directConnection", ""))
 		u.Options = slices.DeleteFunc(u.Options, is("replicaSet", ""))
 	}
@@ -94,7 +92,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		retries := int(given.MaxAdaptiveRetries)
 		s.maxAdaptiveRetries = &retries
 	}
-	for name, values := range given.UnknownOptions { // to the Go driver
+	for name, values := range given.UnknownOptions { // unknown to the Go driver
 		n, err := strconv.ParseInt(values[len(values)-1], 10, 64)
 		switch name {
 		case "waitqueuesize":
@@ -114,7 +112,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		return s, nil, err
 	}
 	o := options.Client().ApplyURI(u.String())
-	o.HeartbeatInterval, o.Timeout = nil, nil // the Go driver refuses a short heartbeat
+	o.HeartbeatInterval, o.Timeout = nil, nil // the Go driver rejects a short heartbeat
 	if err := o.Validate(); err != nil {
 		return s, nil, err
 	}

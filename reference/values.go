@@ -9,13 +9,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// notValid is the error of a field that a common option does not have.
-func notValid(field string) error { return errors.New(field + " is not valid") }
+// invalidField is the error for an unknown field of a common option.
+func invalidField(field string) error { return errors.New(field + " is not valid") }
 
-// lacking is the error of a field that the engine does not have.
-func lacking(field string) error { return unsupported(field) }
+// unsupportedField is the error for a field that the engine does not support.
+func unsupportedField(field string) error { return unsupported(field) }
 
-// collect makes a function that appends a field to a document under a name.
+// collect returns a function that appends a field to a document under a name.
 func collect[T any](to *bson.D, name string, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
 	return func(v bson.RawValue) error {
 		value, ok := read(v)
@@ -30,11 +30,11 @@ func collect[T any](to *bson.D, name string, read func(bson.RawValue) (T, bool))
 // readConcernOf reads the common option readConcern.
 func readConcernOf(v bson.RawValue) (bson.D, error) {
 	out := bson.D{}
-	err := enginekit.Fields{"level": collect(&out, "level", bson.RawValue.StringValueOK)}.Read("readConcern", v, notValid)
+	err := enginekit.Fields{"level": collect(&out, "level", bson.RawValue.StringValueOK)}.Read("readConcern", v, invalidField)
 	return out, err
 }
 
-// writeConcernOf reads the common option writeConcern, in the server's names.
+// writeConcernOf reads the common option writeConcern, and uses the server's names.
 func writeConcernOf(v bson.RawValue) (bson.D, error) {
 	out := bson.D{}
 	as := func(v bson.RawValue) (bson.RawValue, bool) { return v, true }
@@ -47,7 +47,7 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 		}),
 		"journal":    collect(&out, "j", as),
 		"wtimeoutMS": collect(&out, "wtimeout", as),
-	}.Read("writeConcern", v, notValid)
+	}.Read("writeConcern", v, invalidField)
 	return out, err
 }
 
@@ -71,7 +71,7 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 			}
 			return nil
 		},
-	}.Read("readPreference", v, notValid)
+	}.Read("readPreference", v, invalidField)
 	if err != nil {
 		return p, err
 	}
@@ -88,7 +88,6 @@ func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 	return &d, nil
 }
 
-// fields read what transaction options have.
 func (o *transactionOptions) fields() enginekit.Fields {
 	fields := o.scope.fields()
 	fields["maxCommitTimeMS"] = enginekit.Point(&o.maxCommitTime, enginekit.Integer)

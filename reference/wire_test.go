@@ -18,8 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// wireVariant is a way to open the client, and the session that every
-// operation is given: "", causal, notCausal, snapshot.
+// wireVariant is a set of client options, and the session of every operation: "", causal, notCausal, snapshot.
 type wireVariant struct {
 	name, uri, session string
 	api                bool
@@ -39,12 +38,11 @@ var wireVariants = []wireVariant{
 	{"retriesOff", "retryReads=false&retryWrites=false", "", false},
 }
 
-// wireOp is an operation as stories have it. What "save" creates is closed
-// right after; "commit" and "abort" end a transaction of its own.
+// wireOp is an operation in the format of stories. how is "save" for an operation that creates a cursor, which is closed
+// at once, or "commit" or "abort" for an operation in a transaction.
 type wireOp struct{ name, how, do string }
 
-// wireReads and wireWrites are performed one after the other; the last write
-// leaves the collection as it was.
+// wireReads and wireWrites are performed in order. The last write restores the collection.
 var wireReads = []wireOp{
 	{"find", "", `find`},
 	{"findBatches", "", `find {"batchSize":2}`},
@@ -95,18 +93,16 @@ var wireWrites = []wireOp{
 	{"deleteMany", "", `collection.deleteMany {"filter":{"_id":{"$gte":10}}}`},
 }
 
-// difference is one between the messages of the reference engine and those of
-// the Go driver. The field "commands" stands for the whole sequence of
-// commands, "message" for what surrounds the command.
+// difference is a difference between the messages of the reference engine and the Go driver. The field "commands" is the
+// sequence of commands, "message" the message header.
 type difference struct{ where, op, command, field, ours, theirs string }
 
 func (d difference) parts() [6]string {
 	return [...]string{d.where, d.op, d.command, d.field, d.ours, d.theirs}
 }
 
-// explanation says why the messages of two drivers may differ, and who is right:
-// reference, driver, or both. Patterns are matched against the whole of a part;
-// "" matches all.
+// explanation explains a difference, and who is right: reference, driver, or both. Patterns match whole parts; "" matches
+// all.
 type explanation struct {
 	of                     difference
 	right, section, reason string
@@ -121,8 +117,8 @@ func (e explanation) covers(d difference) bool {
 	return true
 }
 
-// judge finds the differences that are not explained, and the explanations of
-// none. Every difference counts for the first explanation that covers it.
+// judge returns the unexplained differences and the unused explanations. Only the first explanation that covers a
+// difference is used.
 func judge(found []difference, table []explanation) (unexplained []difference, unused []explanation) {
 	used := map[int]bool{}
 	for _, d := range found {
@@ -140,8 +136,7 @@ func judge(found []difference, table []explanation) (unexplained []difference, u
 	return unexplained, unused
 }
 
-// TestWireLikeTheOfficialDriver compares what the reference engine and the Go
-// driver send for the same operations, message by message.
+// TestWireLikeTheOfficialDriver compares the messages of the reference engine and the Go driver for the same operations.
 func TestWireLikeTheOfficialDriver(t *testing.T) {
 	var found []difference
 	replicaSet := embedded.Options{Topology: embedded.ReplicaSet}
@@ -164,14 +159,14 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 		defer func() { _ = deployment.Close() }()
 		uri, ops := deployment.URI(), append(slices.Clone(wireReads), wireWrites...)
 		cleaner := open(t, uri, Options{}, nil)
-		clean := func() { // so that both begin with the same contents
+		clean := func() { // both engines start with the same contents
 			cleaner.must("client", "dropDatabase", d("database", "db"))
 			cleaner.perform(`insertMany {"documents":[{"_id":0},{"_id":1},{"_id":2},{"_id":3},{"_id":4}]}`)
 		}
 		if dep.direct >= 0 {
 			uri = deployment.DirectURI(deployment.Hosts()[dep.direct])
 		}
-		if dep.name == "direct secondary" { // what it refuses is retried until it is known again
+		if dep.name == "direct secondary" { // rejected writes would wait for a primary
 			ops = wireReads
 		}
 		for _, v := range wireVariants {
@@ -194,14 +189,14 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 		t.Errorf("unexplained: %+v", d)
 	}
 	for _, e := range unused {
-		t.Errorf("this difference is not met any more: %+v", e)
+		t.Errorf("this difference no longer occurs: %+v", e)
 	}
 }
 
-// traffic is what a client sent, by operation.
+// traffic is the messages of a client, by operation.
 type traffic map[string][]sent
 
-// compare gives the differences of all operations.
+// compare returns the differences of all operations.
 func compare(where string, ours, theirs traffic) []difference {
 	var out []difference
 	for op, a := range ours {
@@ -246,22 +241,21 @@ func differ(a, b sent) []difference {
 	return out
 }
 
-// volatile are the fields of which only the shape is compared, since each
-// client and each moment has its own values.
+// volatile are the fields whose values depend on the client or the time. Only their shapes are compared.
 var volatile = map[string]bool{"lsid": true, "$clusterTime": true, "maxTimeMS": true, "getMore": true, "cursors": true, "txnNumber": true,
 	"endSessions": true, "recoveryToken": true, "afterClusterTime": true, "atClusterTime": true}
 
-// fields writes each field of a command as text.
+// fieldsOf formats each field of a command.
 func fieldsOf(b bson.Raw) map[string]string {
 	out := map[string]string{}
 	es, _ := b.Elements()
 	for _, e := range es {
-		out[e.Key()] += text(e.Value(), volatile[e.Key()]) // a field that stands twice is seen
+		out[e.Key()] += text(e.Value(), volatile[e.Key()]) // appends duplicate fields
 	}
 	return out
 }
 
-// text writes a value; of a volatile one, types and names only.
+// text formats a value, or only its types and names if it is volatile.
 func text(v bson.RawValue, hidden bool) string {
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
@@ -277,7 +271,7 @@ func text(v bson.RawValue, hidden bool) string {
 		for _, e := range values {
 			part := text(e, hidden)
 			if hidden && len(parts) > 0 && parts[0] == part {
-				continue // how many there are is volatile, too
+				continue // the length is volatile, too
 			}
 			parts = append(parts, part)
 		}
@@ -289,7 +283,7 @@ func text(v bson.RawValue, hidden bool) string {
 	return v.String()
 }
 
-// perform has an engine perform the operations through the tap.
+// perform performs operations with an engine, and returns the messages.
 func (p *tap) perform(e engine.Engine, uri string, v wireVariant, ops []wireOp) traffic {
 	entity, session, out := d(), "", traffic{}
 	if v.api {
@@ -324,7 +318,7 @@ func (p *tap) perform(e engine.Engine, uri string, v wireVariant, ops []wireOp) 
 	return out
 }
 
-// TestWireCanFail breaks a message in every way that a driver could get wrong.
+// TestWireCanFail checks that differ finds every kind of difference.
 func TestWireCanFail(t *testing.T) {
 	const text = `{"find":"coll","filter":{"a":1},"limit":{"$numberLong":"2"},"lsid":{"id":{"$binary":{"base64":"AAAA","subType":"00"}}},
 		"maxTimeMS":{"$numberLong":"5"},"txnNumber":{"$numberLong":"1"},"readConcern":{"level":"majority","afterClusterTime":{"$timestamp":{"t":1,"i":1}}},
@@ -333,7 +327,7 @@ func TestWireCanFail(t *testing.T) {
 	whole := sent{opcode: wire.OpMsg, body: raw(t, fields)}
 	mutant := func(name string, m sent) {
 		if len(differ(whole, m)) == 0 || len(differ(m, whole)) == 0 {
-			t.Errorf("%s is not noticed", name)
+			t.Errorf("%s is not found", name)
 		}
 	}
 	with := func(name string, i int, more ...bson.E) {
@@ -357,7 +351,7 @@ func TestWireCanFail(t *testing.T) {
 		t.Errorf("a message differs from itself: %v", diff)
 	}
 	if diff := compare("", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 || diff[0].field != "commands" {
-		t.Errorf("a message too many: %v", diff)
+		t.Errorf("an additional message: %v", diff)
 	}
 	found := []difference{{"single/api", "find", "find", "limit", "1", "2"}}
 	for _, row := range []struct {
@@ -365,10 +359,10 @@ func TestWireCanFail(t *testing.T) {
 		table               []explanation
 		unexplained, unused int
 	}{
-		{"nothing explains it", nil, 1, 0},
-		{"explained by its field; a second explanation is of no use", []explanation{{of: difference{field: "limit"}}, {of: difference{op: "find"}}}, 0, 1},
-		{"every part counts", []explanation{{of: difference{field: "limit", theirs: "3"}}}, 1, 1},
-		{"a pattern matches the whole of a part", []explanation{{of: difference{field: "li"}}}, 1, 1},
+		{"no explanation", nil, 1, 0},
+		{"a second explanation is unused", []explanation{{of: difference{field: "limit"}}, {of: difference{op: "find"}}}, 0, 1},
+		{"every part must match", []explanation{{of: difference{field: "limit", theirs: "3"}}}, 1, 1},
+		{"a pattern matches a whole part", []explanation{{of: difference{field: "li"}}}, 1, 1},
 	} {
 		if unexplained, unused := judge(found, row.table); len(unexplained) != row.unexplained || len(unused) != row.unused {
 			t.Errorf("%s: %d unexplained, %d unused", row.reason, len(unexplained), len(unused))
@@ -376,34 +370,33 @@ func TestWireCanFail(t *testing.T) {
 	}
 }
 
-// goDifferences is where the reference engine and the Go driver differ on the
-// wire, with who is right by the specifications.
+// goDifferences explains the known differences.
 func goDifferences() []explanation {
 	const none = "-"
 	return []explanation{
 		{of: difference{op: "list(Collections|CollectionNames|Databases|DatabaseNames)", field: `\$readPreference`,
 			ours: `-|\{mode: "primaryPreferred"\}`, where: ".*/(secondaryPreferred|tags|nearest)"},
 			right: "reference", section: "Server Selection, Use of read preferences with commands; Enumerating Collections, Replica Sets; Enumerating Databases, Replica Sets",
-			reason: "the commands run on the primary and ignore the client's read preference; the Go driver passes it on"},
+			reason: "the commands run on the primary and ignore the client's read preference; the Go driver sends it"},
 		{of: difference{op: "list(Collections|CollectionNames|Databases|DatabaseNames)", field: "filter", ours: none, theirs: `\{\}`},
 			right: "both", section: "Enumerating Collections, Driver methods",
-			reason: "the Go driver's methods have no call without a filter, and an empty one selects all"},
+			reason: "the Go driver's methods require a filter, and an empty one selects all"},
 		{of: difference{op: "findOne", field: "limit", ours: `\{"\$numberInt":"1"\}`, theirs: `\{"\$numberLong":"1"\}`},
-			right: "both", section: "CRUD, FindOptions", reason: "servers take any integer type"},
+			right: "both", section: "CRUD, FindOptions", reason: "servers accept any integer type"},
 		{of: difference{op: "findLimit", command: "getMore", field: "batchSize",
 			ours: `\{"\$numberInt":"1"\}`, theirs: `\{"\$numberInt":"3"\}`},
 			right: "reference", section: "Find, getMore and killCursors commands, Behavior of Limit, skip and batchSize",
-			reason: "of limit 4 one document is left after a batch of 3, and the example there asks for it; the Go driver asks for a whole batch"},
+			reason: "with limit 4, one document is left after a batch of 3, as in the example; the Go driver requests a whole batch"},
 		{of: difference{where: ".*/timeoutMS", command: "find|aggregate|killCursors|create|dropDatabase", field: "maxTimeMS",
 			ours: "64-bit integer", theirs: none},
 			right: "reference", section: "Client Side Operations Timeout, Command Execution; Cursors",
-			reason: "every command has maxTimeMS but getMore and the commands of cursors in mode ITERATION; the Go driver leaves it out where a cursor comes of the command, for killCursors, create and dropDatabase"},
+			reason: "every command has maxTimeMS except getMore and the commands of cursors in mode ITERATION; the Go driver omits it for all commands that create cursors, and for killCursors, create and dropDatabase"},
 		{of: difference{op: "close", command: "endSessions", field: `\$readPreference`, ours: `\{mode: "primaryPreferred"\}`, theirs: none},
 			right: "reference", section: "Driver Sessions, endSessions; Server Selection, Topology type: Single",
-			reason: "both select by primaryPreferred; a command that may reach a secondary passes the preference"},
+			reason: "both select with primaryPreferred; a command that may run on a secondary has the preference"},
 		{of: difference{op: "abortTransaction", where: ".*/(secondaryPreferred|tags|nearest)", field: "commands",
 			ours: "", theirs: "(find )?abortTransaction"},
 			right: "reference", section: "Transactions, readPreference; abortTransaction",
-			reason: "the read is refused for its read preference, so nothing was sent in the transaction, and nothing is aborted; the Go driver has marked it in progress by then, and asks a standalone all the same"},
+			reason: "the read is rejected for its read preference, so nothing was sent in the transaction, and nothing is aborted; the Go driver has already marked it in progress, and sends the read to a standalone"},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// writeRows are the writes of collections and clients.
+// writeRows lists the writes of collections and clients.
 func writeRows() []row {
 	inserted := func(t *tally) bson.D {
 		d := bson.D{}
@@ -44,7 +44,7 @@ func writeRows() []row {
 	}
 }
 
-// single makes a row of one write that the operation's arguments describe.
+// single returns a row for an operation with one write.
 func single(kind, lacks string, answer func(*tally) bson.D) row {
 	return row{operations.Collection, kind, lacks, func(c *call) (any, *result.Error) {
 		args := bson.D{}
@@ -101,33 +101,33 @@ func (c *call) bulk(models []enginekit.Model) (any, *result.Error) {
 	return nil, err
 }
 
-// tally is the result of a bulk.
+// tally is the result of a bulk write.
 type tally struct {
 	counts
 	insertedIDs, upsertedIDs bson.D
 }
 
-// document gives the tally as BulkWriteResult.
+// document returns a BulkWriteResult.
 func (t *tally) document() bson.D {
 	return append(t.counts.document(), bson.E{Key: "insertedIds", Value: append(bson.D{}, t.insertedIDs...)},
 		bson.E{Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)})
 }
 
-// wholeFields are arguments that apply to a whole command of a group.
-func wholeFields(group string) []string {
+// commandFields lists the arguments that apply to a whole write command.
+func commandFields(command string) []string {
 	return map[string][]string{
 		"insert": {"bypassDocumentValidation", "comment", "rawData"},
 		"delete": {"comment", "let", "rawData"},
 		"update": {"bypassDocumentValidation", "comment", "let", "rawData"},
-	}[group]
+	}[command]
 }
 
-// statementsField is the field of a write command that has its statements.
+// statementsField returns the field of a write command that contains its statements.
 func statementsField(command string) string {
 	return map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[command]
 }
 
-// writeModels performs models on a collection. The tally is nil if nothing was sent.
+// writeModels performs models on a collection. The tally is nil if no command was built.
 func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *result.Error) {
 	writes, err := readWrites("bulkWrite", models)
 	if err != nil {
@@ -143,11 +143,11 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 		name += " of many"
 	}
 	d := bson.D{{Key: b.command, Value: c.coll}, {Key: statementsField(b.command), Value: b.statements()}, {Key: "ordered", Value: ordered}}
-	d = c.copyArgs(d, wholeFields(b.command)...)
+	d = c.copyArgs(d, commandFields(b.command)...)
 	hinted := slices.ContainsFunc(b.writes, func(w *write) bool {
 		return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
 	})
-	cmd := c.writing(b.command, name, func(t target) (bson.D, error) { return d, quietHint(b.command, t, hinted) })
+	cmd := c.writing(b.command, name, func(t target) (bson.D, error) { return d, checkHint(b.command, t, hinted) })
 	r, err := c.run(cmd)
 	if err != nil && r.doc == nil {
 		return err
@@ -180,7 +180,7 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	return err
 }
 
-// update adds the reply to an update of n documents.
+// update adds the reply of an update with n documents.
 func (t *tally) update(reply bson.Raw, n int64, places []int) {
 	array, _ := reply.Lookup("upserted").ArrayOK()
 	upserts, _ := array.Values()
@@ -197,17 +197,16 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 	t.upserted += int64(len(upserts))
 }
 
-// quietHint refuses a hint with an unacknowledged write that the server would
-// refuse without saying so (CRUD, "hint" of the write models): deletes and
-// findAndModify have it since 4.4.
-func quietHint(command string, t target, hint bool) error {
+// checkHint returns an error for a hint with an unacknowledged write, if the server would reject it without a reply
+// (CRUD, "hint" of the write models): delete and findAndModify support it since 4.4.
+func checkHint(command string, t target, hint bool) error {
 	if !hint || !t.silent || command == "update" || t.wire >= wire44 {
 		return nil
 	}
 	return argument("the server is too old for hint with an unacknowledged write concern")
 }
 
-// reindex gives write errors their place in the whole bulk.
+// reindex replaces indexes in a batch by indexes in the bulk write.
 func reindex(e *result.Error, at []int) *result.Error {
 	out := *e
 	out.WriteErrors = nil
@@ -227,7 +226,7 @@ func findAndModify(c *call) (any, *result.Error) {
 	}
 	for _, name := range []string{"replacement", "update"} {
 		if c.Has(name) {
-			if err := changes(name, c.Arg(name)); err != nil {
+			if err := validateUpdate(name, c.Arg(name)); err != nil {
 				return nil, err
 			}
 			d = append(d, bson.E{Key: "update", Value: c.Arg(name)})
@@ -241,13 +240,13 @@ func findAndModify(c *call) (any, *result.Error) {
 	case "before", "after":
 		d = append(d, bson.E{Key: "new", Value: after == "after"})
 	default:
-		return nil, argument("returnDocument " + after + " does not exist")
+		return nil, argument("unknown returnDocument " + after)
 	}
 	d = c.options(d, "filter", "replacement", "update", "projection", "returnDocument")
 	r, err := c.run(c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
-		return d, quietHint("findAndModify", t, c.Has("hint"))
+		return d, checkHint("findAndModify", t, c.Has("hint"))
 	}))
-	if err := raised(r, err); err != nil {
+	if err := withWriteError(r, err); err != nil {
 		return nil, err
 	}
 	if value, ok := r.doc.Lookup("value").DocumentOK(); ok {

@@ -29,12 +29,12 @@ import (
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
 // A reader that goes away does not kill the run in the middle of a test: it is
-// cut short as by a signal.
+// stopped early as by a signal.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	testkit.Check(t, errors.Join(err, reader.Close()))
-	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was cut short")
+	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was stopped early")
 }
 
 // The suites of testdata: the second test of armed sets a fail point that breaks

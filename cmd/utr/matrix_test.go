@@ -115,7 +115,7 @@ func TestNightIsKilled(t *testing.T) {
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
 	next := n.Start("matrix", n.file, "--results", n.results, "--resume", "--only", "smoke")
-	next.Hear("waiting for cells of a killed night, which are still cleaning up")
+	next.Hear("waiting for the cells of a killed run to clean up")
 	server.Signal(syscall.SIGCONT)
 	next.End().Want(0, "1 cell, 1 of them already finished")
 	gone(t, pid)

@@ -25,13 +25,15 @@ import (
 func auditCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "audit PATH...",
-		Short: "Change what tests expect, one thing at a time: each must fail then",
-		Long: `Runs the tests once. Then changes each expectation of those that passed, one at a time,
-and judges what happened by it: a changed test, called a mutant, must fail. One that
-passes is printed with the line and the change: the test expects less there than it
-says. What a rule of the format allows to differ is not changed, and counted by rule.
+		Short: "Change one expectation at a time, and check that the test then fails",
+		Long: `Runs the tests once. Then changes each expectation of the tests that passed, one at a
+time, and matches the recorded run against it: a changed test, called a mutant, must
+fail. A mutant that passes is printed with its line and change: there the test checks
+less than it seems to. What the rules of the format allow to differ is not changed, and
+counted by rule.
 
-With --as-files the mutants are written and not judged, for another test runner to fail.
+With --as-files, the mutants are written to files for another test runner, which must
+fail them.
 
 Exit codes: 0 all mutants failed, 1 some passed, 2 bad usage, invalid suites, or no test
 passed, 3 broken, or interrupted.`,
@@ -49,24 +51,22 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		f.group = "How to run them"
 		a.run.declareEngine(f)
 		a.run.engine.Backoff = "none"
-		f.duration(&a.run.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+		f.duration(&a.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.group = "Output"
 		f.text(&a.folder, "as-files", "DIR", "write the mutants as JSON suites into this directory, and do not run them")
-		f.toggle(&a.asJSON, "json", "print each mutant as a line of JSON")
+		f.toggle(&a.asJSON, "json", "print a JSON line for each mutant")
 		return a.act
 	})
 }
 
-// audit is utr audit.
 type audit struct {
-	run    *runFlags
-	folder string
-	asJSON bool
-	// refused counts the mutants that are invalid suites.
-	refused int
+	run     *runFlags
+	folder  string
+	asJSON  bool
+	invalid int // mutants that are invalid suites
 }
 
-// mutant is a changed test as a suite of its own.
+// mutant is a suite of one changed test.
 type mutant struct {
 	mutants.Mutant
 	suite *specs.Suite
@@ -74,22 +74,21 @@ type mutant struct {
 }
 
 func (a *audit) act(ctx context.Context, c *call) error {
-	named, err := a.run.named(c)
+	if err := a.run.resolve(c); err != nil {
+		return err
+	}
+	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
 	}
-	suites, err := c.chosen(ctx, a.run.config.Filter)
-	if err != nil {
-		return err
-	}
-	return a.run.on(ctx, c, named, suites, a.of)
+	return a.run.withDeployment(ctx, c, suites, a.auditSuites)
 }
 
-// of records the suites, and judges or writes their mutants.
-func (a *audit) of(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
-	told := c.announceInterruption(ctx)
+// auditSuites records a run of the suites, and judges or writes their mutants.
+func (a *audit) auditSuites(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
+	stopAnnouncing := c.announceInterruption(ctx)
 	rec, summary, err := runner.Record(ctx, suites, cfg)
-	told()
+	stopAnnouncing()
 	switch {
 	case err != nil:
 		return err
@@ -98,23 +97,22 @@ func (a *audit) of(ctx context.Context, c *call, suites []*specs.Suite, cfg runn
 	case len(summary.Problems) > 0:
 		return errors.New(strings.Join(summary.Problems, "; "))
 	}
-	all, left := a.mutants(suites, rec)
+	all, unchanged := a.mutants(suites, rec)
 	switch {
 	case len(all) == 0:
-		return usage("nothing to change: none of the %d tests that passed expects anything", summary.Passed)
+		return usage("nothing to change: the %d tests that passed have no expectations", summary.Passed)
 	case a.folder != "":
 		return a.write(c, all)
 	}
 	if len(rec.Racing) > 0 {
-		c.note(fmt.Sprintf("%d tests are left out: their threads ask the same at once, so that nobody knows which answer is whose", len(rec.Racing)))
+		c.note(fmt.Sprintf("%d tests are left out: their threads send the same request concurrently, so that its responses cannot be told apart", len(rec.Racing)))
 	}
-	return a.judge(ctx, c, rec, all, left)
+	return a.judge(ctx, c, rec, all, unchanged)
 }
 
-// mutants lists those of tests that passed, and counts by rule what is left alone. What
-// the schema refuses counts as failed: it is never judged.
-func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, left map[string]int) {
-	left = map[string]int{}
+// mutants returns the mutants of passed tests, and counts unchanged values by rule. Invalid suites count as failed.
+func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mutant, unchanged map[string]int) {
+	unchanged = map[string]int{}
 	ids := map[source.Position][]result.TestID{} // on each deployment
 	for id, at := range rec.Passed {
 		ids[at] = append(ids[at], id)
@@ -123,9 +121,9 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 		slices.SortFunc(same, func(a, b result.TestID) int { return cmp.Compare(a.Deployment, b.Deployment) })
 	}
 	for _, s := range suites {
-		changed, untouched := mutants.Of(s.Root)
-		for _, p := range untouched {
-			left[p.Rule] += len(ids[p.TestPosition])
+		changed, kept := mutants.Of(s.Root)
+		for _, p := range kept {
+			unchanged[p.Rule] += len(ids[p.TestPosition])
 		}
 		for _, m := range changed {
 			on := ids[m.TestPosition]
@@ -134,7 +132,7 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 			}
 			suite, err := specs.FromValue(s.File, m.Root)
 			if err != nil {
-				a.refused += len(on)
+				a.invalid += len(on)
 				continue
 			}
 			for _, id := range on {
@@ -142,31 +140,29 @@ func (a *audit) mutants(suites []*specs.Suite, rec *runner.Recording) (all []mut
 			}
 		}
 	}
-	maps.DeleteFunc(left, func(_ string, n int) bool { return n == 0 })
-	return all, left
+	maps.DeleteFunc(unchanged, func(_ string, n int) bool { return n == 0 })
+	return all, unchanged
 }
 
-// write writes each mutant as a suite whose description names the change.
 func (a *audit) write(c *call, all []mutant) error {
 	if err := os.MkdirAll(a.folder, 0o777); err != nil {
 		return err
 	}
-	all = slices.CompactFunc(all, func(a, b mutant) bool { return a.suite == b.suite }) // of several deployments
+	all = slices.CompactFunc(all, func(a, b mutant) bool { return a.suite == b.suite }) // on other deployments
 	for i, m := range all {
 		base := filepath.Base(m.id.File)
 		stem := strings.TrimSuffix(base, filepath.Ext(base))
 		about := fmt.Sprintf("%s: mutant of %s:%d: %s: %s", m.suite.Description, base, m.Position.Line, m.Path, m.Change)
 		root := m.Root.With("description", &source.Value{Kind: source.String, String: about})
 		name := filepath.Join(a.folder, fmt.Sprintf("%s-%05d.json", stem, i+1))
-		if err := writeFile(name, content(root.Twin())); err != nil {
+		if err := writeFile(name, writeText(root.Twin())); err != nil {
 			return err
 		}
 	}
 	return c.print(fmt.Sprintf("%d mutants written to %s; each must fail\n", len(all), a.folder))
 }
 
-// judge judges mutants on all processors, and prints those that did not fail.
-func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, left map[string]int) error {
+func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all []mutant, unchanged map[string]int) error {
 	verdicts := make([]*result.Verdict, len(all))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
@@ -192,12 +188,11 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 		}
 	}
 	if !a.asJSON {
-		out.WriteString(a.summary(len(all), count, left, len(rec.Passed)))
+		out.WriteString(a.summary(len(all), count, unchanged, len(rec.Passed)))
 	}
 	return c.conclude(c.secrets.Hide(out.String()), count[result.Failed] < len(all))
 }
 
-// line is what is printed of a mutant.
 func (a *audit) line(m mutant, v *result.Verdict) string {
 	if !a.asJSON {
 		reason := ""
@@ -218,11 +213,11 @@ func (a *audit) line(m mutant, v *result.Verdict) string {
 	}{m.id.File, m.Position.Line, m.Position.Column, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status})
 }
 
-func (a *audit) summary(judged int, count map[result.Status]int, left map[string]int, tests int) string {
+func (a *audit) summary(judged int, count map[result.Status]int, unchanged map[string]int, tests int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d tests: %d mutants, %d failed", tests, judged+a.refused, count[result.Failed]+a.refused)
-	if a.refused > 0 {
-		fmt.Fprintf(&b, " (%d of them as invalid suites)", a.refused)
+	fmt.Fprintf(&b, "%d tests: %d mutants, %d failed", tests, judged+a.invalid, count[result.Failed]+a.invalid)
+	if a.invalid > 0 {
+		fmt.Fprintf(&b, " (%d of them as invalid suites)", a.invalid)
 	}
 	for _, status := range []result.Status{result.Passed, result.Broken, result.Skipped} {
 		if n := count[status]; n > 0 {
@@ -230,11 +225,11 @@ func (a *audit) summary(judged int, count map[result.Status]int, left map[string
 		}
 	}
 	b.WriteString("\n")
-	rules := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
-		return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b))
+	rules := slices.SortedFunc(maps.Keys(unchanged), func(a, b string) int {
+		return cmp.Or(cmp.Compare(unchanged[b], unchanged[a]), cmp.Compare(a, b))
 	})
 	for _, rule := range rules {
-		fmt.Fprintf(&b, "  not changed in %d places: %s\n", left[rule], rule)
+		fmt.Fprintf(&b, "  not changed in %d places: %s\n", unchanged[rule], rule)
 	}
 	return b.String()
 }

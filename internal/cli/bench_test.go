@@ -29,8 +29,7 @@ import (
 //go:embed testdata/suite.yml
 var suite string
 
-// bench is a Program that connects to nothing and runs nothing. Its working
-// directory holds suite.yml and nothing else.
+// bench is a Program that connects to nothing and runs nothing. Its working directory contains only suite.yml.
 type bench struct {
 	Program
 	out, err  bytes.Buffer
@@ -39,7 +38,7 @@ type bench struct {
 	interrupt context.CancelFunc
 	env       map[string]string
 
-	// What happens in a run.
+	// Settings: what happens in a run.
 	notes   []result.Note
 	summary result.Summary
 	fails   error
@@ -47,23 +46,22 @@ type bench struct {
 	closing error
 	during  func()
 	arrive  func() // called before the deployment opens
-
-	// What was asked for; see fields.
-	ran    *runner.Config
-	suites []*specs.Suite
-	opened any    // the options of the deployment
-	before string // what standard error held when the run began
-	kept   bool   // the logs of local servers
-	cut    bool   // the run was cut short
-
 	version [3]int // of the servers
+
+	// Results.
+	ran      *runner.Config
+	suites   []*specs.Suite
+	opened   any    // the options of the deployment
+	before   string // standard error when the run began
+	keptLogs bool   // of local servers
+	cutShort bool   // the run
 }
 
 type noEngine struct{ engine.Engine }
 
 func (noEngine) Close() error { return nil }
 
-// noSource offers one deployment and has none.
+// noSource offers one deployment, which cannot be acquired.
 type noSource struct{ *bench }
 
 func (s noSource) Offers() []deployment.Description {
@@ -75,10 +73,9 @@ func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 func (noSource) Release(deployment.Deployment, bool) {}
 func (s noSource) Close() error                      { return s.closing }
 
-// localSource has logs of servers.
 type localSource struct{ noSource }
 
-func (s localSource) KeepLogs() { s.kept = true }
+func (s localSource) KeepLogs() { s.keptLogs = true }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
@@ -130,7 +127,7 @@ func newBench(t testing.TB) *bench {
 			}
 			s := b.summary
 			s.Interrupted = ctx.Err() != nil
-			b.cut = s.Interrupted
+			b.cutShort = s.Interrupted
 			cfg.Notify(result.RunFinished{Summary: s})
 			return s, b.fails
 		},
@@ -138,8 +135,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// realBench is a bench with the engines and deployments of the program. Cells of a
-// matrix run in this process.
+// realBench is a bench with the real engines and deployments. Cells of a matrix run in this process.
 func realBench(t testing.TB) *bench {
 	b := newBench(t)
 	streams := b.Program
@@ -147,16 +143,16 @@ func realBench(t testing.TB) *bench {
 	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
 	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := b.Program
-		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(asInput(c.More)), c.Output, c.Output
+		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(encodeArgs(c.More)), c.Output, c.Output
 		return 0, cell.Main(ctx, c.Args), nil
 	}
 	return b
 }
 
-// assignment is a variable of the environment before a command.
+// assignment is an environment variable before a command.
 var assignment = regexp.MustCompile(`^([A-Z_]+)=(.*)$`)
 
-// utr runs a command line, quoted as for a shell, and gives the exit code.
+// utr runs a command line, quoted as for a shell, and returns the exit code.
 func (b *bench) utr(line string) int {
 	args, err := split(line)
 	if err != nil {
@@ -168,12 +164,11 @@ func (b *bench) utr(line string) int {
 	}
 	b.out.Reset()
 	b.err.Reset()
-	b.ran, b.suites, b.opened, b.before, b.kept, b.cut = nil, nil, nil, "", false, false
+	b.ran, b.suites, b.opened, b.before, b.keptLogs, b.cutShort = nil, nil, nil, "", false, false
 	return b.Main(b.ctx, args)
 }
 
-// expect runs a command line, which must end with an exit code and print text
-// that says what is wanted; see says.
+// expect runs a command line and checks its exit code, and its output with says.
 func (b *bench) expect(t testing.TB, reason, line string, code int, want string) {
 	t.Helper()
 	if got := b.utr(line); got != code || !says(b.out.String()+b.err.String(), want) {
@@ -181,8 +176,7 @@ func (b *bench) expect(t testing.TB, reason, line string, code int, want string)
 	}
 }
 
-// says reports whether a text has the parts of a pattern, which " … "
-// separates, in their order.
+// says reports whether a text contains the parts of a pattern, separated by " … ", in order.
 func says(text, pattern string) bool {
 	for part := range strings.SplitSeq(pattern, " … ") {
 		_, rest, found := strings.Cut(text, part)
@@ -222,7 +216,7 @@ func split(line string) (out []string, err error) {
 	return out, nil
 }
 
-// fields shows which fields of a structure are set, functions by their names.
+// fields prints the fields of a structure that are set, functions by their names.
 func fields(of any) string {
 	v := reflect.Indirect(reflect.ValueOf(of))
 	if v.Kind() != reflect.Struct {
@@ -251,7 +245,6 @@ func write(t testing.TB, path, text string) {
 	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 }
 
-// lacks checks that a text holds none of the parts.
 func lacks(t testing.TB, reason, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -261,7 +254,6 @@ func lacks(t testing.TB, reason, text string, parts ...string) {
 	}
 }
 
-// contentsOf gives the text of every file in a folder, by its name.
 func contentsOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -275,7 +267,7 @@ func contentsOf(t testing.TB, dir string) map[string]string {
 	return texts
 }
 
-// ledger gives the entries of the ledger, by the names of their files.
+// ledger returns the entries of the ledger by file name.
 func (b *bench) ledger(t testing.TB) map[string]string {
 	t.Helper()
 	dir := filepath.Join(b.env[ledger.EnvDir], "ledger")
@@ -283,13 +275,11 @@ func (b *bench) ledger(t testing.TB) map[string]string {
 	return contentsOf(t, dir)
 }
 
-// finished is the note of a test that ended.
 func finished(name string, status result.Status) result.TestFinished {
 	return result.TestFinished{Verdict: &result.Verdict{Status: status, Duration: time.Second,
 		Test: result.TestID{File: "f.yml", Suite: "s", Description: name}}}
 }
 
-// jsonReport is what --json writes of notes.
 func jsonReport(notes ...result.Note) string {
 	var text strings.Builder
 	r := report.New("memory", report.JSON(), &text)

@@ -17,44 +17,38 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-// Child is a command line of this program that runs in a process of its own, so
-// that what kills it kills nothing else.
+// Child is a command line of this program that runs in its own process, so that a crash affects only that process.
 type Child struct {
 	Args []string
-	// More are arguments that may hold secrets: they reach it on standard input,
-	// as "@-" in Args says, and no list of processes shows them.
-	More []string
-	// Holds, if not nil, stays open in it, and in what it starts: a lock.
-	Holds *os.File
-	// Output gets what it writes to standard output and standard error.
-	Output io.Writer
+	// More are arguments that may contain secrets. The child reads them from standard input, as "@-" in Args tells it,
+	// so that process listings do not show them.
+	More   []string
+	Holds  *os.File  // a lock that the child and its children inherit; may be nil
+	Output io.Writer // receives standard output and standard error
 }
 
-// RunChild runs a Child and returns its process id and exit code. The end of ctx interrupts it as
-// a signal does, and kills it where that does not end it within ChildGrace. An
-// error means that it could not start, or died without an exit code.
+// RunChild runs a Child and returns its process id and exit code. Cancelling ctx interrupts it, and kills it after
+// ChildGrace. An error means that it could not start, or died without an exit code.
 type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
 
-// ChildGrace is how long a child that is interrupted may clean up: the test that
-// runs, what it made, and some seconds for all else.
+// ChildGrace is the time for an interrupted child to clean up: the running test, what it created, and all else.
 const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
 
-// spawn is RunChild with this program's own file.
-func spawn(ctx context.Context, c Child) (pid, code int, err error) {
+func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, 0, err
 	}
 	cmd := exec.CommandContext(ctx, self, c.Args...)
-	cmd.Env = inherited(os.Environ())
-	cmd.Stdin = strings.NewReader(asInput(c.More))
+	cmd.Env = childEnvironment(os.Environ())
+	cmd.Stdin = strings.NewReader(encodeArgs(c.More))
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = ChildGrace
 	if c.Holds != nil {
 		cmd.ExtraFiles = []*os.File{c.Holds}
 	}
-	apart(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return 0, 0, fmt.Errorf("cannot start: %w", err)
 	}
@@ -69,30 +63,28 @@ func spawn(ctx context.Context, c Child) (pid, code int, err error) {
 	return pid, code, nil
 }
 
-// asInput writes arguments as Program.expand reads them.
-func asInput(args []string) string {
+// encodeArgs formats arguments for Program.expand.
+func encodeArgs(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
-		line, _ := json.Marshal(a) // which a text never fails
+		line, _ := json.Marshal(a) // a string never fails
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
 }
 
-// notInherited names the variables that say where this process runs, and no other.
-func notInherited() []string { return []string{envURI, envSingleURI} }
+// targetVariables choose the deployment of this process, but not that of its children.
+var targetVariables = []string{envURI, envSingleURI}
 
-// inherited returns the environment of a child.
-func inherited(environ []string) []string {
+func childEnvironment(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		return slices.Contains(notInherited(), name)
+		return slices.Contains(targetVariables, name)
 	})
 }
 
-// build identifies this program by its version and the contents of its file, which
-// differ between two builds of one development version.
-func build() (string, error) {
+// buildID returns the version and a digest of this binary: builds of a development version may differ.
+func buildID() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err

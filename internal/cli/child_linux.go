@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// apart puts a child into a process group of its own: an interruption from the
-// terminal reaches this program alone, which passes it on once. A child whose
-// parent was killed is interrupted as well.
-func apart(cmd *exec.Cmd) {
+// setProcessGroup puts a child into its own process group, so that an interrupt from the terminal reaches only this
+// process, which forwards it once. If this process is killed, the child is interrupted.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// apart is for systems with process groups.
-func apart(*exec.Cmd) {}
+// setProcessGroup does nothing on systems without process groups.
+func setProcessGroup(*exec.Cmd) {}

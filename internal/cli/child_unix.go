@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// apart puts a child into a process group of its own: an interruption from the
-// terminal reaches this program alone, which passes it on once.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// setProcessGroup puts a child into its own process group, so that an interrupt from the terminal reaches only this
+// process, which forwards it once.
+func setProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

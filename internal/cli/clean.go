@@ -22,25 +22,24 @@ func cleanCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "clean",
 		Short: "Remove leftovers of killed runs",
-		Long: `A run records in a ledger what it makes outside itself: clusters of an
-orchestration service, processes, temporary folders. It removes all of that when it
-ends, even if it is interrupted; utr clean removes what a killed run left. It does
-not touch what belongs to a live run, or what was made on another machine or in
-another container, whose processes it cannot see.
+		Long: `A run records in a ledger what it creates outside its process: clusters of an
+orchestration service, processes, temporary folders. It removes them when it ends,
+even if it is interrupted; utr clean removes what a killed run left behind. It does not
+touch what belongs to a live run, or what was created on another machine or in another
+container, whose processes it cannot see.
 
-With --orchestration URL --older-than 6h, it removes every older cluster that a run
-on any machine made on that service: ids say when a cluster was made, and by which
-run. Clusters of live runs on this machine stay; runs on other machines cannot be
-seen, so the time must be longer than any run takes.
+With --orchestration URL --older-than 6h, it removes every cluster on that service that
+a run on any machine created more than 6 hours ago; the id of a cluster contains the
+time and the run. It keeps the clusters of live runs on this machine. It cannot see runs
+on other machines, so choose a time longer than any run takes.
 
 With --uri, it turns off the fail points that suites set on the members of that
 deployment, and removes its lock document, unless another run uses it.
 
-The ledger is in $` + ledger.EnvDir + `, else in utr in $` + ledger.EnvParent + `, else in utr in the
-user's cache directory. It contains no passwords: give them in --uri and
---orchestration, or in a file: utr clean @FILE, with one argument per line. $` + envURI + `
-gives the password of a deployment in the ledger; no other deployment is contacted
-because of it.
+The ledger is in $` + ledger.EnvDir + `, or in utr in $` + ledger.EnvParent + `, or in utr in the
+user's cache directory. It contains no passwords: pass them in --uri and
+--orchestration, or in a file with one argument per line, as utr clean @FILE. $` + envURI + `
+is used only for the password of a deployment in the ledger.
 
 Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, with the reason.`,
 		Example: `# list the leftovers
@@ -49,38 +48,36 @@ utr clean --dry-run
 utr clean
 # clusters of jobs whose machines are gone
 utr clean --orchestration http://mo:8889 --older-than 6h
-# fail points and the lock of a deployment as well
+# also fail points and the lock of a deployment
 utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
 		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		x := &cleaner{flags: f, services: map[string]service{}}
 		f.toggle(&x.dryRun, "dry-run", "list leftovers without removing them")
 		f.text(&x.uri, "uri", "URI", "turn off fail points and remove the lock of the deployment at this connection string")
-		f.text(&x.service, "orchestration", "URL", "orchestration service, with the credentials for clusters that are left there")
-		f.duration(&x.older, "older-than", "with --orchestration: remove clusters that any run made longer ago than this")
+		f.text(&x.service, "orchestration", "URL", "orchestration service, with the credentials for clusters left there")
+		f.duration(&x.older, "older-than", "with --orchestration: remove clusters of any run that are older than this")
 		f.serverAPI(&x.serverAPI, ", for servers with requireApiVersion")
 		f.toggle(&x.forget, "forget", "delete ledger entries that cannot be removed, such as those on a service that no longer exists")
 		return x.act
 	})
 }
 
-// cleaner is one invocation of clean.
 type cleaner struct {
 	flags                   *flags
 	dryRun, forget          bool
 	uri, serverAPI, service string
 	older                   time.Duration
 
-	c        *call
-	known    string // a connection string with its password
-	named    *orchestration.Client
-	services map[string]service // by URL
-	gone     int                // leftovers that were removed
-	left     int
-	printing error // the first error of standard output
+	c             *call
+	fullURI       string // a connection string with its password
+	client        *orchestration.Client
+	services      map[string]service // by URL
+	removed, left int                // leftovers
+	printErr      error              // the first error of standard output
 }
 
-// service is an orchestration service, or why it cannot be used.
+// service is an orchestration service, or the error that makes it unusable.
 type service struct {
 	*orchestration.Client
 	err error
@@ -88,12 +85,12 @@ type service struct {
 
 func (x *cleaner) act(ctx context.Context, c *call) error {
 	x.c = c
-	x.known = c.env(envURI) // gives a password only: that deployment is not to be cleaned
+	x.fullURI = c.env(envURI) // only for its password: that deployment is not cleaned
 	if x.flags.Changed("uri") {
 		if err := deployment.CheckURI(x.uri); err != nil {
 			return usage("--uri: %w", err)
 		}
-		x.known = x.uri
+		x.fullURI = x.uri
 	}
 	if x.flags.Changed("orchestration") {
 		s, err := openService(x.service)
@@ -101,7 +98,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			return err
 		}
 		defer s.Close()
-		x.named = s
+		x.client = s
 	}
 	book, err := c.ledger()
 	if err != nil {
@@ -128,17 +125,17 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 		x.sweep(ctx)
 	}
 	for _, l := range elsewhere {
-		x.say("left on %s: %s, made %s: run utr clean there", l.Run.Machine, l.Entry, age(l.At))
+		x.println("left on %s: %s, created %s: run utr clean there", l.Run.Machine, l.Entry, age(l.At))
 	}
 	if x.flags.Changed("uri") && !x.dryRun {
-		if err := x.free(ctx, x.uri); err != nil {
-			x.failed("clean the deployment at "+c.secrets.Hide(x.known), err)
+		if err := x.release(ctx, x.uri); err != nil {
+			x.failed("clean the deployment at "+c.secrets.Hide(x.fullURI), err)
 		}
 	}
-	x.say("%s", x.summary())
+	x.println("%s", x.summary())
 	switch {
-	case x.printing != nil:
-		return x.printing
+	case x.printErr != nil:
+		return x.printErr
 	case x.left > 0 && !x.dryRun:
 		return exit(ExitBroken)
 	}
@@ -149,62 +146,58 @@ func (x *cleaner) summary() string {
 	switch {
 	case x.dryRun:
 		return fmt.Sprintf("left %d", x.left)
-	case x.gone+x.left == 0:
+	case x.removed+x.left == 0:
 		return "nothing was left"
 	}
-	return fmt.Sprintf("removed %d, left %d", x.gone, x.left)
+	return fmt.Sprintf("removed %d, left %d", x.removed, x.left)
 }
 
-// say prints a line.
-func (x *cleaner) say(format string, args ...any) {
+func (x *cleaner) println(format string, args ...any) {
 	err := x.c.print(fmt.Sprintf(format, args...) + "\n")
-	x.printing = cmp.Or(x.printing, err)
+	x.printErr = cmp.Or(x.printErr, err)
 }
 
-// failed reports what could not be done: something is left.
+// failed reports something that is left.
 func (x *cleaner) failed(what string, err error) {
 	x.left++
 	x.c.note(fmt.Sprintf("cannot %s: %s", what, err))
 }
 
-// clear removes something, unless it is to be listed only, and reports whether it
-// could not.
+// clear removes something, or with --dry-run lists it, and reports whether that failed.
 func (x *cleaner) clear(what string, remove func() error) (failed bool) {
 	if x.dryRun {
 		x.left++
-		x.say("%s", what)
+		x.println("%s", what)
 		return false
 	}
 	if err := remove(); err != nil {
 		x.failed("remove "+what, err)
 		return true
 	}
-	x.gone++
-	x.say("removed: %s", what)
+	x.removed++
+	x.println("removed: %s", what)
 	return false
 }
 
-// entry removes one leftover.
 func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
-	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
+	what := fmt.Sprintf("%s, created %s by process %d", l.Entry, age(l.At), l.Run.PID)
 	failed := x.clear(what, func() error {
 		if err := x.remove(ctx, l); err != nil {
 			return err
 		}
 		return l.Forget()
 	})
-	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil { // else it stays left
+	if failed && x.forget && ctx.Err() == nil && l.Forget() == nil {
 		x.left--
-		x.say("forgotten: %s", what)
+		x.println("forgotten: %s", what)
 	}
 }
 
-// age says how long ago something was.
 func age(at time.Time) string {
 	return time.Since(at).Round(time.Second).String() + " ago"
 }
 
-// killLimit bounds the wait for the end of a process that was killed.
+// killLimit bounds the wait for the end of a killed process.
 const killLimit = 10 * time.Second
 
 func (x *cleaner) remove(ctx context.Context, l ledger.Leftover) error {
@@ -222,7 +215,7 @@ func (x *cleaner) remove(ctx context.Context, l ledger.Leftover) error {
 	}
 }
 
-// removeFolder removes a folder, and not what a link in its place leads to.
+// removeFolder removes a folder, but not the target of a link in its place.
 func removeFolder(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -236,14 +229,13 @@ func removeFolder(path string) error {
 	return os.RemoveAll(path)
 }
 
-// cluster removes a cluster of an orchestration service. Each service is checked
-// once: one that does not answer causes no second delay.
+// cluster removes a cluster of a service. It checks each service once, since one that does not answer takes long.
 func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
 	if !known {
 		url := e.URL
-		if x.named != nil && x.named.URL() == url {
+		if x.client != nil && x.client.URL() == url {
 			url = x.service // the ledger has no credentials
 		}
 		if s.Client, s.err = orchestration.New(url, orchestration.Limits{}); s.err == nil {
@@ -262,9 +254,9 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	return err
 }
 
-// sweep removes what runs left on the service, going by the ids there.
+// sweep removes what runs left on the service, according to the ids there.
 func (x *cleaner) sweep(ctx context.Context) {
-	all, err := x.named.Made(ctx)
+	all, err := x.client.Made(ctx)
 	if err != nil {
 		x.failed("list the clusters on the service", err)
 	}
@@ -272,34 +264,32 @@ func (x *cleaner) sweep(ctx context.Context) {
 		if time.Since(m.At) < x.older || ledger.Lives(m.Owner) {
 			continue
 		}
-		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, x.named.URL(), m.Kind, age(m.At))
+		what := fmt.Sprintf("cluster %s of %s (%s), created %s", m.ID, x.client.URL(), m.Kind, age(m.At))
 		x.clear(what, func() error {
-			_, err := x.named.Remove(ctx, m.Kind, m.ID)
+			_, err := x.client.Remove(ctx, m.Kind, m.ID)
 			return err
 		})
 	}
 }
 
-// A service goes on making a cluster after its client is gone, and does not list
-// it. utr clean waits for one that was requested recently: removing its parts
-// meanwhile would block the service. Making it has failed if nothing changes for a
-// while.
+// A service continues to create a cluster after its client has gone, and does not list it meanwhile. Removing its
+// parts would block the service, so utr clean waits. The creation has failed if nothing changes for a while.
 const (
-	makingLimit = 5 * time.Minute  // after which no cluster appears
-	makingQuiet = 30 * time.Second // a replica set elects for 11 s
-	makingPoll  = 200 * time.Millisecond
+	creationLimit = 5 * time.Minute  // after which no cluster appears
+	creationQuiet = 30 * time.Second // a replica set elects for 11 s
+	creationPoll  = 200 * time.Millisecond
 )
 
-// maker is the part of an orchestration service that describes a cluster.
-type maker interface {
+// clusterService is the part of an orchestration service that describes a cluster.
+type clusterService interface {
 	Get(context.Context, orchestration.Kind, string) (orchestration.Cluster, error)
 	Parts(context.Context, string) ([]orchestration.Part, error)
 	Remove(context.Context, orchestration.Kind, string) (bool, error)
 }
 
-func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestration.Kind, l ledger.Leftover) error {
-	x.c.note(fmt.Sprintf("waiting for the service, which may still be making %s", l.Entry))
-	tick := time.NewTicker(makingPoll)
+func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind, l ledger.Leftover) error {
+	x.c.note(fmt.Sprintf("waiting for the service, which may still be creating %s", l.Entry))
+	tick := time.NewTicker(creationPoll)
 	defer tick.Stop()
 	last, before := time.Now(), 0
 	for {
@@ -315,7 +305,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestratio
 		if len(parts) != before {
 			last, before = time.Now(), len(parts)
 		}
-		if whole || time.Since(l.At) > makingLimit || time.Since(last) > makingQuiet {
+		if whole || time.Since(l.At) > creationLimit || time.Since(last) > creationQuiet {
 			_, err := s.Remove(ctx, kind, l.Entry.ID)
 			return err
 		}
@@ -327,24 +317,21 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestratio
 	}
 }
 
-// ofDeployment turns off fail points, and removes the lock, of a deployment that
-// utr did not start. The ledger contains no passwords.
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.known != "" && secret.Hide(x.known) == e.URI:
-		uri = x.known
+	case x.fullURI != "" && secret.Hide(x.fullURI) == e.URI:
+		uri = x.fullURI
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
 	}
-	return x.free(ctx, uri)
+	return x.release(ctx, uri)
 }
 
-// free removes the lock of a run that is gone, and turns off fail points.
-// It touches nothing while another run uses the deployment.
-func (x *cleaner) free(ctx context.Context, uri string) error {
+// release turns off fail points and removes the lock of a dead run, unless another run uses the deployment.
+func (x *cleaner) release(ctx context.Context, uri string) error {
 	return deployment.Clean(ctx, uri, x.serverAPI, func(what string) {
-		x.gone++
-		x.say("%s", x.c.secrets.Hide(what))
+		x.removed++
+		x.println("%s", x.c.secrets.Hide(what))
 	})
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// leave adds entries to the ledger of a bench. They are of a run that is over.
-func (b *bench) leave(t testing.TB, entries ...ledger.Entry) {
+// addLeftovers adds entries of a dead run to the ledger.
+func (b *bench) addLeftovers(t testing.TB, entries ...ledger.Entry) {
 	t.Helper()
 	book, err := ledger.Open(b.env[ledger.EnvDir])
 	testkit.Check(t, err)
@@ -29,11 +29,11 @@ func (b *bench) leave(t testing.TB, entries ...ledger.Entry) {
 		_, err := book.Add(e)
 		testkit.Check(t, err)
 	}
-	b.bury(t, "started", "long ago")
+	b.changeRun(t, "started", "long ago")
 }
 
-// bury changes a key of the run that made the entries.
-func (b *bench) bury(t testing.TB, key, value string) {
+// changeRun changes a key of the run of all entries.
+func (b *bench) changeRun(t testing.TB, key, value string) {
 	t.Helper()
 	for name, text := range b.ledger(t) {
 		var record map[string]any
@@ -47,7 +47,7 @@ func (b *bench) bury(t testing.TB, key, value string) {
 
 func TestClean(t *testing.T) {
 	b := newBench(t)
-	orphan := exec.Command("sleep", "600") // nobody waits for it, as for the process of a killed run
+	orphan := exec.Command("sleep", "600") // its parent does not wait for it, as after a killed run
 	if err := orphan.Start(); err != nil {
 		testkit.Lacking(t, "sleep", err)
 	}
@@ -56,7 +56,7 @@ func TestClean(t *testing.T) {
 	folder, precious, link := filepath.Join(dir, "utr-folder"), filepath.Join(dir, "precious"), filepath.Join(dir, "utr-link")
 	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Join(folder, "below"), 0o700), os.Mkdir(precious, 0o700), os.Symlink(precious, link)))
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	b.leave(t,
+	b.addLeftovers(t,
 		ledger.Entry{Kind: ledger.Folder, Path: folder},
 		ledger.Entry{Kind: ledger.Folder, Path: filepath.Join(precious, "utr-never-made")},
 		ledger.Entry{Kind: ledger.Folder, Path: link},
@@ -67,24 +67,24 @@ func TestClean(t *testing.T) {
 	b.expect(t, "a dry run", "clean --dry-run", 0, "left 6\n")
 	testkit.Equal(t, "after the dry run the folder exists", exists(folder), true)
 	b.expect(t, "clean", "clean", ExitBroken, "removed: process … removed: folder "+folder+" … removed 4, left 2\n")
-	testkit.Equal(t, "the reasons of both", says(b.err.String(), "folder "+link+" … it is no longer a folder") && says(b.err.String(),
+	testkit.Equal(t, "both reasons", says(b.err.String(), "folder "+link+" … it is no longer a folder") && says(b.err.String(),
 		"lock document in utr.lock of mongodb://***@h:1/ … it requires a password: utr clean --uri 'mongodb://***@h:1/', with the password in it"), true)
 	_, err := ledger.ProcessOf(orphan.Process.Pid)
-	testkit.Equal(t, "the process, the folder, what a link leads to", fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
-	testkit.Equal(t, "entries that are left", len(b.ledger(t)), 2)
-	b.leave(t, ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@127.0.0.1:1/", Name: "utr.lock"})
+	testkit.Equal(t, "the process, the folder, the target of the link exist", fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
+	testkit.Equal(t, "entries left", len(b.ledger(t)), 2)
+	b.addLeftovers(t, ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@127.0.0.1:1/", Name: "utr.lock"})
 	b.expect(t, "the environment has the password", "UTR_URI=mongodb://ann:geheim@127.0.0.1:1/ clean", ExitBroken, "left 3 … lock document … nothing listens there")
-	b.expect(t, "no more", "UTR_URI=mongodb://127.0.0.1:2/ clean", ExitBroken, "left 3 … it requires a password")
-	testkit.Equal(t, "a deployment is touched that nobody has named", says(b.out.String()+b.err.String(), "127.0.0.1:2"), false)
-	b.bury(t, "machine", "elsewhere")
-	b.bury(t, "place", "a container there")
+	b.expect(t, "of another deployment", "UTR_URI=mongodb://127.0.0.1:2/ clean", ExitBroken, "left 3 … it requires a password")
+	testkit.Equal(t, "it connects to a deployment that was not named", says(b.out.String()+b.err.String(), "127.0.0.1:2"), false)
+	b.changeRun(t, "machine", "elsewhere")
+	b.changeRun(t, "place", "a container there")
 	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
 	write(t, filepath.Join(b.env[ledger.EnvDir], "ledger", "broken.json"), "{")
-	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is not an entry")
+	b.expect(t, "an unreadable entry", "clean", ExitBroken, "broken.json is not an entry")
 }
 
-// makingService makes a cluster, about which it reports nothing before it is complete.
-type makingService struct{ whole, parts, removed []time.Time }
+// creatingService creates a cluster, and reports it only when it is complete.
+type creatingService struct{ whole, parts, removed []time.Time }
 
 func past(times []time.Time) (n int) {
 	for _, at := range times {
@@ -95,25 +95,24 @@ func past(times []time.Time) (n int) {
 	return n
 }
 
-func (s *makingService) Get(context.Context, orchestration.Kind, string) (c orchestration.Cluster, err error) {
+func (s *creatingService) Get(context.Context, orchestration.Kind, string) (c orchestration.Cluster, err error) {
 	if past(s.whole) == 0 {
 		err = orchestration.ErrNotFound
 	}
 	return c, err
 }
 
-func (s *makingService) Parts(context.Context, string) ([]orchestration.Part, error) {
+func (s *creatingService) Parts(context.Context, string) ([]orchestration.Part, error) {
 	return make([]orchestration.Part, past(s.parts)), nil
 }
 
-func (s *makingService) Remove(context.Context, orchestration.Kind, string) (bool, error) {
+func (s *creatingService) Remove(context.Context, orchestration.Kind, string) (bool, error) {
 	s.removed = append(s.removed, time.Now())
 	return true, nil
 }
 
-// A cluster that was requested shortly before may still appear. It is removed
-// once it does, or once its service has been quiet for a while.
-func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
+// A recently requested cluster is removed once it appears, or once its service has been quiet for a while.
+func TestCleanAwaitsCreation(t *testing.T) {
 	type times = []time.Duration
 	for _, r := range []struct {
 		reason       string
@@ -122,12 +121,12 @@ func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
 		removed      time.Duration
 	}{
 		{"it appears", 0, times{20 * time.Second}, nil, 20 * time.Second},
-		{"nothing appears", 0, nil, nil, makingQuiet + makingPoll},
-		{"its making fails and leaves parts", 0, nil, times{10 * time.Second, 35 * time.Second}, 35*time.Second + makingQuiet + makingPoll},
-		{"it was requested long ago", makingLimit + 1, nil, nil, 0},
+		{"nothing appears", 0, nil, nil, creationQuiet + creationPoll},
+		{"its creation fails and leaves parts", 0, nil, times{10 * time.Second, 35 * time.Second}, 35*time.Second + creationQuiet + creationPoll},
+		{"it was requested long ago", creationLimit + 1, nil, nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, start, s := newBench(t), time.Now(), &makingService{}
+			b, start, s := newBench(t), time.Now(), &creatingService{}
 			for _, after := range r.whole {
 				s.whole = append(s.whole, start.Add(after))
 			}
@@ -138,13 +137,12 @@ func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
 			entry := ledger.Leftover{At: start.Add(-r.age), Entry: ledger.Entry{Kind: ledger.Cluster, ID: "utr-x"}}
 			testkit.Check(t, x.awaitAndRemove(t.Context(), s, orchestration.Server, entry))
 			testkit.Equal(t, r.reason+": removed at", s.removed, []time.Time{start.Add(r.removed)})
-			testkit.Says(t, b.err.String(), "waiting for the service, which may still be making cluster utr-x")
+			testkit.Says(t, b.err.String(), "waiting for the service, which may still be creating cluster utr-x")
 		})
 	}
 }
 
-// With --older-than, what runs made on a service goes, wherever they ran, but for
-// what is younger, what belongs to a run that is there, and what has no mark.
+// --older-than removes old clusters of any machine, except those of live runs and those with other ids.
 func TestSweep(t *testing.T) {
 	s := twin.Start(t)
 	self, err := ledger.Self()
@@ -163,7 +161,7 @@ func TestSweep(t *testing.T) {
 	b := newBench(t)
 	line := "clean --orchestration " + s.URL + " --older-than 6h"
 	b.expect(t, "without a service", "clean --older-than 6h", ExitUsage, "--older-than requires --orchestration")
-	b.expect(t, "a dry run", line+" --dry-run", 0, "cluster utr-half- … made 7h0m … cluster utr-old- … left 2")
+	b.expect(t, "a dry run", line+" --dry-run", 0, "cluster utr-half- … created 7h0m … cluster utr-old- … left 2")
 	b.expect(t, "clean", line, 0, "removed: cluster utr-half- … removed: cluster utr-old- … removed 2, left 0")
 	for i := range stays {
 		stays[i] = "servers/" + stays[i]

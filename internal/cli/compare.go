@@ -20,36 +20,30 @@ import (
 )
 
 type compareFlags struct {
-	deployment deploymentFlags
-	config     runner.Config // of both sides, without engine and source
-	engines    []string
-	backoff    reference.Backoff
-	generate   int
-	seed       int
-	limit      int
-	write      string
-	json       string
-	known      string
-	verbose    bool
+	deployment            deploymentFlags
+	config                runner.Config // of both sides, without engine and source
+	engines               []string
+	backoff               reference.Backoff
+	generate, seed, limit int
+	write, json, known    string
+	verbose               bool
 }
 
 func compareCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "compare [PATH...]",
 		Short: "Compare two engines",
-		Long: `Runs suites on two engines, each with embedded deployments of its own, and compares
+		Long: `Runs suites on two engines, each with its own embedded deployments, and compares
 verdicts, outcomes of operations, and the commands of every client. What varies from
-run to run (addresses, ids, times) is normalized. An engine is a name, or a name and
-one of its policies, as in reference:retryable-reads@2024.
+run to run (addresses, ids, times) is normalized. An engine may be followed by one of
+its policies, as in reference:retryable-reads@2024.
 
-With --generate, operations and faults are random instead of read from suites: error
-codes and labels, broken connections, replies that are lost or late, write concern
-errors, on the first to the fourth attempt. A schedule with a difference is shrunk to
-the smallest one that has it, and with --write its suite is written, which the left
-engine passes.
+With --generate, utr generates random operations and faults: error codes and labels,
+broken connections, lost or late replies, and write concern errors, on the first to the
+fourth attempt. It shrinks a schedule with a difference to the smallest one that still
+differs; with --write it writes a suite for that one, which the left engine passes.
 
-A difference may be explained: utr compare --deviations prints what was decided by
-the text of the specifications.
+The specifications explain some differences: utr compare --deviations lists those.
 
 Exit codes: 0 no unexplained differences, 1 unexplained differences, 2 bad usage or
 invalid suite, 3 broken.`,
@@ -69,19 +63,20 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
 		f.filter(&r.config.Filter, "run")
-		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason (default those of the engine in the engines file)")
-		f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
-		f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once on each side")
+		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason "+
+			"(default those of the engine in the engines file)")
+		f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
+		f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently on each side")
 		f.group = "Generated schedules"
 		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
 		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
-		f.number(&r.limit, "limit", "N", 0, "how many schedules with a difference are shrunk")
-		f.text(&r.write, "write", "DIR", "write the suites of schedules with a difference into this directory")
+		f.number(&r.limit, "limit", "N", 0, "how many schedules with a difference to shrink")
+		f.text(&r.write, "write", "DIR", "write suites for the schedules with a difference into this directory")
 		f.group = "Output"
-		f.file(&r.json, "json", "write a record for each difference as JSON lines", ".yml", ".yaml")
-		f.toggle(&r.verbose, "verbose", "print explained differences as well, and why tests were not compared")
+		f.file(&r.json, "json", "write a JSON line for each difference", ".yml", ".yaml")
+		f.toggle(&r.verbose, "verbose", "also print explained differences, and why tests were not compared")
 		deviations := false
-		f.toggle(&deviations, "deviations", "print the table of explained differences, as Markdown, and stop")
+		f.toggle(&deviations, "deviations", "print the table of explained differences as Markdown, and exit")
 		return func(ctx context.Context, c *call) error {
 			if deviations {
 				return c.print(compare.Markdown())
@@ -104,7 +99,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		r.engines = []string{referenceEngine, "driver"}
 	case 2:
 	default:
-		return usage("requires two engines: %d named", len(r.engines))
+		return usage("requires two engines, not %d", len(r.engines))
 	}
 	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
 		base, _, _ := strings.Cut(name, ":")
@@ -118,7 +113,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	var suites []*specs.Suite
 	var err error
 	if !generated {
-		if suites, err = c.chosen(ctx, r.config.Filter); err != nil {
+		if suites, err = c.loadFiltered(ctx, r.config.Filter); err != nil {
 			return err
 		}
 	}
@@ -152,10 +147,9 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-// side opens one of the two engines, with deployments of its own.
 func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (side compare.Side, done func(), err error) {
 	base, policy := name, ""
-	if !namesAdapter(name) {
+	if !strings.HasPrefix(name, engineCommand) && !strings.HasPrefix(name, engineAddress) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
 	named, err := c.engineNamed(base)
@@ -167,7 +161,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 		options.Backoff = r.backoff
 	}
 	side = compare.Side{Name: name, Config: r.config}
-	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules say where they run
+	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules name their topology
 	if r.generate == 0 {
 		if side.Config.KnownFailing, err = named.knownFailing(known); err != nil {
 			return side, nil, err
@@ -183,7 +177,6 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	return side, func() { _, _ = side.Config.Engine.Close(), side.Config.Source.Close() }, nil
 }
 
-// schedules compares generated schedules.
 func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) error {
 	var topologies []string
 	switch t := r.deployment.topology; t {
@@ -204,15 +197,13 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 	}
 	out.generated(g)
 	if r.write != "" {
-		err = r.writeSuites(g, &out.text)
-	}
-	if err != nil {
-		return fmt.Errorf("--write: %w", err)
+		if err := r.writeSuites(g, &out.text); err != nil {
+			return fmt.Errorf("--write: %w", err)
+		}
 	}
 	return nil
 }
 
-// writeSuites writes a suite for each finding that was shrunk.
 func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 	if err := os.MkdirAll(r.write, 0o755); err != nil {
 		return err
@@ -234,19 +225,15 @@ func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 	return nil
 }
 
-// comparison collects the differences.
 type comparison struct {
-	sides   [2]compare.Side
-	verbose bool
-	text    strings.Builder
-	records []differenceRecord
-	counts  compare.Counts
-	// problems are faults of the runs themselves, such as a known failure that
-	// passed: they fail the comparison.
-	problems int
+	sides    [2]compare.Side
+	verbose  bool
+	text     strings.Builder
+	records  []differenceRecord
+	counts   compare.Counts
+	problems int // of the runs themselves, such as a known failure that passed; they fail the comparison
 }
 
-// differenceRecord is a line of --json.
 type differenceRecord struct {
 	File        string               `json:"file,omitempty"`
 	Test        string               `json:"test,omitempty"`

@@ -1,7 +1,6 @@
 package cli
 
-// The targets of a run, of which it has one. A flag of the same name chooses the
-// target; without any, tests run on embedded deployments.
+// Targets of a run, which has exactly one. The flag of that name chooses it; the default is embedded deployments.
 const (
 	onEmbedded      = "embedded"
 	onURI           = "uri"
@@ -9,10 +8,10 @@ const (
 	onOrchestration = "orchestration"
 )
 
-// targets are the flags that choose a target, and exclude each other.
+// targets are the flags that choose a target and exclude each other.
 var targets = []string{onURI, onLocal, onOrchestration}
 
-// needs are the flags that mean nothing without another one.
+// needs are the flags that require another flag.
 var needs = []struct{ flag, other string }{
 	{"single-uri", onURI},
 	{"local-shards", onLocal},
@@ -52,13 +51,12 @@ var excludes = []struct {
 	{"tls", []string{onURI}, "the connection string decides"},
 	{"tls", []string{"cluster"}, "the clusters have their own"},
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
-	{"policy", []string{"question"}, "a question has policies of its own"},
+	{"policy", []string{"question"}, "a question has its own policies"},
 	{"diff", []string{"try", "list"}, "it compares two policies"},
 	{"select", []string{"try", "list", "policy", "diff"}, "it is about the selection of one server"},
 }
 
-// target gives what the command line of a run says to run on. A flag comes before the
-// environment.
+// target returns the target of a run. A flag overrides the environment.
 func (f *flags) target() string {
 	for _, t := range targets {
 		if f.Changed(t) {
@@ -71,7 +69,7 @@ func (f *flags) target() string {
 	return onEmbedded
 }
 
-// given is how a flag is given, also by the environment of a run, or "".
+// given returns "--NAME" for a flag that was set, "$UTR_URI" for a URI from the environment, or "".
 func (f *flags) given(name string) string {
 	flag := f.Lookup(name)
 	switch {
@@ -84,8 +82,7 @@ func (f *flags) given(name string) string {
 	return ""
 }
 
-// conflicts judges the flags of a command line together. A row applies to the
-// commands that have its flags.
+// conflicts checks the flags of a command line against the tables. Rows for flags of other commands do not apply.
 func (f *flags) conflicts() error {
 	for i, t := range targets {
 		for _, other := range targets[:i] {

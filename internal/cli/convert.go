@@ -19,9 +19,9 @@ func convertCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "convert PATH...",
 		Short: "Write the JSON form of YAML suites",
-		Long: `Writes x.json beside each x.yml, byte for byte as the specifications repository has
-it: with js-yaml and JSON.stringify. Prints the files that were written; a file that is
-the same already stays as it is. Of standard input, "-", it prints the JSON form.
+		Long: `Writes x.json beside each x.yml, byte for byte as the specifications repository does with
+js-yaml and JSON.stringify. Prints the files that it wrote; files that are up to date do
+not change. For standard input, "-", it prints the JSON form.
 
 Exit codes: 0 all JSON files are up to date, 1 with --check some are not, 2 bad usage
 or a file that is not a suite.`,
@@ -64,7 +64,7 @@ func (c *call) convert(check bool) error {
 		}
 	}
 	if yaml == 0 {
-		return usage("none of the suites is a YAML file")
+		return usage("no suite is a YAML file")
 	}
 	did := "written"
 	if check {
@@ -77,7 +77,7 @@ func (c *call) convert(check bool) error {
 // writeTwin writes the JSON form of a suite if it differs, and reports whether it does.
 func writeTwin(f specs.File, name string, check bool) (changed bool, err error) {
 	if _, err := os.Stat(f.Name); err != nil {
-		return false, usage("%s is not a file here: the suites that utr carries have no JSON form", f.Name)
+		return false, usage("%s is not a file: built-in suites have no JSON form", f.Name)
 	}
 	want := f.Root.Twin()
 	have, err := os.ReadFile(name)
@@ -89,5 +89,5 @@ func writeTwin(f specs.File, name string, check bool) (changed bool, err error) 
 	case check:
 		return true, nil
 	}
-	return true, writeFile(name, content(want))
+	return true, writeFile(name, writeText(want))
 }

@@ -15,15 +15,14 @@ import (
 func coverageCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "coverage PATH...",
-		Short: "Count what suites exercise, and what they never do",
+		Short: "Count what suites exercise, and list what they do not",
 		Long: `Counts the tests for each operation, error code, error label, command of a fail
-point, event type and special operator, and lists what no test exercises. With --against
-it says what only one of two sets of suites exercises.
-
-The rules of the retry core that decided are counted in a report of a run:
+point, event type and special operator, and lists what no test exercises. With
+--against, it also lists what only one of two sets of suites exercises. With --report,
+it counts the rules of the retry core that decided in a run, whose report is written by
 utr run --events --json FILE.
 
-Exit codes: 0 the counts are printed, 2 bad usage or invalid suites.`,
+Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
 		Example: `# what do we test that the official suites do not?
 utr coverage specs/ --against ../specifications/source/retryable-reads/tests
 # with the rules that decided
@@ -47,7 +46,7 @@ type coverageOptions struct {
 }
 
 func (o *coverageOptions) run(ctx context.Context, c *call) error {
-	suites, err := c.chosen(ctx, runner.Filter{})
+	suites, err := c.loadFiltered(ctx, runner.Filter{})
 	if err != nil {
 		return err
 	}
@@ -59,12 +58,12 @@ func (o *coverageOptions) run(ctx context.Context, c *call) error {
 			return err
 		}
 		if !count.Rules(past.Verdicts) {
-			return usage("%s has no decisions of the retry core: utr run --events --json FILE, with the reference engine, writes them", o.report)
+			return usage("%s contains no decisions of the retry core: utr run --events --json FILE writes them with the reference engine", o.report)
 		}
 	}
 	if len(o.against) > 0 {
 		c.paths = o.against
-		others, err := c.chosen(ctx, runner.Filter{})
+		others, err := c.loadFiltered(ctx, runner.Filter{})
 		if err != nil {
 			return err
 		}

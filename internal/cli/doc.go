@@ -1,5 +1,4 @@
-// Package cli is the command line of utr. A Program is configuration: streams,
-// environment, engines and deployments. A call is one invocation; its commands are
-// those of cobra, from which help, completion, man pages and docs/commands.md are
-// made. conflicts.go lists which flags exclude or require each other.
+// Package cli is the command line of utr. A Program is its configuration: streams, environment, engines and
+// deployments. A call is one invocation. Its cobra commands also generate help, completion, man pages and
+// docs/commands.md. conflicts.go lists the flags that exclude or require each other.
 package cli

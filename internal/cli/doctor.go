@@ -17,15 +17,15 @@ import (
 func doctorCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "doctor [PATH...]",
-		Short: "Describe a deployment, and which tests it would skip",
-		Long: `Prints what the deployment and the engine are and can do. With suites, it counts the tests
-that would run there, and those that would be skipped by reason. No test runs. With --uri
-nothing is written, no lock is taken, and another run may use the deployment.
+		Short: "Describe a deployment, and count the tests it would skip",
+		Long: `Describes the deployment and the engine. With suites, also counts the tests that would
+run there, and by reason those that would be skipped. It runs no tests. With --uri it
+writes nothing and takes no lock, so that another run may use the deployment.
 
 Exit codes: 0 the deployment can be used, 2 bad usage or invalid suites, 3 it cannot.`,
-		Example: `# what is this cluster, and what of our suites can it run?
+		Example: `# what is this cluster, and which of our tests can it run?
 utr doctor --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
-# what do official suites require that the embedded deployments do not have?
+# what do the official suites require that the embedded deployments lack?
 utr doctor ../specifications/source`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
@@ -39,21 +39,19 @@ utr doctor ../specifications/source`,
 	})
 }
 
-// doctor is utr doctor.
 type doctor struct {
 	run    *runFlags
 	asJSON bool
 }
 
-// examined is what doctor finds.
-type examined struct {
-	Engine      string       `json:"engine"`
-	Deployments []deployed   `json:"deployments"`
-	Runs        int          `json:"runs"`
-	Skips       []skipReason `json:"skips,omitempty"`
+type doctorReport struct {
+	Engine      string             `json:"engine"`
+	Deployments []deploymentReport `json:"deployments"`
+	Runs        int                `json:"runs"`
+	Skips       []skipReason       `json:"skips,omitempty"`
 }
 
-type deployed struct {
+type deploymentReport struct {
 	Name           string   `json:"name"`
 	Topology       string   `json:"topology"`
 	Version        string   `json:"version"`
@@ -61,7 +59,7 @@ type deployed struct {
 	Auth           bool     `json:"auth"`
 	AuthMechanisms []string `json:"authMechanisms,omitempty"`
 	Serverless     bool     `json:"serverless,omitempty"`
-	TestCommands   *bool    `json:"testCommands,omitempty"` // unknown if the server does not say
+	TestCommands   *bool    `json:"testCommands,omitempty"` // nil if unknown
 	JavaScript     bool     `json:"javaScript"`
 }
 
@@ -72,27 +70,26 @@ type skipReason struct {
 }
 
 func (d *doctor) act(ctx context.Context, c *call) error {
-	named, err := d.run.named(c)
+	err := d.run.resolve(c)
 	if err != nil {
 		return err
 	}
 	var suites []*specs.Suite
 	if len(c.paths) > 0 {
-		if suites, err = c.chosen(ctx, runner.Filter{}); err != nil {
+		if suites, err = c.loadFiltered(ctx, runner.Filter{}); err != nil {
 			return err
 		}
 	}
-	d.run.lock = nil // another run may go on
-	return d.run.on(ctx, c, named, suites, d.examine)
+	d.run.lock = nil // another run may continue
+	return d.run.withDeployment(ctx, c, suites, d.examine)
 }
 
-// examine prints what the engine and the deployment are.
 func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cfg runner.Config) error {
 	about, err := cfg.Engine.Describe(ctx)
 	if err != nil {
 		return err
 	}
-	found := examined{Engine: about.Name + " " + about.Version, Deployments: each(cfg.Source.Offers(), deployedAs)}
+	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
 	planned, unusable := runner.Plan(ctx, suites, cfg)
 	found.count(planned)
@@ -103,15 +100,13 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	return cmp.Or(c.print(c.secrets.Hide(text)), unusable)
 }
 
-func deployedAs(o deployment.Description) deployed {
-	return deployed{
-		Name: o.Name, Topology: string(o.Topology), Version: fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2]),
-		Hosts: o.Hosts, Auth: o.Auth, AuthMechanisms: o.AuthMechanisms, Serverless: o.Serverless, JavaScript: !o.NoScripting,
-		TestCommands: runner.TestCommands(o.Parameters),
-	}
+func newDeploymentReport(o deployment.Description) deploymentReport {
+	version := fmt.Sprintf("%d.%d.%d", o.Version[0], o.Version[1], o.Version[2])
+	return deploymentReport{o.Name, string(o.Topology), version, o.Hosts, o.Auth, o.AuthMechanisms, o.Serverless,
+		runner.TestCommands(o.Parameters), !o.NoScripting}
 }
 
-func (x *examined) count(planned []runner.Planned) {
+func (x *doctorReport) count(planned []runner.Planned) {
 	reasons := map[skipReason]int{}
 	for _, p := range planned {
 		if p.Skip == "" {
@@ -129,7 +124,7 @@ func (x *examined) count(planned []runner.Planned) {
 	})
 }
 
-func (x *examined) text(withTests bool) string {
+func (x *doctorReport) text(withTests bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "engine %s\n", x.Engine)
 	for _, d := range x.Deployments {

@@ -15,7 +15,9 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/engine/process"
 	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -24,7 +26,7 @@ import (
 func engineGroup(c *call) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "engine COMMAND",
-		Short: "Check an engine, or record a conversation with it",
+		Short: "Check an engine, or record its messages",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unknown command %q", args[0])
@@ -39,13 +41,12 @@ func engineGroup(c *call) *cobra.Command {
 func checkCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check ENGINE [PATH...]",
-		Short: "Check what the runner relies on, and what an engine lacks",
-		Long: `Tries the behaviours that every engine must show, one by one, on an embedded replica
-set. Then lists what the tests at PATH, by default those of the built-in suites, need and
-the engine does not support, so that they cannot run. Arguments and options that it does
-not support are not listed: utr run reports them.
+		Short: "Check the behaviour of an engine, and list what it lacks",
+		Long: `Checks each behaviour that every engine must have, on an embedded replica set. Then
+lists what the tests at PATH (default: the built-in suites) need and the engine does not
+support. Unsupported arguments and options are not listed; utr run reports them.
 
-Exit codes: 0 the engine shows all behaviours, 1 it does not, 2 bad usage or invalid
+Exit codes: 0 the engine has all behaviours, 1 it does not, 2 bad usage or invalid
 suite, 3 the engine cannot be used, or the check was interrupted.`,
 		Example: `# an adapter under development
 utr engine check 'exec:ruby adapter.rb'
@@ -55,13 +56,12 @@ utr engine check --run 'waits for events' pymongo`,
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
 		var only []*regexp.Regexp
-		f.patterns(&only, "run", "try only behaviours that match")
+		f.patterns(&only, "run", "check only behaviours that match")
 		f.enginesFlag()
 		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
 	})
 }
 
-// engineThenSuites completes an engine, and suites behind it.
 func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return c.completeEngines(), cobra.ShellCompDirectiveNoFileComp
@@ -69,8 +69,7 @@ func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]co
 	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
 }
 
-// engineAndSuites opens the engine that the first argument names. The other arguments
-// remain as paths; without any, the paths are those of the built-in suites.
+// engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites.
 func (c *call) engineAndSuites() (engine.Engine, error) {
 	named, err := c.engineNamed(c.paths[0])
 	if err != nil {
@@ -89,7 +88,7 @@ func (c *call) engineAndSuites() (engine.Engine, error) {
 func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	behaviours := matching(enginetest.Behaviours(), only, func(b enginetest.Behaviour) string { return b.Name })
 	if len(behaviours) == 0 {
-		return usage("--run leaves no behaviour")
+		return usage("--run matches no behaviour")
 	}
 	e, err := c.engineAndSuites()
 	if err != nil {
@@ -108,17 +107,16 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
-	shown, failed, err := c.try(ctx, e, behaviours)
+	passed, failed, err := c.checkBehaviours(ctx, e, behaviours)
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d of %d behaviours\n\n%s", shown, len(behaviours), costs(suites.Suites, about))
+	text := fmt.Sprintf("%d of %d behaviours\n\n%s", passed, len(behaviours), unsupported(suites.Suites, about))
 	return c.conclude(text, failed > 0)
 }
 
-// try tries behaviours, and prints how each ended: an engine shows it, or not, or does
-// not support what it needs.
-func (c *call) try(ctx context.Context, e engine.Engine, all []enginetest.Behaviour) (shown, failed int, err error) {
+// checkBehaviours checks behaviours and prints each result: passed, failed, or not supported by the engine.
+func (c *call) checkBehaviours(ctx context.Context, e engine.Engine, all []enginetest.Behaviour) (passed, failed int, err error) {
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return 0, 0, err
@@ -127,29 +125,29 @@ func (c *call) try(ctx context.Context, e engine.Engine, all []enginetest.Behavi
 	for _, b := range all {
 		why := b.Check(ctx, e, server.URI())
 		if ctx.Err() != nil {
-			return shown, failed, errInterrupted
+			return passed, failed, errInterrupted
 		}
-		var lacks *result.Error
+		var lacking *result.Error
 		line := ""
 		switch {
 		case why == nil:
-			shown++
+			passed++
 			line = "✔ " + b.Name + "\n"
-		case errors.As(why, &lacks) && lacks.Unsupported != "":
-			line = fmt.Sprintf("– %s\n    It needs what the engine does not support: %s.\n", b.Name, lacks.Unsupported)
+		case errors.As(why, &lacking) && lacking.Unsupported != "":
+			line = fmt.Sprintf("– %s\n    It needs what the engine does not support: %s.\n", b.Name, lacking.Unsupported)
 		default:
 			failed++
 			line = fmt.Sprintf("✘ %s\n    %s\n    It matters because %s.\n", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 		}
 		if err := c.print(line); err != nil {
-			return shown, failed, err
+			return passed, failed, err
 		}
 	}
-	return shown, failed, nil
+	return passed, failed, nil
 }
 
-// costs lists what tests need and an engine does not support.
-func costs(suites []*specs.Suite, about engine.Description) string {
+// unsupported lists what tests need and an engine does not support.
+func unsupported(suites []*specs.Suite, about engine.Description) string {
 	tests, lacking := 0, 0
 	by := map[string]int{}
 	for _, s := range suites {
@@ -175,4 +173,62 @@ func costs(suites []*specs.Suite, about engine.Description) string {
 	}
 	fmt.Fprintf(&b, "%d of %d tests cannot run\n", lacking, tests)
 	return b.String()
+}
+
+func recordCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "record ENGINE PATH...",
+		Short: "Print the messages exchanged with an engine while suites run",
+		Long: `Runs suites on embedded deployments, and prints all messages of the engine protocol:
+"->" marks what utr sends, "<-" what the adapter sends. A built-in engine answers as an
+adapter would. Verdicts are printed to standard error.
+
+Exit codes: as for utr run.`,
+		Example: `# what an adapter should answer for a suite
+utr engine record reference --run 'the name of a test' suite.yml > expected.txt
+# what it answers
+utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
+		Args:              arguments(2, unlimited, "an engine and a suite"),
+		ValidArgsFunction: c.engineThenSuites,
+	}, func(f *flags) action {
+		var d deploymentFlags
+		var filter runner.Filter
+		f.deployment(&d, topologyAuto, topologyAuto)
+		f.filter(&filter, "run")
+		f.enginesFlag()
+		return func(ctx context.Context, c *call) error { return c.recordEngine(ctx, &d, filter) }
+	})
+}
+
+func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	c.transcript = c.secrets.Writer(c.out())
+	e, err := c.engineAndSuites()
+	if err != nil {
+		return err
+	}
+	if _, adapter := e.(*process.Engine); !adapter {
+		if e, err = process.New(process.Options{Engine: e, Transcript: c.transcript, Runner: c.runner()}); err != nil {
+			return err
+		}
+	}
+	defer func() { _ = e.Close() }()
+	suites, err := c.loadFiltered(ctx, filter)
+	if err != nil {
+		return err
+	}
+	cfg := runner.Config{Filter: filter, Engine: e}
+	if cfg.Source, err = c.program.Open(ctx, d.options()); err != nil {
+		return err
+	}
+	defer func() { _ = cfg.Source.Close() }()
+	verdicts := report.New("standard error", report.Text(report.TextOptions{}), c.errors)
+	cfg.Notify = func(n result.Note) { verdicts.Note(c.secrets.note(n)) }
+	summary, err := c.program.Run(ctx, suites, cfg)
+	if err != nil {
+		return err
+	}
+	return exit(summary.ExitCode())
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 )
 
-// poor is an engine that only finds, and lists that twice.
-type poor struct{ engine.Engine }
+// limitedEngine is an engine that only supports find, which it lists twice.
+type limitedEngine struct{ engine.Engine }
 
-func (poor) Describe(context.Context) (engine.Description, error) {
+func (limitedEngine) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{Name: "poor", Version: "1", SchemaVersion: "1.4", Operations: []string{"collection.find", "collection.find"}}, nil
 }
 
 func TestEngineCheck(t *testing.T) {
 	b := realBench(t)
-	testkit.Check(t, b.AddEngine("poor", func() (engine.Engine, error) { return poor{driver.New()}, nil }))
+	testkit.Check(t, b.AddEngine("poor", func() (engine.Engine, error) { return limitedEngine{driver.New()}, nil }))
 	testkit.Check(t, os.Symlink(self(t), adapterName))
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
 	write(t, "new.yml", `{description: x, schemaVersion: "1.5", tests: [{description: only, operations: []}]}`)
@@ -36,22 +36,22 @@ func TestEngineCheck(t *testing.T) {
 		code         int
 		says         string
 	}{
-		{"an adapter shows a behaviour", "--run itself exec:./adapter x.yml", 0,
+		{"an adapter has a behaviour", "--run itself exec:./adapter x.yml", 0,
 			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviours\n\n0 of 2 tests cannot run\n"},
-		{"one behaviour is missed, another is shown", "--run describes --run 'own commands' poor x.yml", ExitFailed,
+		{"one behaviour is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
 			"features: none\n\n✘ describes itself\n    its operations are not in order, or some are listed twice\n    It matters because capabilities are looked up, " +
 				"and a report names the engine.\n✔ keeps the runner's own commands out of the log\n1 of 2 behaviours\n"},
 		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
 			"\ntests  need\n    1  a newer schema version\n    1  collection.insertOne\n2 of 3 tests cannot run\n"},
-		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run leaves no behaviour"},
+		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behaviour"},
 		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
 		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},
-		{"a suite is not there", "reference nowhere.yml", ExitUsage, "nowhere.yml"},
-		{"the adapter ends at once", "'exec:./adapter sorry' x.yml", ExitBroken, "the engine cannot be used: … sorry: I am in the folder"},
+		{"a missing suite", "reference nowhere.yml", ExitUsage, "nowhere.yml"},
+		{"the adapter exits at once", "'exec:./adapter sorry' x.yml", ExitBroken, "the engine cannot be used: … sorry: I am in the folder"},
 	} {
 		b.expect(t, r.reason, "engine check "+r.args, r.code, r.says)
 	}
-	b.ctx = ended(t.Context())
+	b.ctx = canceled(t.Context())
 	b.expect(t, "interrupted", "engine check reference x.yml", ExitBroken, "interrupted")
 	b.expect(t, "no command", "engine", ExitUsage, "requires a command: check or record")
 	b.expect(t, "an unknown command", "engine tickle", ExitUsage, `unknown command "tickle"`)
@@ -80,11 +80,10 @@ func TestEngineRecord(t *testing.T) {
 	b.expect(t, "no suite", "engine record reference", ExitUsage, "requires an engine and a suite")
 	b.expect(t, "a pattern matches nothing", "engine record --run nothing reference x.yml", ExitUsage, "matches no test")
 	b.Stdout = broken{os.ErrClosed}
-	b.expect(t, "nobody reads", "engine record reference x.yml", ExitBroken, "cannot write the transcript")
+	b.expect(t, "standard output is closed", "engine record reference x.yml", ExitBroken, "cannot write the transcript")
 }
 
-// adapterName is a name for this program under which it is an adapter of the reference
-// engine.
+// adapterName is the name under which this program is an adapter of the reference engine.
 const adapterName = "adapter"
 
 func TestMain(m *testing.M) {
@@ -94,8 +93,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// adapt serves the reference engine. With an argument it ends at once instead, and its
-// last words say where it is.
+// adapt serves the reference engine. With an argument it exits at once instead, and prints its folder.
 func adapt(args []string) (code int) {
 	if len(args) > 0 {
 		dir, _ := os.Getwd()
@@ -113,7 +111,6 @@ func adapt(args []string) (code int) {
 	return 0
 }
 
-// self is the file of this program.
 func self(t *testing.T) string {
 	t.Helper()
 	file, err := os.Executable()

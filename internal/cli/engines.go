@@ -17,23 +17,15 @@ import (
 	"github.com/unified-test-runner/utr/runner"
 )
 
-// referenceEngine is the engine of a run that names none, and the only one that has
-// policies and backoff delays of its own.
+// referenceEngine is the default engine, and the only one with policies and backoff delays.
 const referenceEngine = "reference"
 
-// The prefixes of engines in other processes.
 const (
 	engineCommand = "exec:"
 	engineAddress = "tcp://"
 )
 
-// namesAdapter reports whether a name of an engine is that of an adapter.
-func namesAdapter(name string) bool {
-	return strings.HasPrefix(name, engineCommand) || strings.HasPrefix(name, engineAddress)
-}
-
-// AddEngine adds a driver under test to those that are part of the program. The error
-// says why it cannot have the name.
+// AddEngine adds a driver under test to the built-in ones. It returns an error if the name is taken or not valid.
 func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) error {
 	switch _, taken := p.Engines[name]; {
 	case taken:
@@ -47,7 +39,7 @@ func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) err
 	return nil
 }
 
-// withoutOptions makes an engine that has neither policies nor backoff delays.
+// withoutOptions returns a NewEngine of a driver without policies and backoff delays.
 func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
 	return func(o reference.Options) (engine.Engine, error) {
 		switch {
@@ -60,12 +52,10 @@ func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
 	}
 }
 
-// enginesFile is the file of engines in the working directory.
 const enginesFile = "engines.yml"
 
-// enginesFlag declares --engines.
 func (f *flags) enginesFlag() {
-	f.file(&f.call.engines, "engines", "file that names engines in other processes (default "+enginesFile+", if there is one)")
+	f.file(&f.call.engines, "engines", "file that names engines in other processes (default "+enginesFile+", if it exists)")
 }
 
 // adapters reads the engines file, and registers the secrets of its environments.
@@ -88,36 +78,31 @@ func (c *call) adapters() ([]matrix.Adapter, error) {
 	return all, nil
 }
 
-// engineNames lists the engines of the program and of the engines file.
 func (c *call) engineNames(adapters []matrix.Adapter) []string {
-	names := each(adapters, func(a matrix.Adapter) string { return a.Name })
+	names := mapSlice(adapters, func(a matrix.Adapter) string { return a.Name })
 	return slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.program.Engines))))
 }
 
-// completeEngines are the names that a shell offers for --engine.
 func (c *call) completeEngines() []string {
-	adapters, _ := c.adapters() // a shell has no place for errors
+	adapters, _ := c.adapters() // a shell cannot show errors
 	return c.engineNames(adapters)
 }
 
-// namedEngine is an engine that a command line names.
 type namedEngine struct {
 	open    NewEngine
-	adapter matrix.Adapter // zero for an engine of the program
+	adapter matrix.Adapter // zero for a built-in engine
 }
 
-// engineNamed finds an engine: one of the program, one of the engines file, or one
-// behind an adapter that the name itself says how to reach. The file is read only for
-// names that are none of these.
+// engineNamed finds an engine: a built-in one, an adapter given by command or address, or one of the engines file.
 func (c *call) engineNamed(name string) (namedEngine, error) {
 	if known, found := c.program.Engines[name]; found {
 		return namedEngine{open: known}, nil
 	}
 	if command, ok := strings.CutPrefix(name, engineCommand); ok {
-		return c.behind(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
+		return c.viaAdapter(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
 	}
 	if address, ok := strings.CutPrefix(name, engineAddress); ok {
-		return c.behind(matrix.Adapter{Name: name}, address), nil
+		return c.viaAdapter(matrix.Adapter{Name: name}, address), nil
 	}
 	adapters, err := c.adapters()
 	if err != nil {
@@ -125,7 +110,7 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 	}
 	i := slices.IndexFunc(adapters, func(a matrix.Adapter) bool { return a.Name == name })
 	if i >= 0 {
-		return c.behind(adapters[i], ""), nil
+		return c.viaAdapter(adapters[i], ""), nil
 	}
 	names := c.engineNames(adapters)
 	if len(adapters) == 0 {
@@ -135,39 +120,36 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 		strings.Join(names, ", "), engineCommand, engineAddress)
 }
 
-// behind is the engine behind an adapter, which has a command or an address.
-func (c *call) behind(a matrix.Adapter, address string) namedEngine {
+func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
 	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
-		Environment: slices.Concat(inherited(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
+		Environment: slices.Concat(childEnvironment(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
 	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) {
-		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // a start would blame the program
+		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // starting would report the program as missing
 			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)
 		}
 		return process.New(o)
 	}), a}
 }
 
-// runner is what adapters know of this program.
 func (c *call) runner() string { return "utr " + c.program.Version }
 
-// knownFailing reads the file of known failures that a flag names, or else that of
-// the engine. Errors of its lines have a place, others get one.
+// knownFailing reads the file of a flag, or else of the engine. The error of a missing file names its origin.
 func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
-	name, namedBy := flag, "--known-failing"
+	name, origin := flag, "--known-failing"
 	if flag == "" && e.adapter.KnownFailing != "" {
-		name, namedBy = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
+		name, origin = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
 	}
 	if name == "" {
 		return nil, nil
 	}
 	known, err := fromFile(name, runner.ParseKnownFailing)
 	if missing := (*fs.PathError)(nil); errors.As(err, &missing) {
-		err = fmt.Errorf("%s: %w", namedBy, err)
+		err = fmt.Errorf("%s: %w", origin, err)
 	}
 	return known, invalid(err)
 }
 
-// definition is how the adapter starts.
+// definition returns what decides how the adapter starts.
 func (e namedEngine) definition() []string {
 	a := e.adapter
 	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String()})

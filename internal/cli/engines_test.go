@@ -12,13 +12,12 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// failing is a suite with a failure for each client: it has the code that a
-// test fills in.
+// failing is a suite whose second test has a fail point, with a mode and an error that tests fill in.
 //
 //go:embed testdata/failing.yml
 var failing string
 
-// Every report shows backoff delays, slept or not.
+// Every report shows backoff delays, with and without sleeping.
 func TestBackoffInReports(t *testing.T) {
 	b := realBench(t)
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
@@ -37,8 +36,7 @@ func TestBackoffInReports(t *testing.T) {
 	}
 }
 
-// Flags reach the experiment, and its reports are written. A terminal sees the
-// progress, of which nothing is left at the end.
+// Flags reach the experiment, and its reports are written. A terminal shows progress, which is cleared at the end.
 func TestExperiment(t *testing.T) {
 	const line = "experiment overload --capacity 50 --duration 6s --policy none --policy final --seed 0 --json json --html html --svg svg"
 	b := newBench(t)
@@ -59,7 +57,7 @@ func TestExperiment(t *testing.T) {
 	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
 }
 
-// A program adds an engine, which runs suites by its name. It cannot have every name.
+// A program adds an engine, which runs suites by its name. Some names are not allowed.
 func TestAddEngine(t *testing.T) {
 	b := realBench(t)
 	mine := func() (engine.Engine, error) { return driver.New(), nil }
@@ -71,11 +69,11 @@ func TestAddEngine(t *testing.T) {
 		reason, name, says string
 		open               func() (engine.Engine, error)
 	}{
-		{"the program has one of this name", "driver", `there is already an engine "driver"`, mine},
-		{"it was added", "mine", `there is already an engine "mine"`, mine},
-		{"a name is part of file names", "my:engine", "must consist of letters", mine},
-		{"a name is needed", "", "must consist of letters", mine},
-		{"nothing could be opened", "other", "has no New", nil},
+		{"a built-in name", "driver", `there is already an engine "driver"`, mine},
+		{"a name that was added", "mine", `there is already an engine "mine"`, mine},
+		{"a name with other characters", "my:engine", "must consist of letters", mine},
+		{"no name", "", "must consist of letters", mine},
+		{"no New", "other", "has no New", nil},
 	} {
 		t.Run(r.reason, func(t *testing.T) { testkit.Fails(t, b.AddEngine(r.name, r.open), r.says) })
 	}

@@ -10,13 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/experiment"
+	"github.com/unified-test-runner/utr/experiment/counter"
 )
 
 func experimentGroup(c *call) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "experiment NAME",
-		Short: "Measure what retry policies and strategies do",
+		Short: "Measure retry policies and strategies",
 		RunE: func(*cobra.Command, []string) error {
 			return usage("requires the name of an experiment: counter or overload")
 		},
@@ -25,7 +27,6 @@ func experimentGroup(c *call) *cobra.Command {
 	return group
 }
 
-// overloadFlags are those of utr experiment overload.
 type overloadFlags struct {
 	experiment.Config
 	backoff, seed   int
@@ -35,25 +36,21 @@ type overloadFlags struct {
 }
 
 func overloadCommand(c *call) *cobra.Command {
-	names, known := described(6, experiment.Policies(), func(p experiment.Policy) (name, what string) {
-		return p.Name, p.What
-	})
-	questions, asked := described(8, experiment.Questions(), func(q experiment.Question) (name, what string) {
-		return q.Name, q.Asks
-	})
+	names, known := nameTable(6, experiment.Policies(), func(p experiment.Policy) (string, string) { return p.Name, p.What })
+	questions, asked := nameTable(8, experiment.Questions(), func(q experiment.Question) (string, string) { return q.Name, q.Asks })
 	return c.command(&cobra.Command{
 		Use:   "overload",
 		Short: "Simulate clients and an overloaded server",
-		Long: `Takes a server of limited capacity from normal load to a
-spike and back, in virtual time, once for each retry policy, and prints the results:
-goodput, attempts, latencies, and how long goodput took to recover after the spike.
-Clients decide by the rules of the reference engine; the server is a model. The same
-flags give the same output, byte for byte.
+		Long: `Simulates a server of limited capacity under normal load, then a spike, then normal load
+again, in virtual time, once for each retry policy. Prints goodput, attempts, latencies,
+and how long goodput took to recover after the spike. Clients decide by the rules of the
+reference engine; the server is a model. The same flags give the same output, byte for
+byte.
 
 Policies:
 ` + known + `
 
---question compares what was asked about in a review, with policies of its own:
+--question answers a question from a review by comparing other policies:
 ` + asked,
 		Example: `# all policies, 1,000 clients, a spike of 300 percent
 utr experiment overload
@@ -64,7 +61,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		e := &overloadFlags{Config: experiment.Defaults()}
 		e.seed = int(e.Seed)
 		f.number(&e.Clients, "clients", "N", 1, "number of clients")
-		f.number(&e.Capacity, "capacity", "N", 1, "operations per second that the server can serve; queue and limiter are scaled with it")
+		f.number(&e.Capacity, "capacity", "N", 1, "operations per second that the server can serve; queue and limiter scale with it")
 		f.number(&e.Load, "load", "PERCENT", 1, "load before and after the spike, in percent of the capacity")
 		f.number(&e.Spike, "spike", "PERCENT", 1, "load during the spike, in percent of the capacity")
 		f.duration(&e.Duration, "duration", "virtual duration; the spike is the second sixth")
@@ -74,7 +71,7 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
 		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", oneOf[string](names), names...)
-		choice(f, &e.question, "question", "NAME", "answer a question, with policies of its own", questions...)
+		choice(f, &e.question, "question", "NAME", "answer a question by comparing other policies", questions...)
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
 		f.file(&e.html, "html", "write an HTML page with the table and plots", ".yml", ".yaml")
 		f.file(&e.svg, "svg", "write the plots as an SVG image", ".yml", ".yaml")
@@ -110,11 +107,11 @@ func (e *overloadFlags) act(ctx context.Context, c *call) error {
 		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
 	files := []fileReport{{e.json, report.JSON}, {e.html, report.HTML}, {e.svg, report.SVG}}
-	return c.measured(report.Text, files...)
+	return c.printResults(report.Text, files...)
 }
 
-// described gives the names of a list, and a table of them for help.
-func described[T any](width int, all []T, of func(T) (name, what string)) (names []string, table string) {
+// nameTable returns the names of a list, and a table of them for help.
+func nameTable[T any](width int, all []T, of func(T) (name, what string)) (names []string, table string) {
 	for _, one := range all {
 		name, what := of(one)
 		names = append(names, name)
@@ -123,14 +120,13 @@ func described[T any](width int, all []T, of func(T) (name, what string)) (names
 	return names, table
 }
 
-// fileReport is a report for a file, if one is named.
+// fileReport is a report file, unless the name is "".
 type fileReport struct {
 	name  string
 	write func(io.Writer) error
 }
 
-// measured writes the reports of an experiment, and prints its results.
-func (c *call) measured(text func(io.Writer) error, files ...fileReport) error {
+func (c *call) printResults(text func(io.Writer) error, files ...fileReport) error {
 	for _, f := range files {
 		if err := writeFile(f.name, f.write); err != nil {
 			return err
@@ -143,8 +139,7 @@ func (c *call) measured(text func(io.Writer) error, files ...fileReport) error {
 	return c.print(b.String())
 }
 
-// progress returns a function that draws a status line on a terminal, in place of the
-// line before; "" wipes it.
+// progress returns a function that replaces a status line on a terminal; "" clears it.
 func (c *call) progress(to io.Writer) func(line string) {
 	_, terminal := c.terminal()
 	last := ""
@@ -154,4 +149,79 @@ func (c *call) progress(to io.Writer) func(line string) {
 		}
 		last = line
 	}
+}
+
+type counterFlags struct {
+	counter.Config
+	strategies []string
+	faults     []counter.Fault
+	elapsed    bool
+	json, svg  string
+}
+
+func counterCommand(c *call) *cobra.Command {
+	names, known := nameTable(16, counter.Strategies(), func(s counter.Strategy) (string, string) { return s.Name, s.What })
+	faults := mapSlice(counter.Faults(), func(f counter.Fault) string { return string(f) })
+	return c.command(&cobra.Command{
+		Use:   "counter",
+		Short: "Count events while the network and the server fail",
+		Long: `Increments a counter through the Go driver, once for each strategy and fault. A proxy
+in front of the server injects the fault when a write becomes durable: it drops the
+request or the reply, breaks all connections briefly or until the application gives up,
+or rejects the command. Prints which strategies count too little, count too much or waste
+time, and the measurements. Without --strategy and --fault, it also shows what happens
+to other operations that are retried once: find, insert, delete, $set.
+
+Strategies:` + known,
+		Example: `# all strategies in all faults
+utr experiment counter
+# on your own deployment
+utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --fault lost-reply`,
+		Args: arguments(0, 0, ""),
+	}, func(f *flags) action {
+		e := &counterFlags{Config: counter.Defaults()}
+		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)
+		list(f, &e.faults, "fault", "NAME", "fault to inject (default all): "+strings.Join(faults, ", "), oneOf[counter.Fault](faults), faults...)
+		f.number(&e.Events, "events", "N", 1, "events that each strategy counts during each fault")
+		f.text(&e.URI, "uri", "URI", "count on the deployment at this connection string, without TLS (default an embedded one)")
+		f.toggle(&e.elapsed, "elapsed", "also print messages and times, which differ from run to run")
+		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
+		f.file(&e.svg, "svg", "write a plot of the counter as an SVG image", ".yml", ".yaml")
+		return e.act
+	})
+}
+
+func (e *counterFlags) act(ctx context.Context, c *call) error {
+	config := e.Config
+	if len(e.strategies) > 0 {
+		config.Strategies = slices.DeleteFunc(config.Strategies, func(s counter.Strategy) bool { return !slices.Contains(e.strategies, s.Name) })
+	}
+	if len(e.faults) > 0 {
+		config.Faults = e.faults
+	}
+	if config.URI == "" {
+		d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		config.URI = d.URI()
+	}
+	status, n := c.progress(c.errors), 0
+	cells, err := counter.Run(ctx, config, func() {
+		n++
+		status(fmt.Sprintf("%d of %d measured", n, len(config.Strategies)*len(config.Faults)))
+	})
+	status("")
+	if err != nil {
+		return fmt.Errorf("the experiment did not finish: %w", err)
+	}
+	report := counter.Report{Cells: cells}
+	if len(e.strategies)+len(e.faults) == 0 {
+		if report.Operations, err = counter.RunOperations(ctx, config); err != nil {
+			return fmt.Errorf("the experiment did not finish: %w", err)
+		}
+	}
+	text := func(w io.Writer) error { return report.Text(w, e.elapsed) }
+	return c.printResults(text, fileReport{e.json, report.JSON}, fileReport{e.svg, report.SVG})
 }

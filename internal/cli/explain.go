@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/pinning"
@@ -25,57 +26,57 @@ func explainCommand(c *call) *cobra.Command {
 		Use:   "explain [RULE...|PATH...]",
 		Short: "Print the rules of a retry policy, or what it decides",
 		Long: `Without --try, prints the numbered rules of a retry policy: all of them, or only
-those named. Reports name the rules behind each decision by these numbers.
+those named. Reports refer to the rules by these numbers.
 
-With suites, runs their tests on embedded deployments through the reference engine, and
-prints attempt by attempt what was selected, sent and decided, and by which rules, for
-tests that pass as well. --html writes a page with a sequence diagram of each test.
+With suites, runs their tests with the reference engine on embedded deployments, and
+prints what was selected, sent and decided in each attempt, and by which rules, also for
+tests that pass. --html writes a page with a sequence diagram of each test.
 
-With --try, simulates an operation: each --try says how one attempt ends, and utr
-prints what the retry core decides and by which rules. An attempt ends in one of
+With --try, simulates an operation: each --try is the result of one attempt, and utr
+prints what the retry core decides and by which rules. The results are
 
     ok                    success
     network               a network error
     CODE[,LABEL...]       a server error with that code, such as 91, and labels
-    handshake[,CODE]      a failed handshake, by network error or with that code
+    handshake[,CODE]      a failed handshake, with a network error or that code
     pool-cleared          no connection, because the pool was cleared
     selection             no server could be selected
 
-With --select, explains server selection: a YAML file in the form of the tests of Server
-Selection describes the topology, and utr prints which servers remain after each step.`,
+With --select, explains server selection: a YAML file in the format of the Server
+Selection tests describes the topology, and utr prints which servers remain after each
+step.`,
 		Example: `# all rules of the current policy
 utr explain
 # two rules
 utr explain R11 R40
 # a find whose first attempt fails with a network error
 utr explain --operation find --topology sharded --try network --try ok
-# where a read goes
+# which server a read is sent to
 utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
-# what one policy has and the other lacks
+# the differences between two policies
 utr explain --policy retryable-reads@2024 --diff current
 # a test, attempt by attempt
 utr explain --run 'after two' specs/client-backpressure/collection-find.yml
 # the policies
 utr explain --list`,
-		ValidArgsFunction: completes(func() []string {
-			return each(numbered(), func(r retry.Rule) string { return r.ID })
-		}, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(
+			mapSlice(allRules(), func(r retry.Rule) string { return r.ID }), cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explanation{operation: "find", topology: "replicaset", left: time.Minute, wire: 25}
+		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
-		f.text(&e.other, "diff", "NAME", "list the rules and constants in which another policy differs", policyNames()...)
+		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
 		f.text(&e.operation, "operation", "NAME", "operation to simulate")
 		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
 		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
-		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which the first revision does not by default")
+		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which is not the default of the first revision")
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
-		fraction(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1 (default 0.5)")
-		fraction(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full one)")
+		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1")
+		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
-		list(f, &e.story, "try", "END", "how the next attempt ends", ending)
+		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
 		e.selection.declare(f)
 		var run []*regexp.Regexp
 		f.patterns(&run, "run", "with suites: only tests that match")
@@ -84,9 +85,12 @@ utr explain --list`,
 		return func(ctx context.Context, c *call) error {
 			switch {
 			case e.selection.file != "":
-				return e.explainSelection(c, f.Changed("operation"))
+				if !f.Changed("operation") {
+					e.operation = ""
+				}
+				return e.selection.explain(c, e.operation)
 			case slices.ContainsFunc(c.paths, isSuite):
-				args := append([]string{"run", "--verbose", "--events", "--backoff", "none"}, f.again("policy", "topology", "run", "html")...)
+				args := append([]string{"run", "--verbose", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
 				return exit(c.program.Main(ctx, append(args, c.paths...)))
 			case f.Changed("run") || f.Changed("html"):
 				return usage("--run and --html require suites")
@@ -96,60 +100,43 @@ utr explain --list`,
 	})
 }
 
-// isSuite reports whether an argument names suites, not a rule.
+// isSuite reports whether an argument names suites and not a rule.
 func isSuite(argument string) bool {
 	_, err := os.Stat(argument)
 	return err == nil || specs.IsSuiteName(argument) ||
 		slices.Contains(specs.BuiltIn(), strings.TrimPrefix(argument, "specs/"))
 }
 
-// fraction is a number from 0 to the most.
-func fraction(f *flags, to **float64, name, placeholder string, most float64, summary string) {
-	set(f, to, name, placeholder, summary, func(s string) (*float64, error) {
+func numberUpTo(f *flags, to *float64, name, placeholder string, most float64, summary string) *pflag.Flag {
+	return set(f, to, name, placeholder, summary, func(s string) (float64, error) {
 		n, err := strconv.ParseFloat(s, 64)
 		switch {
 		case err != nil:
-			return nil, errNumber
+			return n, errNumber
 		case n < 0 || n > most:
-			return nil, fmt.Errorf("must be from 0 to %v", most)
+			return n, fmt.Errorf("must be from 0 to %v", most)
 		}
-		return &n, nil
+		return n, nil
 	})
 }
 
-// policyNames are the names of the retry policies.
 func policyNames() []string {
-	return each(retry.Policies(), func(p *retry.Policy) string { return p.Name })
+	return mapSlice(retry.Policies(), func(p *retry.Policy) string { return p.Name })
 }
 
-type explanation struct {
+type explainFlags struct {
 	policy, operation, topology string
 	list, noRetry, retryWrites  bool
 	other                       string
 	left                        time.Duration
-	jitter, tokens              *float64
+	jitter, tokens              float64
 	wire                        int
 	settings                    retry.Settings
-	story                       []retry.Input
+	results                     []retry.Input
 	selection                   selectionFlags
 }
 
-func (e *explanation) explainSelection(c *call, named bool) error {
-	if len(c.paths) > 0 {
-		return usage("--select cannot be used with rules")
-	}
-	var operation *retry.Operation
-	if named {
-		o, err := operationNamed(e.operation)
-		if err != nil {
-			return err
-		}
-		operation = &o
-	}
-	return e.selection.explain(c, operation)
-}
-
-func (e *explanation) act(c *call) error {
+func (e *explainFlags) act(c *call) error {
 	var b strings.Builder
 	if e.list {
 		for _, p := range retry.Policies() {
@@ -169,10 +156,10 @@ func (e *explanation) act(c *call) error {
 		return c.print(differences(policy, other))
 	}
 	switch {
-	case len(e.story) > 0 && len(c.paths) > 0:
+	case len(e.results) > 0 && len(c.paths) > 0:
 		return usage("--try cannot be used with rules")
-	case len(e.story) > 0:
-		return e.play(c, policy)
+	case len(e.results) > 0:
+		return e.simulate(c, policy)
 	}
 	rules := rulesOf(policy)
 	if len(c.paths) == 0 {
@@ -180,7 +167,7 @@ func (e *explanation) act(c *call) error {
 		for _, constant := range policy.Constants() {
 			fmt.Fprintf(&b, "      %s\n", constant)
 		}
-	} else if rules, err = picked(rules, c.paths); err != nil {
+	} else if rules, err = namedRules(rules, c.paths); err != nil {
 		return err
 	}
 	for _, r := range rules {
@@ -189,7 +176,6 @@ func (e *explanation) act(c *call) error {
 	return c.print(b.String())
 }
 
-// differences lists what one policy has and the other lacks, or has in other words.
 func differences(left, right *retry.Policy) string {
 	var b strings.Builder
 	only := func(sign string, of, other *retry.Policy) {
@@ -210,9 +196,9 @@ func differences(left, right *retry.Policy) string {
 	return b.String()
 }
 
-// picked gives the rules with some numbers, as the policy states them if it has them.
-func picked(policy []retry.Rule, ids []string) (rules []retry.Rule, err error) {
-	all := slices.Concat(policy, numbered())
+// namedRules returns rules by their numbers, in the words of the policy if it has them.
+func namedRules(policy []retry.Rule, ids []string) (rules []retry.Rule, err error) {
+	all := slices.Concat(policy, allRules())
 	for _, id := range ids {
 		at := slices.IndexFunc(all, func(r retry.Rule) bool { return r.ID == id })
 		if at < 0 {
@@ -223,12 +209,11 @@ func picked(policy []retry.Rule, ids []string) (rules []retry.Rule, err error) {
 	return rules, nil
 }
 
-// numbered lists every rule that a decision may name.
-func numbered() []retry.Rule {
+// allRules returns every rule that a decision may name.
+func allRules() []retry.Rule {
 	return slices.Concat(retry.Rules(), retry.TransactionRules(), pinning.Rules(), pinning.PassingRules())
 }
 
-// rulesOf lists the rules of a policy.
 func rulesOf(p *retry.Policy) []retry.Rule {
 	if p.Pinning == "" {
 		return p.InForce()
@@ -236,9 +221,8 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 	return append(p.InForce(), pinning.Named(p.Pinning).InForce()...)
 }
 
-// ending is how an attempt of a story ends. Selection fails before the
-// attempt has a server.
-func ending(text string) (in retry.Input, err error) {
+// attemptResult parses a value of --try.
+func attemptResult(text string) (in retry.Input, err error) {
 	head, rest, more := strings.Cut(text, ",")
 	kind, known := map[string]retry.Kind{
 		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection, "handshake": retry.Network,
@@ -255,20 +239,22 @@ func ending(text string) (in retry.Input, err error) {
 	if !known || more { // a server error
 		code, err := strconv.ParseInt(head, 10, 32)
 		if err != nil {
-			return in, errors.New("must end in an error code, or in one of the words that utr help explain lists")
+			return in, errors.New("must be one of the results that utr help explain lists")
 		}
 		failure.Kind, failure.Code = retry.Server, int32(code)
 	}
 	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
 }
 
-// play runs the retry core over the story. Servers are named a, b, c, …: each
-// attempt goes to the first one that is not deprioritized, as selection would.
-func (e *explanation) play(c *call, policy *retry.Policy) error {
-	inputs, settings, err := e.story, e.settings, error(nil)
-	if settings.Operation, err = operationNamed(e.operation); err != nil {
+// simulate runs the retry core over the results. Each attempt selects the first server not deprioritized: a, b, c,
+// …
+func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
+	operation, err := operationNamed(e.operation)
+	if err != nil {
 		return err
 	}
+	inputs, settings := e.results, e.settings
+	settings.Operation = operation
 	settings.RetryReads = !e.noRetry
 	settings.RetryWrites = !e.noRetry && (e.retryWrites || !policy.RetryWritesOff)
 	state := retry.Start(policy, settings)
@@ -276,18 +262,11 @@ func (e *explanation) play(c *call, policy *retry.Policy) error {
 	in := retry.Input{Kind: retry.Begin}
 	var tokens retry.Tokens
 	if bucket := policy.Bucket(); bucket != nil {
-		tokens = bucket.Capacity
-		if e.tokens != nil {
-			tokens = retry.Tokens(min(*e.tokens*float64(retry.Token), float64(tokens)))
-		}
-	}
-	jitter := 0.5
-	if e.jitter != nil {
-		jitter = *e.jitter
+		tokens = retry.Tokens(min(e.tokens*float64(retry.Token), float64(bucket.Capacity)))
 	}
 	for {
 		var d retry.Decision
-		in.Tokens, in.Jitter, in.Left = tokens, jitter, e.left
+		in.Tokens, in.Jitter, in.Left = tokens, e.jitter, e.left
 		state, d = retry.Next(state, in)
 		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens
@@ -318,18 +297,16 @@ func (e *explanation) play(c *call, policy *retry.Policy) error {
 	}
 }
 
-// operationNamed returns an operation of the table. The core treats any other name as a
-// generic command; a misspelt name is an error here.
+// operationNamed returns an operation of the table. To the core any other name is a generic command.
 func operationNamed(name string) (retry.Operation, error) {
-	names := each(retry.Operations(), func(o retry.Operation) string { return o.Name })
+	names := mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}
-	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
+	return retry.Operation{}, usage("unknown operation %q%s (known operations: %s; any other command is a runCommand)",
 		name, meant.Hint(name, names), strings.Join(names, ", "))
 }
 
-// detail describes a decision, and the client's token bucket if it changed that.
 func detail(d retry.Decision, before retry.Tokens) (text string) {
 	switch {
 	case len(d.Deprioritized) > 0:
@@ -348,7 +325,7 @@ func detail(d retry.Decision, before retry.Tokens) (text string) {
 	return text
 }
 
-// address is the first server that is not deprioritized.
+// address returns the first server that is not deprioritized.
 func address(deprioritized []string) string {
 	name := 'a'
 	for slices.Contains(deprioritized, string(name)) {

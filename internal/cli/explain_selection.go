@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// selectionFlags are those of utr explain --select.
 type selectionFlags struct {
 	file          string
 	preference    *selection.Preference
@@ -21,7 +20,7 @@ type selectionFlags struct {
 }
 
 func (s *selectionFlags) declare(f *flags) {
-	f.file(&s.file, "select", "explain the selection of a server: the file describes the topology")
+	f.file(&s.file, "select", "explain server selection in the topology that this file describes")
 	set(f, &s.preference, "read-preference", "PREFERENCE", "read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
 		func(text string) (*selection.Preference, error) {
 			p, err := selection.ParsePreference(text)
@@ -30,9 +29,18 @@ func (s *selectionFlags) declare(f *flags) {
 	f.texts(&s.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 }
 
-// explain says which servers remain after each step of a selection. Without an operation,
-// the file says whether it is for a read or a write.
-func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
+// explain prints the servers left after each step. Without an operation, the file decides between read and write.
+func (s *selectionFlags) explain(c *call, operation string) error {
+	if len(c.paths) > 0 {
+		return usage("--select cannot be used with rules")
+	}
+	var simulated retry.Operation
+	var err error
+	if operation != "" {
+		if simulated, err = operationNamed(operation); err != nil {
+			return err
+		}
+	}
 	text, err := os.ReadFile(s.file)
 	if err != nil {
 		return invalid(err)
@@ -52,8 +60,8 @@ func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 			return usage("%s has no server %q", s.file, address)
 		}
 	}
-	if operation != nil {
-		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[operation.Class == retry.Write]
+	if operation != "" {
+		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[simulated.Class == retry.Write]
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {
@@ -65,7 +73,7 @@ func (s *selectionFlags) explain(c *call, operation *retry.Operation) error {
 		fmt.Fprintf(&b, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tagsOf(v.Tags))
 	}
 	for _, step := range steps {
-		left := each(step.Servers, func(v selection.Server) string { return v.Address })
+		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
 		fmt.Fprintf(&b, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// findings writes problems in a format of validate.
 func findings(format string, problems []specs.Problem, version string) string {
 	if format == formatSARIF {
 		return sarif(problems, version)
@@ -23,7 +22,7 @@ func findings(format string, problems []specs.Problem, version string) string {
 		case formatJSON:
 			out.WriteString(jsonLine(problemRecord(p)))
 		default:
-			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no file
+			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no position
 		}
 	}
 	return out.String()
@@ -36,16 +35,16 @@ func pathAndMessage(p specs.Problem) string {
 	return p.Path + ": " + p.Message
 }
 
-// otherRules are those that refuse a file before the checks look at it.
+// otherRules are the rules for which a file is rejected before the checks of package specs.
 func otherRules() []specs.Check {
 	return []specs.Check{
-		{Name: "path", Doc: "What is named exists, can be read, and has suites."},
+		{Name: "path", Doc: "A path exists, is readable, and contains suites."},
 		{Name: "parse", Doc: "A file is well-formed YAML or JSON, with plain values."},
-		{Name: "suite", Doc: "A file that is named is a unified suite."},
-		{Name: "schemaVersion", Doc: "schemaVersion is a version that is known."},
-		{Name: "schema", Doc: "A suite fits the JSON schema of its schemaVersion."},
+		{Name: "suite", Doc: "A file named on the command line is a unified suite."},
+		{Name: "schemaVersion", Doc: "schemaVersion is a known version."},
+		{Name: "schema", Doc: "A suite conforms to the JSON schema of its schemaVersion."},
 		{Name: "twin", Doc: "The JSON file of the same name has the same values."},
-		{Name: "corpus", Doc: "A suite in a folder of invalid ones is invalid."},
+		{Name: "corpus", Doc: "A suite in a folder of invalid suites is invalid."},
 	}
 }
 
@@ -57,71 +56,27 @@ func listRules() string {
 	return b.String()
 }
 
-// The parts of a SARIF log that utr writes (Static Analysis Results Interchange Format
-// 2.1.0), as code scanning reads it.
-type (
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-	sarifRun struct {
-		Tool struct {
-			Driver sarifDriver `json:"driver"`
-		} `json:"tool"`
-		ColumnKind string        `json:"columnKind"`
-		Results    []sarifResult `json:"results"`
-	}
-	sarifDriver struct {
-		Name           string      `json:"name"`
-		Version        string      `json:"version"`
-		InformationURI string      `json:"informationUri"`
-		Rules          []sarifRule `json:"rules"`
-	}
-	sarifRule struct {
-		ID               string    `json:"id"`
-		ShortDescription sarifText `json:"shortDescription"`
-	}
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifResult struct {
-		RuleID    string          `json:"ruleId"`
-		Level     string          `json:"level"`
-		Message   sarifText       `json:"message"`
-		Locations []sarifLocation `json:"locations,omitempty"`
-	}
-	sarifLocation struct {
-		PhysicalLocation struct {
-			ArtifactLocation struct {
-				URI string `json:"uri"`
-			} `json:"artifactLocation"`
-			Region *sarifRegion `json:"region,omitempty"`
-		} `json:"physicalLocation"`
-	}
-	sarifRegion struct {
-		StartLine   int `json:"startLine"`
-		StartColumn int `json:"startColumn"`
-	}
-)
-
+// sarif formats problems as a SARIF log (Static Analysis Results Interchange Format 2.1.0) for code scanning.
 func sarif(problems []specs.Problem, version string) string {
-	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: "utr", Version: version, InformationURI: "https://github.com/unified-test-runner/utr"}
-	for _, r := range append(otherRules(), specs.Checks()...) {
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{r.Name, sarifText{r.Doc}})
-	}
+	type object = map[string]any
+	rules := mapSlice(append(otherRules(), specs.Checks()...), func(r specs.Check) object {
+		return object{"id": r.Name, "shortDescription": object{"text": r.Doc}}
+	})
+	results := []object{}
 	for _, p := range problems {
-		found := sarifResult{RuleID: p.Rule, Level: p.Severity.String(), Message: sarifText{pathAndMessage(p)}}
+		found := object{"ruleId": p.Rule, "level": p.Severity.String(), "message": object{"text": pathAndMessage(p)}}
 		if p.Position.File != "" {
-			var at sarifLocation
-			at.PhysicalLocation.ArtifactLocation.URI = (&url.URL{Path: filepath.ToSlash(p.Position.File)}).String()
+			uri := (&url.URL{Path: filepath.ToSlash(p.Position.File)}).String()
+			at := object{"artifactLocation": object{"uri": uri}}
 			if p.Position.Line > 0 {
-				at.PhysicalLocation.Region = &sarifRegion{p.Position.Line, max(1, p.Position.Column)}
+				at["region"] = object{"startLine": p.Position.Line, "startColumn": max(1, p.Position.Column)}
 			}
-			found.Locations = []sarifLocation{at}
+			found["locations"] = []object{{"physicalLocation": at}}
 		}
-		run.Results = append(run.Results, found)
+		results = append(results, found)
 	}
-	return jsonPage(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+	tool := object{"driver": object{"name": "utr", "version": version, "rules": rules,
+		"informationUri": "https://github.com/unified-test-runner/utr"}}
+	return jsonPage(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{"tool": tool, "columnKind": "unicodeCodePoints", "results": results}}})
 }

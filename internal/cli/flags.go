@@ -18,13 +18,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// flags declares the flags of a command. Help shows them in the order in which
-// they are declared, in groups.
+// flags declares the flags of a command. Help shows them in groups, in the order of their declaration.
 type flags struct {
 	*pflag.FlagSet
 	call    *call
 	command *cobra.Command
-	group   string // of the flags that are declared next
+	group   string // of the flags declared next
 }
 
 func newFlags(c *call, command *cobra.Command) *flags {
@@ -33,38 +32,17 @@ func newFlags(c *call, command *cobra.Command) *flags {
 	return f
 }
 
-// groupOf is the annotation of a flag that names its group.
 const groupOf = "group"
 
-// add declares a flag. Shells complete its value: choices if there are any, else
-// the name of a file if the value is one.
-func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pflag.Flag {
-	added := f.VarPF(v, name, map[string]string{"verbose": "v", "jobs": "j"}[name], summary)
-	added.Annotations = map[string][]string{groupOf: {f.group}}
-	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
-		// It fails only for a flag that is unknown or has choices already.
-		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
-			if name == "engine" {
-				return f.call.completeEngines() // which another flag decides
-			}
-			return choices
-		}, cobra.ShellCompDirectiveNoFileComp))
-	}
-	return added
-}
-
-// value is a variable that a flag sets.
+// value implements pflag.Value for a variable.
 type value[T any] struct {
 	to   *T
 	name string // in help
 	read func(string) (T, error)
 }
 
-// String is "" for a zero value, which pflag does not show as a default.
+// String returns "" for a zero value, so that pflag shows no default.
 func (v value[T]) String() string {
-	if v.to == nil {
-		return ""
-	}
 	if of := reflect.ValueOf(v.to).Elem(); of.IsZero() && of.Kind() != reflect.Bool {
 		return ""
 	}
@@ -81,8 +59,8 @@ func (v value[T]) Set(s string) (err error) {
 	return err
 }
 
-// again gives the arguments that set the flag to its value.
-func (v value[T]) again(flag string) (args []string) {
+// args returns the arguments that set the flag to its current value.
+func (v value[T]) args(flag string) (args []string) {
 	of := reflect.ValueOf(v.to).Elem()
 	switch {
 	case of.IsZero():
@@ -98,22 +76,32 @@ func (v value[T]) again(flag string) (args []string) {
 	return args
 }
 
-// again gives the arguments that set flags as the command line did.
-func (f *flags) again(names ...string) (args []string) {
+// args returns the arguments that set these flags as on the command line.
+func (f *flags) args(names ...string) (args []string) {
 	for _, name := range names {
 		if flag := f.Lookup(name); flag.Changed {
-			args = append(args, flag.Value.(interface{ again(string) []string }).again("--"+name)...)
+			args = append(args, flag.Value.(interface{ args(string) []string }).args("--"+name)...)
 		}
 	}
 	return args
 }
 
-// set declares a flag that sets a variable, whose value is the default.
+// set declares a flag for a variable. Shells complete choices, or a file name if the placeholder says so.
 func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error), choices ...string) *pflag.Flag {
-	return f.add(value[T]{to, placeholder, read}, name, summary, choices...)
+	flag := f.VarPF(value[T]{to, placeholder, read}, name, map[string]string{"verbose": "v", "jobs": "j"}[name], summary)
+	flag.Annotations = map[string][]string{groupOf: {f.group}}
+	if len(choices) > 0 || !strings.Contains(placeholder, "FILE") && !strings.Contains(placeholder, "DIR") {
+		// The error is for unknown flags and repeated registration.
+		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
+			if name == "engine" {
+				return f.call.completeEngines() // they depend on --engines
+			}
+			return choices
+		}, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return flag
 }
 
-// list declares a flag that may be repeated.
 func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func(string) (T, error), choices ...string) {
 	set(f, to, name, placeholder, summary+"; may be repeated", func(s string) ([]T, error) {
 		next, err := read(s)
@@ -121,7 +109,6 @@ func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func
 	}, choices...)
 }
 
-// choice is one of a few words, which help lists.
 func choice[T ~string](f *flags, to *T, name, placeholder, summary string, choices ...string) {
 	listed := summary
 	if len(choices) > 1 {
@@ -130,7 +117,6 @@ func choice[T ~string](f *flags, to *T, name, placeholder, summary string, choic
 	set(f, to, name, placeholder, listed, oneOf[T](choices), choices...)
 }
 
-// oneOf reads one of a few words.
 func oneOf[T ~string](choices []string) func(string) (T, error) {
 	return func(s string) (T, error) {
 		if !slices.Contains(choices, s) {
@@ -140,30 +126,28 @@ func oneOf[T ~string](choices []string) func(string) (T, error) {
 	}
 }
 
-// asTyped reads any text.
-func asTyped(s string) (string, error) { return s, nil }
+func anyText(s string) (string, error) { return s, nil }
 
 func (f *flags) text(to *string, name, placeholder, summary string, choices ...string) {
-	set(f, to, name, placeholder, summary, asTyped, choices...)
+	set(f, to, name, placeholder, summary, anyText, choices...)
 }
 
 func (f *flags) texts(to *[]string, name, placeholder, summary string, choices ...string) {
-	list(f, to, name, placeholder, summary, asTyped, choices...)
+	list(f, to, name, placeholder, summary, anyText, choices...)
 }
 
 func (f *flags) patterns(to *[]*regexp.Regexp, name, summary string) {
 	list(f, to, name, "REGEXP", summary, regexp.Compile)
 }
 
-// file is a file that the command reads or writes. A list of forbidden endings keeps
-// it from being taken for a suite.
+// file declares a flag that names a file. Forbidden extensions keep a report from overwriting a suite.
 func (f *flags) file(to *string, name, summary string, forbidden ...string) {
 	set(f, to, name, "FILE", summary, func(s string) (string, error) {
 		switch {
 		case s == "" || s == "-":
 			return s, errors.New("must be the name of a file")
 		case slices.Contains(forbidden, strings.ToLower(filepath.Ext(s))):
-			return s, errors.New("the report would overwrite a suite, going by its name")
+			return s, errors.New("a report with this name would overwrite a suite")
 		}
 		return s, nil
 	})
@@ -183,7 +167,6 @@ func (f *flags) number(to *int, name, placeholder string, least int, summary str
 	f.within(to, name, placeholder, least, math.MaxInt, summary)
 }
 
-// within is an integer between two others.
 func (f *flags) within(to *int, name, placeholder string, least, most int, summary string) {
 	set(f, to, name, placeholder, summary, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -214,7 +197,6 @@ func (f *flags) duration(to *time.Duration, name, summary string) {
 	})
 }
 
-// nameAndValue splits NAME=VALUE.
 func nameAndValue(s string) (name, value string, err error) {
 	name, value, found := strings.Cut(s, "=")
 	if !found || name == "" {
@@ -223,8 +205,7 @@ func nameAndValue(s string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// serverParameter reads NAME=VALUE. The value is a boolean, a number or a
-// document if it reads as one, else a string.
+// serverParameter parses NAME=VALUE. The value is Extended JSON, or else a string.
 func serverParameter(s string) (bson.E, error) {
 	name, text, err := nameAndValue(s)
 	var doc bson.D
@@ -234,29 +215,27 @@ func serverParameter(s string) (bson.E, error) {
 	return bson.E{Key: name, Value: text}, err
 }
 
-// anySeed is the value of a seed flag that is given none.
-const anySeed = "random"
+// randomSeed is the value of a seed flag without a value.
+const randomSeed = "random"
 
-// seed is a number that may be left out: then chance gives one. Nil means that the
-// flag is absent.
+// seed declares a flag for a seed, which is random if the flag has no value. Nil means that the flag is absent.
 func (f *flags) seed(to **int64, name, summary string) {
 	set(f, to, name, "SEED", summary, func(s string) (*int64, error) {
 		seed, err := strconv.ParseInt(s, 10, 64)
 		switch {
-		case s == anySeed:
+		case s == randomSeed:
 			seed = rand.Int64N(1_000_000)
 		case err != nil:
 			return nil, errNumber
 		}
 		return &seed, nil
-	}).NoOptDefVal = anySeed
+	}).NoOptDefVal = randomSeed
 }
 
-// shuffle names the flag whose value may be left out. pflag reads such a value
-// only behind "=".
+// shuffle is the flag whose value is optional. pflag reads an optional value only after "=".
 const shuffle = "--shuffle"
 
-// joinSeeds writes "--shuffle 7" as "--shuffle=7".
+// joinSeeds changes "--shuffle 7" to "--shuffle=7".
 func joinSeeds(args []string) []string {
 	var joined []string
 	for i, arg := range args {

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock, or returns errLocked. It ends when the file is closed in this
-// process, and in all that inherited it, however they end.
+// lockFile locks a file, or returns errLocked. The lock lasts until all processes that inherited the file close it.
 func lockFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -13,23 +13,19 @@ import (
 	"github.com/unified-test-runner/utr/report"
 )
 
-// resultsFolder keeps the results of cells, so that an interrupted matrix can continue:
-// for each cell NAME.json, its report, NAME.log, its output, and NAME.finished, its
-// identity once it is finished. Its methods may be called concurrently.
+// resultsFolder keeps the results of cells for --resume: the report NAME.json, the output NAME.log, and for a
+// finished cell its identity in NAME.finished. Its methods may be called concurrently.
 type resultsFolder struct {
 	path  string
 	lock  *os.File // of this process
 	cells *os.File // of the processes of cells, which inherit it
 }
 
-// cellsPoll is the time between looks at whether cells have ended.
 const cellsPoll = 50 * time.Millisecond
 
-// errLocked means that another process has the lock.
 var errLocked = errors.New("another utr is using it")
 
-// openResults opens a folder, which no other process may have open. Cells of a killed
-// night clean up before they end; openResults waits for them.
+// openResults locks a folder. It waits for cells of a killed run, which clean up before they end.
 func openResults(ctx context.Context, path string, note func(string)) (_ *resultsFolder, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep results: %w", err)
@@ -48,7 +44,7 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 	return f, err
 }
 
-// lockCells takes the lock that cells inherit, when none of a killed night is left.
+// lockCells takes the lock that cells inherit, when no cell of a killed run holds it.
 func lockCells(ctx context.Context, name string, note func(string)) (*os.File, error) {
 	late := time.After(ChildGrace)
 	for waits := false; ; waits = true {
@@ -57,13 +53,13 @@ func lockCells(ctx context.Context, name string, note func(string)) (*os.File, e
 			return lock, err
 		}
 		if !waits {
-			note("waiting for cells of a killed night, which are still cleaning up")
+			note("waiting for the cells of a killed run to clean up")
 		}
 		select {
 		case <-ctx.Done():
 			return nil, errInterrupted
 		case <-late:
-			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
+			return nil, fmt.Errorf("cells of a killed run are still running after %s", ChildGrace)
 		case <-time.After(cellsPoll):
 		}
 	}
@@ -78,14 +74,12 @@ func (f *resultsFolder) report(cell string) string   { return filepath.Join(f.pa
 func (f *resultsFolder) log(cell string) string      { return filepath.Join(f.path, cell+".log") }
 func (f *resultsFolder) finished(cell string) string { return filepath.Join(f.path, cell+".finished") }
 
-// has reports whether a cell with this identity is finished.
-func (f *resultsFolder) has(cell, identity string) bool {
+func (f *resultsFolder) isFinished(cell, identity string) bool {
 	text, err := os.ReadFile(f.finished(cell))
 	return err == nil && string(text) == identity
 }
 
-// forget removes the earlier results of a cell.
-func (f *resultsFolder) forget(cell string) error {
+func (f *resultsFolder) remove(cell string) error {
 	for _, name := range []string{f.finished(cell), f.report(cell), f.report(cell) + partial, f.log(cell)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -94,9 +88,8 @@ func (f *resultsFolder) forget(cell string) error {
 	return nil
 }
 
-// past reads the report of a cell; nil means that it has none. The report of a cell
-// that was killed is read up to its last complete line.
-func (f *resultsFolder) past(cell string) (*report.Past, error) {
+// earlier reads the report of a cell, up to the last complete line. It returns nil without a report.
+func (f *resultsFolder) earlier(cell string) (*report.Past, error) {
 	name := f.report(cell)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -76,7 +76,7 @@ func manCommand(c *call) *cobra.Command {
 		Example: `# then: man -M /tmp/man utr-run
 utr man /tmp/man/man1`,
 		Args:              arguments(1, 1, "a folder"),
-		ValidArgsFunction: folders,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}, func(f *flags) action {
 		return func(_ context.Context, c *call) error {
 			err := os.MkdirAll(c.paths[0], 0o755)
@@ -92,23 +92,16 @@ utr man /tmp/man/man1`,
 	})
 }
 
-// folders completes the name of a folder.
-func folders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
-
-// completes offers words, or files, as arguments. The words are asked for when a
-// shell completes them.
+// completes offers words, or files, as arguments. It calls words only when a shell asks for completions.
 func completes(words func() []string, files cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return words(), files
 	}
 }
 
-// unlimited is the most arguments of a command that takes any number.
 const unlimited = math.MaxInt
 
-// arguments accepts a number of arguments, and names what is missing.
+// arguments limits the number of arguments. what describes the required ones in an error.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -123,8 +116,8 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 
 func unexpected(argument string) error { return usage("unexpected argument %q", argument) }
 
-// misspelt adds the flag that an unknown one may have meant.
-func misspelt(command *cobra.Command, err error) error {
+// suggestFlag adds the flag that an unknown one may stand for.
+func suggestFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -134,44 +127,41 @@ func misspelt(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, strings.Replace(meant.Hint(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
 }
 
-// The environment variables that commands read.
 const (
 	envURI          = "UTR_URI"
 	envSingleURI    = "UTR_SINGLE_URI"
-	envPassword     = "UTR_PASSWORD"  // lists of processes do not show it
-	envDriversTools = "DRIVERS_TOOLS" // the folder of drivers-evergreen-tools
+	envPassword     = "UTR_PASSWORD"  // not a flag: process listings show those
+	envDriversTools = "DRIVERS_TOOLS" // a checkout of drivers-evergreen-tools
 	envActions      = "GITHUB_ACTIONS"
 	envNoColor      = "NO_COLOR"
 	envTerminal     = "TERM"
 )
 
-// environmentTable is the part of the help of utr that describes environment variables.
 func environmentTable() string {
 	var b strings.Builder
 	b.WriteString("Environment variables:\n")
 	for _, v := range [...]struct{ name, use string }{
-		{envURI, "connection string of the deployment, for commands that have --uri"},
+		{envURI, "connection string of the deployment, for commands with --uri"},
 		{envSingleURI, "the same for --single-uri"},
 		{envPassword, "password of utr serve --user"},
 		{envDriversTools, "the same as --orchestration-files"},
 		{process.EnvVersion, "version that utr mongod and utr mongos imitate"},
-		{ledger.EnvDir, "folder of the ledger, which utr clean reads"},
+		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},
-		{envActions, "if it is true, failures are annotated for GitHub Actions"},
-		{envNoColor, "if it is set, output has no colors"},
-		{envTerminal, "if it is dumb, output has no colors and no progress line"},
+		{envActions, "if true, failures are annotated for GitHub Actions"},
+		{envNoColor, "if set, output has no colors"},
+		{envTerminal, "if dumb, output has no colors and no progress line"},
 	} {
 		fmt.Fprintf(&b, "  %-18s %s\n", v.name, v.use)
 	}
 	return b.String()
 }
 
-// visible are the commands that help describes.
 func visible(of *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(of.Commands()), func(c *cobra.Command) bool { return c.Hidden })
 }
 
-// sections are the commands that have a section each. The shells of completion share one.
+// sections returns the commands with their own section in docs/commands.md. The shells of completion share one.
 func sections(of *cobra.Command) (all []*cobra.Command) {
 	for _, c := range visible(of) {
 		if c.HasSubCommands() && c.Name() != "completion" {
@@ -183,7 +173,6 @@ func sections(of *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// help is the page of a command for a terminal.
 func help(command *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", command.Short, usageLine(command))
@@ -209,7 +198,7 @@ func help(command *cobra.Command) string {
 	if !command.HasParent() {
 		b.WriteString("\n" + environmentTable() + `
 "utr help COMMAND" describes a command. "utr COMMAND @FILE" reads more arguments from
-a file, one per line, and "@-" from standard input: lists of processes do not show them.
+a file, one per line, and "@-" from standard input: process listings do not show them.
 `)
 	}
 	return b.String()
@@ -229,8 +218,7 @@ type flagGroup struct {
 	flags *pflag.FlagSet
 }
 
-// flagGroups gives the flags of a command by group, in the order in which they were
-// declared. Every command has --help: no group shows it.
+// flagGroups returns the flags of a command by group, in the order of their declaration, except --help.
 func flagGroups(command *cobra.Command) (groups []flagGroup) {
 	command.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" {
@@ -248,7 +236,7 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 	return groups
 }
 
-// Markdown is docs/commands.md.
+// Markdown returns docs/commands.md.
 func Markdown() string {
 	root := (&call{program: New()}).root()
 	var b strings.Builder
@@ -259,8 +247,8 @@ func Markdown() string {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
 	}
 	b.WriteString(`
-Flags may stand before or after arguments; ` + "`--flag value` and `--flag=value`" + ` mean the same, and what follows ` + "`--`" + ` is not a flag. If
-a flag is given twice, the last value counts, unless the flag may be repeated.
+Flags may come before or after arguments. ` + "`--flag value` and `--flag=value`" + ` are equivalent. Nothing after ` + "`--`" + ` is a flag. If a flag is
+given twice, the last value is used, unless the flag may be repeated.
 `)
 	fmt.Fprintf(&b, "\n```\n%s```\n", environmentTable())
 	for _, c := range commands {

@@ -15,17 +15,15 @@ import (
 	"github.com/unified-test-runner/utr/matrix"
 )
 
-// docs/commands.md, which make generate writes, is up to date.
 func TestCommandsPage(t *testing.T) {
 	page := testkit.Read(t, filepath.Join("..", "..", "docs", "commands.md"))
 	testkit.Same(t, "docs/commands.md is stale: make generate", page, Markdown())
 }
 
-// testRoot is the command line of the program.
 func testRoot() *cobra.Command { return (&call{program: New()}).root() }
 
-// Every command and flag is explained, and every example can be parsed.
-func TestEveryCommandAndFlagIsExplained(t *testing.T) {
+// Every command and flag has a summary, and every example can be parsed.
+func TestEveryCommandAndFlagHasASummary(t *testing.T) {
 	for _, c := range testRoot().Commands() {
 		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" && !strings.HasSuffix(c.Short, "."), true)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -39,8 +37,7 @@ func TestEveryCommandAndFlagIsExplained(t *testing.T) {
 	}
 }
 
-// Shells get the words that may follow, and can read the scripts that ask for
-// them.
+// Shells get completions, and can read the completion scripts.
 func TestCompletion(t *testing.T) {
 	b := realBench(t)
 	write(t, enginesFile, "pymongo: {command: a}\n")
@@ -81,7 +78,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// There is a man page for each command that the help lists, but for help itself.
+// There is a man page for each visible command except help.
 func TestMan(t *testing.T) {
 	b := realBench(t)
 	b.expect(t, "man pages", "man pages", 0, "")
@@ -93,7 +90,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// The tables of conflicts name flags that exist.
+// The tables of conflicts name existing flags.
 func TestConflicts(t *testing.T) {
 	known := map[string]bool{}
 	for all := testRoot().Commands(); len(all) > 0; {
@@ -113,8 +110,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// The command lines of workflows and pages are accepted by the commands that they
-// name, and so are the matrix files of the page about nights.
+// The command lines and matrix files in workflows and pages are valid.
 func TestWrittenCommandLines(t *testing.T) {
 	lines := map[string]int{}
 	for _, pattern := range []string{".github/workflows/*.yml", "docs/*.md", "README.md"} {
@@ -149,29 +145,26 @@ func TestWrittenCommandLines(t *testing.T) {
 	}
 }
 
-// program finds a command line of utr behind a prompt, other commands or
-// variables.
+// program finds a command line of utr after a prompt, other commands or variables.
 var program = regexp.MustCompile(`(?:^|[ \t;&|("'])(?:go run \./cmd/|exec )?utr ([a-z]+(?: .*)?)$`)
 
-// commandLines finds the command lines of utr in a script.
 func commandLines(script string) (found []string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	for line := range strings.SplitSeq(script, "\n") {
-		if m := program.FindStringSubmatch(line); m != nil && isCommand(strings.Fields(m[1])[0]) {
+		if m := program.FindStringSubmatch(line); m != nil && accepts(strings.Fields(m[1])[0]) == nil {
 			found = append(found, m[1])
 		}
 	}
 	return found
 }
 
-// Expressions of workflows and shells stand for a word or a part of one; the
-// list of known failures has its own blanks, or is empty.
+// Expressions of workflows and shells stand for a word or a part of one. The list of known failures may be empty.
 var (
 	expression = regexp.MustCompile(`\$\{\{[^}]*\}\}|\$\(\([^)]*\)\)|\$\([^)]*\)|\$\{[^}]*\}|\$[A-Za-z_]+`)
 	optional   = regexp.MustCompile(`\$\{\{[^}]*known-failing[^}]*\}\}|\$\([^)]*known-failing[^)]*\)|\$\{[^}]*known-failing[^}]*\}`)
 )
 
-// accepts parses a command line as its command does.
+// accepts parses a command line with the flags of its command.
 func accepts(line string) error {
 	args, err := split(expression.ReplaceAllString(optional.ReplaceAllString(line, ""), "1"))
 	if err != nil {
@@ -188,12 +181,7 @@ func accepts(line string) error {
 	return command.ParseFlags(rest)
 }
 
-func isCommand(name string) bool {
-	command, _, err := testRoot().Find([]string{name})
-	return err == nil && command.HasParent()
-}
-
-// The project's own matrix is accepted, with the driver's known failures.
+// nightly.yml is valid, and uses the known failures of the driver.
 func TestNightly(t *testing.T) {
 	root, b := testkit.Root(t), newBench(t)
 	t.Chdir(root)
@@ -207,8 +195,7 @@ var (
 	eventList   = regexp.MustCompile(`(?s)\n\n  events of client\n.*?\n\n`)
 )
 
-// The page for authors is true: its commands are executed, one after the other, and
-// print what stands there.
+// docs/writing-suites.md is up to date: its commands are executed in order and print the output on the page.
 func TestWritingSuites(t *testing.T) {
 	page := filepath.Join(testkit.Root(t), "docs", "writing-suites.md")
 	text := testkit.Read(t, page)

@@ -18,11 +18,11 @@ func listCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "list PATH...",
 		Short: "List tests with what they do and require",
-		Long: `Prints each test with its place, its requirements, its operations, the commands that
-its fail points fail, error codes and error labels. A flag that is given keeps the
-tests that have one of its values; several flags keep the tests that have one of each.
+		Long: `Prints each test with its position, requirements, operations, error codes and error
+labels, and the commands that its fail points fail. A flag selects the tests with any of
+its values; a test must match all flags.
 
-Exit codes: 0 tests are listed, 2 no test is left, bad usage, or invalid suites.`,
+Exit codes: 0 tests were listed, 2 no test matched, bad usage, or invalid suites.`,
 		Example: `# which tests fail a getMore with a code
 utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
 # how many tests each operation has
@@ -38,7 +38,7 @@ utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
 		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
 		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
 		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
-		f.toggle(&l.asJSON, "json", "print each test as a line of JSON")
+		f.toggle(&l.asJSON, "json", "print a JSON line for each test")
 		return l.run
 	})
 }
@@ -49,7 +49,6 @@ type listing struct {
 	asJSON                                                     bool
 }
 
-// listed is a line of JSON.
 type listed struct {
 	File         string            `json:"file"`
 	Line         int               `json:"line"`
@@ -61,7 +60,7 @@ type listed struct {
 }
 
 func (l *listing) run(ctx context.Context, c *call) error {
-	suites, err := c.chosen(ctx, l.filter)
+	suites, err := c.loadFiltered(ctx, l.filter)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (l *listing) run(ctx context.Context, c *call) error {
 		before := tests
 		for i, t := range s.Tests {
 			traits := s.Traits(i)
-			if !l.filter.Allows(s, t) || !l.keeps(traits) {
+			if !l.filter.Allows(s, t) || !l.matches(traits) {
 				continue
 			}
 			tests++
@@ -81,10 +80,10 @@ func (l *listing) run(ctx context.Context, c *call) error {
 					line.Requirements = append(line.Requirements, json.RawMessage(r.JSON()))
 				}
 			}
-			if !l.asJSON {
-				out.WriteString(line.text())
-			} else {
+			if l.asJSON {
 				out.WriteString(jsonLine(line))
+			} else {
+				out.WriteString(line.text())
 			}
 		}
 		if tests > before {
@@ -92,7 +91,7 @@ func (l *listing) run(ctx context.Context, c *call) error {
 		}
 	}
 	if tests == 0 {
-		return usage("no test of %d files has all that is asked for", len(suites))
+		return usage("no test of %d files matches all flags", len(suites))
 	}
 	if !l.asJSON {
 		fmt.Fprintf(&out, "%d tests of %d files\n", tests, files)
@@ -100,17 +99,14 @@ func (l *listing) run(ctx context.Context, c *call) error {
 	return c.print(out.String())
 }
 
-func (l *listing) keeps(t specs.Traits) bool {
-	for _, f := range [][2][]string{
+func (l *listing) matches(t specs.Traits) bool {
+	return !slices.ContainsFunc([][2][]string{
 		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, t.CodeNames()},
 		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
-	} {
+	}, func(f [2][]string) bool {
 		has := func(name string) bool { return slices.Contains(f[1], name) }
-		if len(f[0]) > 0 && !slices.ContainsFunc(f[0], has) {
-			return false
-		}
-	}
-	return true
+		return len(f[0]) > 0 && !slices.ContainsFunc(f[0], has)
+	})
 }
 
 func (l listed) text() string {
@@ -119,17 +115,14 @@ func (l listed) text() string {
 	for _, r := range l.Requirements {
 		fmt.Fprintf(&b, "    requires    %s\n", r)
 	}
-	for _, f := range []struct {
-		title string
-		of    string
-	}{
+	for _, f := range [][2]string{
 		{"operations", strings.Join(l.Operations, " ")},
 		{"fails", strings.Join(l.FailCommands, " ")},
 		{"codes", strings.Trim(fmt.Sprint(l.Codes), "[]")},
 		{"labels", strings.Join(l.Labels, " ")},
 	} {
-		if f.of != "" {
-			fmt.Fprintf(&b, "    %-12s%s\n", f.title, f.of)
+		if f[1] != "" {
+			fmt.Fprintf(&b, "    %-12s%s\n", f[0], f[1])
 		}
 	}
 	if l.SkipReason != nil {

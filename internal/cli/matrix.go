@@ -21,22 +21,18 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// cellTimeout is the default limit for a cell.
 const cellTimeout = time.Hour
 
 type matrixFlags struct {
-	flags     *flags
-	set       map[string]string
-	only      []*regexp.Regexp
-	dryRun    bool
-	verbose   bool
-	jobs      int
-	results   string
-	resume    bool
-	timeout   time.Duration
-	shard     runner.Shard
-	durations string
-	reports   reportFlags
+	flags                   *flags
+	set                     map[string]string
+	only                    []*regexp.Regexp
+	dryRun, verbose, resume bool
+	jobs                    int
+	timeout                 time.Duration
+	shard                   runner.Shard
+	results, durations      string
+	reports                 reportFlags
 }
 
 func matrixCommand(c *call) *cobra.Command {
@@ -44,16 +40,15 @@ func matrixCommand(c *call) *cobra.Command {
 		Use:   "matrix FILE",
 		Short: "Run suites on many clusters and engines",
 		Long: `FILE is a YAML file that lists clusters, engines, suites and options. Each
-combination is a cell, and runs as utr run does, in a process of its own. One report
-describes all of them. docs/nightly.md describes the file.
+combination is a cell, which runs like utr run, in its own process. One report covers
+all cells. docs/nightly.md describes the file.
 
 The results of cells are kept in a folder. After an interruption, the same command
 with --resume continues: it does not repeat finished cells, unless their definition,
 their suites, utr or the version of their servers has changed. A cell that broke or
-was interrupted runs again. Reports say which cells are from earlier runs, and when
-they ran.
+was interrupted runs again. Reports show which cells ran earlier, and when.
 
-Exit codes: the worst of all cells, as for utr run; 3 also for a cell whose process
+Exit code: the highest of all cells, as for utr run; also 3 if the process of a cell
 died or timed out.`,
 		Example: `# list the cells, with the command line of each
 utr matrix nightly.yml --dry-run -v
@@ -61,13 +56,13 @@ utr matrix nightly.yml --dry-run -v
 utr matrix nightly.yml --jobs 2 --html night.html --junit night.xml
 # run some of them
 utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
-# a quarter of each cell's tests: utr merge merges the quarters
+# a quarter of the tests of each cell; utr merge combines the reports
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
 		m := &matrixFlags{flags: f, jobs: 1}
 		f.group = "Cells"
-		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and stop")
+		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and exit")
 		f.patterns(&m.only, "only", "run only cells whose names match")
 		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated", func(s string) (map[string]string, error) {
 			name, value, err := nameAndValue(s)
@@ -77,12 +72,12 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 			m.set[name] = value
 			return m.set, err
 		})
-		f.number(&m.jobs, "jobs", "N", 1, "cells that run at once, each on a cluster of its own")
-		f.duration(&m.timeout, "cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
+		f.number(&m.jobs, "jobs", "N", 1, "cells to run concurrently, each on its own cluster")
+		f.duration(&m.timeout, "cell-timeout", "time limit for a cell for which FILE sets none (default 1h)")
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
 		f.toggle(&m.resume, "resume", "continue after an interruption: do not repeat finished cells")
 		f.enginesFlag()
-		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
+		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge combines the reports")
 		f.reports(&m.reports, "print the command line of each cell")
 		return m.act
 	})
@@ -112,8 +107,7 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	return m.run(ctx, c, cells)
 }
 
-// read reads the file, and registers the secrets of its connection strings. It gives the settings of all
-// cells to the flags of runs, and checks these as the processes of the cells will, before any of them runs.
+// read reads the file and registers its secrets. It checks the settings of all cells as their processes will.
 func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
@@ -140,7 +134,7 @@ func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err er
 func (r *cellRun) check(c *call) (err error) {
 	p := *c.program
 	p.Getenv = func(name string) string {
-		if slices.Contains(notInherited(), name) {
+		if slices.Contains(targetVariables, name) {
 			return ""
 		}
 		return c.env(name)
@@ -155,20 +149,19 @@ func (r *cellRun) check(c *call) (err error) {
 	if err := f.conflicts(); err != nil {
 		return err
 	}
-	if r.engine, err = r.flags.check(r.call); err != nil {
+	if err := r.flags.check(r.call); err != nil {
 		return err
 	}
 	if slices.Contains(r.Paths, specs.Stdin) {
 		return errors.New("cells do not have standard input")
 	}
-	e, err := r.engine.open(r.flags.engine)
+	e, err := r.flags.named.open(r.flags.engine)
 	if err != nil {
 		return err
 	}
 	return e.Close()
 }
 
-// plan is the output of --dry-run.
 func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), c.paths[0])
@@ -187,15 +180,14 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string 
 	return b.String()
 }
 
-// extra are the flags that every cell gets beside its own.
-func (m *matrixFlags) extra() []string { return m.flags.again("engines", "shard", "durations") }
+// extra returns the flags that every cell gets in addition to its own.
+func (m *matrixFlags) extra() []string { return m.flags.args("engines", "shard", "durations") }
 
-// shown is the command line of a cell as a user would type it, without secrets.
+// shown returns the command line of a cell as a user would type it, without secrets.
 func (m *matrixFlags) shown(c *call, cell *cellRun) string {
 	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
-// folder is where results are kept.
 func (m *matrixFlags) folder(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")

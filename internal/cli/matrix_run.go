@@ -20,32 +20,28 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// night is one run of a matrix.
-type night struct {
+type matrixRun struct {
 	call    *call
 	flags   *matrixFlags
 	folder  *resultsFolder
 	cells   []*cellRun
+	ended   int // cells that have ended
 	started time.Time
 }
 
-// cellRun is a cell, the run that it is, and how it went.
 type cellRun struct {
 	matrix.Cell
-	call   *call     // as in its process
-	flags  *runFlags // checked
-	engine namedEngine
-
-	identity string
-	done     bool // it has ended, whatever the way
-	end      result.CellFinished
-	files    int
-	ranOn    string // the engine that its report names
+	call       *call // as in its process
+	flags      *runFlags
+	identity   string
+	done       bool
+	end        result.CellFinished
+	files      int
+	engineName string // from its report
 }
 
-// run runs cells and reports on all of them.
 func (m *matrixFlags) run(ctx context.Context, c *call, cells []*cellRun) (err error) {
-	n := &night{call: c, flags: m, cells: cells, started: time.Now()}
+	n := &matrixRun{call: c, flags: m, cells: cells, started: time.Now()}
 	inputs, err := n.identify(ctx)
 	if err != nil {
 		return err
@@ -59,22 +55,21 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []*cellRun) (err e
 		return err
 	}
 	defer n.folder.close()
-	if err := n.keep(ctx); err != nil {
+	if err := n.keepFinished(ctx); err != nil {
 		return err
 	}
-	told := c.announceInterruption(ctx)
-	err = n.all(ctx)
-	told()
+	stopAnnouncing := c.announceInterruption(ctx)
+	err = n.runCells(ctx)
+	stopAnnouncing()
 	if err != nil {
 		return err
 	}
 	return n.report(ctx, out)
 }
 
-// identify computes an identity for each cell: a digest of its definition, its suites,
-// its engine, the part of the tests, and this program. It returns the names of all files
-// that the matrix reads, which no report may overwrite.
-func (n *night) identify(ctx context.Context) (files []string, err error) {
+// identify computes the identity of each cell: a digest of its definition, suites, engine, shard and this program.
+// It returns the names of all files that the matrix reads, which no report may overwrite.
+func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 	program, err := n.call.program.Build()
 	if err != nil {
 		return nil, fmt.Errorf("cannot identify this program: %w", err)
@@ -98,13 +93,13 @@ func (n *night) identify(ctx context.Context) (files []string, err error) {
 			digests[key] = all.String()
 			files = append(files, filesOf(loaded.Suites)...)
 		}
-		knownFailing := cmp.Or(cell.flags.knownFailing, cell.engine.adapter.KnownFailing)
+		knownFailing := cmp.Or(cell.flags.knownFailing, cell.flags.named.adapter.KnownFailing)
 		files = append(files, knownFailing)
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), cell.engine.definition())), digests[key])
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), cell.flags.named.definition())), digests[key])
 		for _, name := range append([]string{n.flags.durations, knownFailing}, cell.flags.orchestration.clusters...) {
 			text, err := os.ReadFile(name)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no file is named, or a preset
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // no name, or a preset
 				return nil, invalid(err)
 			}
 			fmt.Fprintf(sum, "%q\n", text)
@@ -114,45 +109,42 @@ func (n *night) identify(ctx context.Context) (files []string, err error) {
 	return files, nil
 }
 
-// keep finds the cells that --resume does not repeat, and prints how many there are.
-// It removes the earlier results of all others before the first of them runs.
-func (n *night) keep(ctx context.Context) error {
-	kept := 0
-	found := map[string][]string{} // servers by cluster
+// keepFinished finds the cells that --resume does not repeat. It removes the earlier results of the others.
+func (n *matrixRun) keepFinished(ctx context.Context) error {
+	found := map[string][]string{} // server versions by cluster
 	for _, c := range n.cells {
-		if n.finished(ctx, c, found) {
+		if n.unchanged(ctx, c, found) {
 			c.done = true
-			kept++
+			n.ended++
 			continue
 		}
-		if ctx.Err() != nil { // its servers may not have answered
+		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		if err := n.folder.forget(c.Name); err != nil {
+		if err := n.folder.remove(c.Name); err != nil {
 			return fmt.Errorf("cannot keep results: %w", err)
 		}
 	}
-	line := fmt.Sprintf("%s, results in %s\n", cellsOf(len(n.cells)), n.folder.path)
-	if kept > 0 {
-		line = fmt.Sprintf("%s, %d of them already finished in %s\n", cellsOf(len(n.cells)), kept, n.folder.path)
+	finished := "results"
+	if n.ended > 0 {
+		finished = fmt.Sprintf("%d of them already finished", n.ended)
 	}
-	return n.call.print(line)
+	return n.call.print(fmt.Sprintf("%s, %s in %s\n", cellsOf(len(n.cells)), finished, n.folder.path))
 }
 
-// finished reports whether a cell need not run, and takes its earlier results: its
-// identity and the versions of its servers have not changed.
-func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
-	if !n.flags.resume || !n.folder.has(c.Name, c.identity) {
+// unchanged reports whether the identity and the servers of a cell are unchanged, and adds its earlier results.
+func (n *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string][]string) bool {
+	if !n.flags.resume || !n.folder.isFinished(c.Name, c.identity) {
 		return false
 	}
-	past, damage := n.folder.past(c.Name)
-	if damage != nil || past == nil || past.Run == nil {
+	past, err := n.folder.earlier(c.Name)
+	if err != nil || past == nil || past.Run == nil {
 		return false
 	}
 	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
 		servers, err := c.servers(ctx)
-		if err != nil { // the cell will report it
+		if err != nil { // the cell will fail with it
 			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Hide(err.Error())))
 		}
 		found[cluster] = servers
@@ -161,11 +153,10 @@ func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]str
 		return false
 	}
 	c.end.Broken, c.end.Kept = "", past.Run.Started
-	c.take(past)
+	c.addReport(past)
 	return true
 }
 
-// servers opens the target of a cell, and returns the versions of its servers.
 func (c *cellRun) servers(ctx context.Context) ([]string, error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
@@ -183,9 +174,8 @@ func cellsOf(n int) string {
 	return fmt.Sprintf("%d cells", n)
 }
 
-// all runs the remaining cells, several at once. Cells that share an existing cluster
-// run one after the other.
-func (n *night) all(ctx context.Context) error {
+// runCells runs the remaining cells concurrently, but those on the same existing cluster one after another.
+func (n *matrixRun) runCells(ctx context.Context) error {
 	var todo []*cellRun
 	for _, c := range n.cells {
 		if !c.done {
@@ -195,7 +185,7 @@ func (n *night) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan *cellRun)
-	busy := map[string]bool{} // by resource
+	busy := map[string]bool{} // resources
 	running := 0
 	var failure error
 	for {
@@ -216,7 +206,7 @@ func (n *night) all(ctx context.Context) error {
 				failure = errors.Join(failure, n.call.print(n.flags.shown(n.call, c)+"\n"))
 			}
 			go func() {
-				n.one(ctx, c)
+				n.runCell(ctx, c)
 				ended <- c
 			}()
 		}
@@ -225,19 +215,20 @@ func (n *night) all(ctx context.Context) error {
 		}
 		c := <-ended
 		c.done = true
+		n.ended++
 		running--
 		for _, r := range c.resources() {
 			delete(busy, r)
 		}
-		if err := n.tell(c); err != nil {
-			failure = err // the reader of the progress went away, or the disk is full
+		line := fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), n.ended, len(n.cells), report.CellLine(c.end))
+		if err := n.call.print(line); err != nil {
+			failure = err // standard output was closed, or the disk is full
 			cancel()
 		}
 	}
 }
 
-// resources names the existing clusters that a cell uses, independently of how flags
-// spell them: no two cells may use one at the same time.
+// resources returns the existing clusters that a cell uses. No two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
 	for _, uri := range []string{c.flags.uri, c.flags.single} {
 		names = append(names, deployment.HostsOf(uri)...)
@@ -256,9 +247,8 @@ func (c *cellRun) resources() (names []string) {
 	return names
 }
 
-// one runs a cell.
-func (n *night) one(ctx context.Context, c *cellRun) {
-	if c.end.Broken = n.process(ctx, c); c.end.Broken != "" || c.end.Summary.ExitCode() >= ExitBroken {
+func (n *matrixRun) runCell(ctx context.Context, c *cellRun) {
+	if c.end.Broken = n.runProcess(ctx, c); c.end.Broken != "" || c.end.Summary.ExitCode() >= ExitBroken {
 		return
 	}
 	if err := os.WriteFile(n.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
@@ -266,8 +256,8 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	}
 }
 
-// process runs a cell in a process of its own, takes its report, and says how it broke.
-func (n *night) process(ctx context.Context, c *cellRun) (broken string) {
+// runProcess runs a cell in its own process and adds its report. It returns why the cell broke, or "".
+func (n *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) {
 	timeout := cmp.Or(c.Timeout, n.flags.timeout, cellTimeout)
 	log, err := os.Create(n.folder.log(c.Name))
 	if err != nil {
@@ -277,16 +267,15 @@ func (n *night) process(ctx context.Context, c *cellRun) (broken string) {
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
-	pid, code, err := n.call.program.Child(limited, Child{
-		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells,
-	})
+	child := Child{Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Holds: n.folder.cells}
+	pid, code, err := n.call.program.Child(limited, child)
 	closing := log.Close()
-	past, damage := n.folder.past(c.Name)
+	past, unreadable := n.folder.earlier(c.Name)
 	if past != nil {
-		c.take(past)
+		c.addReport(past)
 	}
-	whole, summary := past != nil && past.Run != nil, &c.end.Summary
-	if !whole {
+	complete, summary := past != nil && past.Run != nil, &c.end.Summary
+	if !complete {
 		summary.Duration = time.Since(began)
 	}
 	switch {
@@ -296,26 +285,26 @@ func (n *night) process(ctx context.Context, c *cellRun) (broken string) {
 		broken, summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
 	case err != nil:
 		broken = n.call.secrets.Hide(err.Error())
-	case damage != nil:
-		broken = damage.Error()
-	case !whole, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		broken = fmt.Sprintf("exit code %d: %s", code, lastWords(n.folder.log(c.Name)))
+	case unreadable != nil:
+		broken = unreadable.Error()
+	case !complete, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
+		broken = fmt.Sprintf("exit code %d: %s", code, exitMessage(n.folder.log(c.Name)))
 	case closing != nil:
 		broken = closing.Error()
 	}
-	if left := n.left(pid, began); left != "" {
+	if left := n.leftovers(pid, began); left != "" {
 		broken = strings.TrimPrefix(broken+"; ", "; ") + "left for utr clean: " + left
 	}
 	return broken
 }
 
-// left lists what the process of a cell made and did not remove.
-func (n *night) left(pid int, began time.Time) string {
+// leftovers lists what the process of a cell created and did not remove.
+func (n *matrixRun) leftovers(pid int, began time.Time) string {
 	book, err := n.call.ledger()
 	if err != nil {
-		return "" // the process had no ledger either
+		return "" // the cell had no ledger either
 	}
-	dead, _, _ := book.Leftovers() // utr clean reports what cannot be read
+	dead, _, _ := book.Leftovers() // utr clean reports the error
 	var names []string
 	for _, l := range dead {
 		if l.Run.PID == pid && !l.At.Before(began.Truncate(time.Second)) {
@@ -325,8 +314,7 @@ func (n *night) left(pid int, began time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// take adds up the verdicts of a report.
-func (c *cellRun) take(p *report.Past) {
+func (c *cellRun) addReport(p *report.Past) {
 	s, files := &c.end.Summary, map[string]bool{}
 	for _, v := range p.Verdicts {
 		s.Add(v)
@@ -334,36 +322,24 @@ func (c *cellRun) take(p *report.Past) {
 	}
 	c.files = len(files)
 	if p.Run != nil {
-		c.ranOn = p.Run.Engine
+		c.engineName = p.Run.Engine
 		s.Duration, s.Interrupted, s.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
 	}
 }
 
-// tell prints a line about a cell that has ended.
-func (n *night) tell(c *cellRun) error {
-	ended := 0
-	for _, other := range n.cells {
-		if other.done {
-			ended++
-		}
-	}
-	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.end)))
-}
-
-// report reports all cells as one run. Verdicts are read again, one cell after the
-// other, to save memory.
-func (n *night) report(ctx context.Context, out *outputs) error {
+// report reports all cells as one run. It reads the verdicts again, cell by cell, to save memory.
+func (n *matrixRun) report(ctx context.Context, out *outputs) error {
 	started, summary, code := n.summary(ctx)
 	out.notify(started)
 	for _, c := range n.cells {
-		past, err := n.folder.past(c.Name)
+		past, err := n.folder.earlier(c.Name)
 		if err != nil {
 			return err
 		}
 		if past != nil && c.done {
 			for _, v := range past.Verdicts {
 				v.Test.Cell = c.Name
-				if v.Status == result.KnownFailing { // many nights, always the same: the cell's own report has it
+				if v.Status == result.KnownFailing { // the report of the cell has the details
 					v.Clients, v.Operations, v.Attempts = nil, nil, nil
 				}
 				out.notify(result.TestFinished{Verdict: v})
@@ -384,13 +360,12 @@ func (n *night) report(ctx context.Context, out *outputs) error {
 				ended++
 			}
 		}
-		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; the same command with --resume runs the others\n", ended, len(n.cells))
+		n.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", ended, len(n.cells)))
 	}
 	return exit(code)
 }
 
-// summary adds the cells up.
-func (n *night) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
+func (n *matrixRun) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
 	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string
 	for _, c := range n.cells {
@@ -406,8 +381,8 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 		all.Flaky += s.Flaky
 		all.Timings.Add(s.Timings)
 		started.Files = max(started.Files, c.files)
-		if c.ranOn != "" && !slices.Contains(engines, c.ranOn) {
-			engines = append(engines, c.ranOn)
+		if c.engineName != "" && !slices.Contains(engines, c.engineName) {
+			engines = append(engines, c.engineName)
 		}
 		for _, p := range s.Problems {
 			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
@@ -425,15 +400,14 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 	return started, all, max(code, all.ExitCode())
 }
 
-// lastWords gives the line of a log that best explains its end: the first line of a crash
-// of a Go program, the last message of this program, or else the last line. A message
-// that ends with a colon introduces last words of an adapter, whose last line is added.
-func lastWords(log string) string {
+// exitMessage returns the line of a log that best explains an exit: a Go panic, the last message of utr, or the
+// last line. A message of utr that ends with a colon is followed by the last line, which is from an adapter.
+func exitMessage(log string) string {
 	text, err := os.ReadFile(log)
 	if err != nil {
 		return err.Error()
 	}
-	best, ours := "it printed nothing", false // whether it is a message of this program
+	best, ours := "it printed nothing", false // whether best is a message of utr
 	last := ""
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

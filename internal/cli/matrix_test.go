@@ -22,17 +22,16 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// nightBench is a bench whose cells do what plays says, by their names. The
-// matrix is night.yml, the results are in night.results.
+// nightBench is a bench with cells that do what plays says, by name, a matrix night.yml and its night.results.
 type nightBench struct {
 	*bench
 	plays map[string]play
 
 	mu   sync.Mutex
-	runs []Child // in the order in which they began
+	runs []Child // in the order of their start
 }
 
-// play is what a cell does before it ends.
+// play is what a cell does.
 type play struct {
 	statuses []result.Status // of its tests; nil for one that passed
 	problems []string
@@ -46,8 +45,6 @@ type play struct {
 const threeCells = `clusters: [{embedded: {topology: [single, replicaset, sharded]}}]
 suites: {name: s, paths: [suite.yml]}
 `
-
-var allThree = []string{"replicaset_reference_s", "sharded_reference_s", "single_reference_s"}
 
 // lastNight is when all cells began.
 var lastNight = time.Date(2026, 7, 3, 2, 0, 4, 0, time.UTC)
@@ -91,7 +88,6 @@ func newNight(t *testing.T, file string) *nightBench {
 	return b
 }
 
-// valueOf returns the value of a flag in a command line, or "".
 func valueOf(args []string, flag string) string {
 	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
 		return args[i+1]
@@ -99,7 +95,7 @@ func valueOf(args []string, flag string) string {
 	return ""
 }
 
-// run runs the matrix, which must end with an exit code and run these cells.
+// run runs the matrix and checks its exit code, output and cells.
 func (b *nightBench) run(t *testing.T, reason, flags string, code int, want string, cells ...string) {
 	t.Helper()
 	b.runs = nil
@@ -113,8 +109,7 @@ func (b *nightBench) run(t *testing.T, reason, flags string, code int, want stri
 	}
 }
 
-// The end of a cell decides the exit code and whether the cell runs again. What it
-// gave is kept until something changes that it depends on.
+// The result of a cell decides the exit code and whether --resume repeats it, as does a change of its definition.
 func TestNights(t *testing.T) {
 	testkit.Transcript(t, "testdata/night.txt", func(t *testing.T, input string) (said string) {
 		b := newNight(t, threeCells)
@@ -136,7 +131,7 @@ func TestNights(t *testing.T) {
 					}
 				case "update":
 					b.Build = func() (string, error) { return "utr 2", nil }
-				case "after", "again", "utr": // the first says nothing, the second what it runs
+				case "after", "again", "utr": // the first prints nothing, the second the cells that ran
 					b.ctx, b.interrupt = context.WithCancel(t.Context())
 					b.runs = nil
 					did := b.scene(t, strings.TrimPrefix(line, verb+" utr"), false)
@@ -152,7 +147,7 @@ func TestNights(t *testing.T) {
 	})
 }
 
-// playOf reads what a cell does: how its tests end, and itself.
+// playOf parses what a cell does: the status of its tests, and its own end.
 func (b *nightBench) playOf(words []string) (p play) {
 	for _, word := range words {
 		switch verb, text, _ := strings.Cut(word, " "); verb {
@@ -179,7 +174,7 @@ func (b *nightBench) playOf(words []string) (p play) {
 	return p
 }
 
-// Results are kept in a folder that has the name of the file, and one process.
+// The folder of results is named after the file, and used by one process.
 func TestFolderOfResults(t *testing.T) {
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
 		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{}).folder(file), want)
@@ -189,12 +184,11 @@ func TestFolderOfResults(t *testing.T) {
 	testkit.Check(t, err)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is using it")
 	other.close()
-	b.run(t, "it has left", "", 0, "", allThree...)
+	b.run(t, "the other process has ended", "", 0, "", "replicaset_reference_s", "sharded_reference_s", "single_reference_s")
 }
 
-// Connection strings and options reach a cell through its standard input, those of
-// this process reach none, and neither a list of processes nor anything that is
-// written holds their secrets.
+// Connection strings and options reach a cell through its standard input. Those of this process do not reach cells.
+// Process listings, output and files contain no secrets.
 func TestCellsKeepSecrets(t *testing.T) {
 	b := newNight(t, `clusters:
 - {name: a, uri: "${A}"} # with a secret behind percent signs
@@ -214,7 +208,7 @@ suites: {name: s, paths: [suite.yml]}
 	for _, dir := range []string{".", "night.results"} {
 		maps.Copy(texts, contentsOf(t, dir))
 	}
-	testkit.Equal(t, "enough texts", len(texts) >= 2+5+2+3, true)
+	testkit.Equal(t, "enough texts are checked", len(texts) >= 2+5+2+3, true)
 	for what, text := range texts {
 		lacks(t, what, text, "geheim")
 	}
@@ -228,12 +222,11 @@ suites: {name: s, paths: [suite.yml]}
 	b.run(t, "the plan", "--dry-run -v", 0, "utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
 		"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
 	lacks(t, "the plan", b.out.String(), "geheim")
-	testkit.Equal(t, "the environment of a child", inherited([]string{"A=1", envURI + "=2", "C=a=b"}), "[A=1 C=a=b]")
+	testkit.Equal(t, "the environment of a child", childEnvironment([]string{"A=1", envURI + "=2", "C=a=b"}), "[A=1 C=a=b]")
 }
 
-// Cells on one cluster that is already running wait for each other; others run
-// at the same time, as many as there are jobs.
-func TestCellsShareAClusterInTurn(t *testing.T) {
+// Cells on one existing cluster run one after another, others concurrently, as --jobs allows.
+func TestCellsOnAnExistingCluster(t *testing.T) {
 	b := newNight(t, `clusters: [{name: a, uri: "mongodb://h/"}, {name: c, embedded: [single, sharded]}]
 engines: [{name: e1, engine: reference}, {name: e2, engine: reference, jobs: 2}]
 suites: {name: s, paths: [suite.yml]}
@@ -248,18 +241,18 @@ defaults: {wait-for-lock: 1m}
 				b.mu.Lock()
 				began[time.Since(start)] += name[:1]
 				b.mu.Unlock()
-				time.Sleep(time.Minute) // until all others that can begin have begun
+				time.Sleep(time.Minute) // until all cells that can start have started
 			}}
 		}
 		b.run(t, "three jobs", "--jobs 3", 0, "", all...)
 		testkit.Equal(t, "they take", time.Since(start), 2*time.Minute)
 		for _, cells := range began {
-			testkit.Equal(t, "cells at once on the one cluster, and others, in "+cells, fmt.Sprint(strings.Count(cells, "a"), strings.Count(cells, "c")), "1 2")
+			testkit.Equal(t, "concurrent cells on the existing cluster, and others, in "+cells, fmt.Sprint(strings.Count(cells, "a"), strings.Count(cells, "c")), "1 2")
 		}
 	})
 }
 
-// Cells are on one cluster by what they use, not by the words that name it.
+// Cells share a cluster according to its servers, however the flags spell it.
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
 	uses := func(flags ...string) *cellRun { // names and values in turn
@@ -283,20 +276,19 @@ func TestResources(t *testing.T) {
 		{"a cluster of a service", existing, uses("orchestration", "http://h:8889/v1/", "cluster", "id:a"), true},
 		{"another one", existing, uses("orchestration", service, "cluster", "id:b"), false},
 		{"one of another service", existing, uses("orchestration", "http://h2:8889", "cluster", "id:a"), false},
-		{"clusters to be made", uses("orchestration", service, "cluster", "single"), uses("orchestration", service, "cluster", "single"), false},
-		{"nothing that is there already", uses("topology", "single"), uses("topology", "single"), false},
+		{"clusters to be created", uses("orchestration", service, "cluster", "single"), uses("orchestration", service, "cluster", "single"), false},
+		{"embedded deployments", uses("topology", "single"), uses("topology", "single"), false},
 	} {
 		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
 		testkit.Equal(t, r.reason, shared, r.shared)
 	}
 }
 
-// Arguments reach a command through a file or standard input as they are, and what
-// is secret in them is hidden.
+// Arguments from a file or standard input are not changed.
 func TestArgumentsOfAFile(t *testing.T) {
 	more := []string{"--uri=mongodb://me:geheim@h1/", "--run", "first\n", "", `"quoted"`, "päth"}
 	b := newBench(t)
-	b.Stdin = strings.NewReader(asInput(more))
+	b.Stdin = strings.NewReader(encodeArgs(more))
 	got, err := b.expand([]string{"run", "@-", "--verbose"})
 	testkit.Check(t, err)
 	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got), fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))

@@ -14,24 +14,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// templates are the suites that utr new begins with, by specification.
-//
 //go:embed templates
 var templates embed.FS
 
 func templateNames() []string {
-	entries, _ := templates.ReadDir("templates") // of the program itself
-	return each(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yml") })
+	entries, _ := templates.ReadDir("templates") // embedded, so it exists
+	return mapSlice(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yml") })
 }
 
 func newCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "new SPECIFICATION FILE",
-		Short: "Begin a suite",
-		Long: `Writes a suite that is valid and passes, with comments, for a specification:
-` + strings.Join(templateNames(), ", ") + `. FILE ends in .yml, and must not exist.
+		Short: "Create a suite",
+		Long: `Writes a suite that is valid and passes, with comments, for one of the specifications
+` + strings.Join(templateNames(), ", ") + `. FILE must end in .yml and must not exist.
 
-Exit codes: 0 the file is written, 2 it is not.`,
+Exit codes: 0 the file was written, 2 it was not.`,
 		Example: `# then docs/writing-suites.md
 utr new retryable-reads find-with-a-sort.yml
 utr run find-with-a-sort.yml`,
@@ -53,17 +51,17 @@ func (c *call) newSuite(specification, name string) error {
 	}
 	title, isYAML := strings.CutSuffix(filepath.Base(name), ".yml")
 	if !isYAML || title == "" {
-		return usage("the name of a suite ends in .yml, unlike %q", name)
+		return usage("the name of a suite must end in .yml, not %q", name)
 	}
 	text, err := templates.ReadFile("templates/" + specification + ".yml")
 	if err != nil {
 		return err
 	}
 	made := strings.NewReplacer("FILE", name, `"NAME"`, fmt.Sprintf("%q", title), "DATABASE", "utr-"+specification).Replace(string(text))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // what exists stays
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // does not overwrite
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return usage("%s exists already", name)
+		return usage("%s already exists", name)
 	case err != nil:
 		return usage("%w", err)
 	}
@@ -71,5 +69,5 @@ func (c *call) newSuite(specification, name string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return c.print(fmt.Sprintf("%s is written; next: utr run %s\n", name, name))
+	return c.print(fmt.Sprintf("wrote %s; next: utr run %s\n", name, name))
 }

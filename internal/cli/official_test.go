@@ -9,8 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// refusals say what the refusal of an official file must match, by the end of
-// its name; {} stands for the word before.
+// refusals are patterns of the errors for official invalid files, by the end of the file name after the word {}.
 var refusals = []struct{ end, words string }{
 	{"-additionalProperties", "unknown key"},
 	{"operation-expectEvents-type", "unknown key in an operation"}, // it was one in drafts
@@ -36,7 +35,7 @@ var refusals = []struct{ end, words string }{
 	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" exclude each other`},
 }
 
-// refuses checks that validate and run refuse a file with words that match.
+// refuses checks that validate and run reject a file with a matching error.
 func (b *bench) refuses(t *testing.T, reason, line, want string) {
 	t.Helper()
 	for _, command := range []string{"validate ", "run "} {
@@ -47,9 +46,8 @@ func (b *bench) refuses(t *testing.T, reason, line, want string) {
 	}
 }
 
-// Each official suite that is invalid is refused at a line and column, for the
-// reason that its name gives.
-func TestInvalidSuitesAreRefusedByTheirRule(t *testing.T) {
+// Each invalid official suite is rejected at a line and column, for the reason in its name.
+func TestInvalidOfficialSuites(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testkit.Official(t, "unified-test-format", "tests", "invalid"), "*.yml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
@@ -65,7 +63,7 @@ func TestInvalidSuitesAreRefusedByTheirRule(t *testing.T) {
 		switch {
 		case strings.HasPrefix(name, "entity-stream-"): // no version has such an entity
 			want = "unknown key in an entity"
-		case name == "expectedTracingSpans-emptyNestedSpan": // it has "nested:[]", which YAML's parser refuses before
+		case name == "expectedTracingSpans-emptyNestedSpan": // its "nested:[]" is malformed YAML
 			want = "malformed YAML"
 		case strings.HasPrefix(name, "expectedTracingSpans"): // they declare 1.26
 			want = "needs schemaVersion 1.27, this file dec"

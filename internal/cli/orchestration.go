@@ -17,7 +17,6 @@ import (
 // existingCluster is the prefix of a --cluster value that names an existing cluster.
 const existingCluster = "id:"
 
-// orchestrationFlags select clusters of an orchestration service.
 type orchestrationFlags struct {
 	deployment.OrchestrationOptions
 	clusters []string // presets, files, ids
@@ -28,15 +27,14 @@ func (o *orchestrationFlags) declare(f *flags) {
 	const with = "with --orchestration: "
 	o.Each = 1
 	f.text(&o.URL, "orchestration", "URL", "run on clusters of the mongo-orchestration service at this URL")
-	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID", with+"cluster to make, or the id of an existing one; presets are "+
+	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID", with+"cluster to create, or the id of an existing one; presets are "+
 		strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", append(orchestration.Presets(), existingCluster)...)
-	f.number(&o.Each, "clusters", "N", 1, with+"how many to make of each cluster, to share the tests")
-	f.text(&o.settings.Version, "orchestration-version", "NAME", with+"release from which the service makes clusters")
+	f.number(&o.Each, "clusters", "N", 1, with+"how many of each cluster to create; they share the tests")
+	f.text(&o.settings.Version, "orchestration-version", "NAME", with+"name of the MongoDB release that the service starts")
 	f.text(&o.settings.Files, "orchestration-files", "DIR",
 		with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
 }
 
-// openService makes a client of the service at a URL, which it checks.
 func openService(url string) (*orchestration.Client, error) {
 	client, err := orchestration.New(url, orchestration.Limits{})
 	if err != nil {
@@ -45,8 +43,7 @@ func openService(url string) (*orchestration.Client, error) {
 	return client, nil
 }
 
-// names are those of the clusters: without --cluster the presets of a topology, with
-// access control and TLS if requested.
+// names returns the values of --cluster, or else the presets of the topology.
 func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	if len(o.clusters) > 0 {
 		return o.clusters
@@ -66,7 +63,6 @@ func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
 	return names
 }
 
-// cluster reads a value of --cluster.
 func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.OrchestratedCluster, err error) {
 	if id, found := strings.CutPrefix(name, existingCluster); found {
 		if id == "" || strings.Contains(id, "/") {
@@ -81,7 +77,7 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 		return cluster, err
 	}
 	if configuration.NeedsFiles && settings.Files == "" && !configuration.Preset {
-		return cluster, usage("--cluster %s: contains %s: --orchestration-files DIR must say what it stands for", name, orchestration.FilesToken)
+		return cluster, usage("--cluster %s: contains %s, which --orchestration-files DIR must replace", name, orchestration.FilesToken)
 	}
 	if configuration.NamesData {
 		c.note(fmt.Sprintf("%s: dbpath is ignored: the service would remove that folder with the cluster", name))
@@ -89,7 +85,6 @@ func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.O
 	return deployment.OrchestratedCluster{Configuration: configuration.With(settings)}, nil
 }
 
-// configurationOf returns a preset, or reads a file.
 func configurationOf(name string) (configuration orchestration.Configuration, err error) {
 	if slices.Contains(orchestration.Presets(), name) {
 		return orchestration.Preset(name)
@@ -107,13 +102,9 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 	return configuration, nil
 }
 
-// jobs is the default of --jobs: one test on each cluster.
-func (o *orchestrationFlags) jobs(d *deploymentFlags) int { return len(o.names(d)) * o.Each }
-
-// note prints a message while a command runs.
 func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
 
-// ledger opens the ledger, which records what runs make outside themselves.
+// ledger opens the ledger of what runs create outside their process.
 func (c *call) ledger() (*ledger.Ledger, error) {
 	dir, err := ledger.Dir(c.env)
 	if err != nil {
@@ -122,7 +113,7 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 	return ledger.Open(dir)
 }
 
-// runLedger opens the ledger for a run, and mentions leftovers of earlier runs.
+// runLedger opens the ledger for a run, and reports leftovers of earlier runs.
 func (c *call) runLedger() (*ledger.Ledger, error) {
 	book, err := c.ledger()
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// readReport reads a report that --json wrote.
 func readReport(name string) (*report.Past, error) {
 	p, err := fromFile(name, report.Read)
 	return p, invalid(err)
@@ -30,7 +29,6 @@ func readReports(names []string) (all []*report.Past, err error) {
 	return all, nil
 }
 
-// fromFile reads a file that the user named.
 func fromFile[T any](name string, read func(name string, from io.Reader) (T, error)) (value T, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -46,10 +44,10 @@ func diffCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Compare the reports of two runs",
-		Long: `OLD and NEW are reports that utr run --json wrote. A test is the same in both if
-its file, description, deployment and iteration are. Reported are new failures,
-failures of another kind, fixed tests, skips that changed, tests that passed and
-took twice as long, and tests that were added or removed.
+		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
+description, deployment and iteration. Prints new failures, failures of another kind,
+fixed tests, changed skips, passing tests that took twice as long, and added or removed
+tests.
 
 Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
 		Example: `# what changed last night
@@ -57,9 +55,9 @@ utr diff yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
 		var slower time.Duration
-		f.duration(&slower, "slower", "smallest difference that counts as slower (default "+slowerBy.String()+")")
+		f.duration(&slower, "slower", "smallest increase that counts as slower (default "+slowerBy.String()+")")
 		asJSON := false
-		f.toggle(&asJSON, "json", "print each change as a line of JSON")
+		f.toggle(&asJSON, "json", "print a JSON line for each change")
 		return func(_ context.Context, c *call) error {
 			reports, err := readReports(c.paths)
 			if err != nil {
@@ -79,11 +77,11 @@ func mergeCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the reports of several runs",
-		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They are
-reported as one run. Its problems are those of each report, a test that is in two
-reports, and a shard that is missing, duplicated or incomplete.
+		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They
+are reported as one run. Its problems are those of the reports, tests that are in two
+reports, and shards that are missing, duplicated or incomplete.
 
-Exit codes are those of utr run.`,
+Exit codes: as for utr run.`,
 		Example: `# the shards of one run
 utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 		Args: arguments(1, unlimited, "at least one report"),
@@ -103,7 +101,6 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 	})
 }
 
-// report writes the reports of a run that is over.
 func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
 	out, err := reports.open(c, "report", c.paths)
 	if err != nil {

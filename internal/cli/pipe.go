@@ -14,7 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
-// pipe is utr pipe.
 type pipe struct {
 	timeout time.Duration
 	quiet   bool
@@ -27,10 +26,10 @@ func pipeCommand(c *call) *cobra.Command {
 		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
 up, stalls or sends half a message. Then runs COMMAND with the server's connection string
 in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script
-has ended. docs/black-pipe.md describes scripts.
+ends. docs/black-pipe.md describes scripts.
 
-Exit codes: 0 all messages came as the script says, and COMMAND succeeded, 1 they did
-not, or it failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
+Exit codes: 0 the server received the messages of the script, and COMMAND succeeded,
+1 it did not, or COMMAND failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
 		Example: `# what does the application do when a reply is lost?
 utr pipe lost-reply.yml -- python app.py
 # with the application in a debugger
@@ -38,8 +37,8 @@ utr pipe --timeout 1h lost-reply.yml`,
 		Args: arguments(1, unlimited, "a script"),
 	}, func(f *flags) action {
 		p := &pipe{timeout: time.Minute}
-		f.duration(&p.timeout, "timeout", "limit for the whole script and for COMMAND")
-		f.toggle(&p.quiet, "quiet", "do not print which messages came")
+		f.duration(&p.timeout, "timeout", "time limit for the script and COMMAND")
+		f.toggle(&p.quiet, "quiet", "do not print the messages received")
 		return p.act
 	})
 }
@@ -65,7 +64,7 @@ func (p *pipe) act(ctx context.Context, c *call) (err error) {
 			_, _ = fmt.Fprintln(c.errors, line)
 		}
 	})
-	failed := p.use(limited, c, server.URI(), play)
+	failed := p.runApplication(limited, c, server.URI(), play)
 	unexpected := play.End()
 	switch {
 	case ctx.Err() != nil:
@@ -76,8 +75,8 @@ func (p *pipe) act(ctx context.Context, c *call) (err error) {
 	return failed
 }
 
-// use runs the command, or waits for somebody else's.
-func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
+// runApplication runs the command, or waits for another application.
+func (p *pipe) runApplication(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
 	if len(c.paths) == 1 {
 		if err := c.print(uri + "\n"); err != nil {
 			return err
@@ -88,10 +87,10 @@ func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Pla
 		}
 		return nil
 	}
-	command := exec.Command(c.paths[1], c.paths[2:]...) // it is killed with its group, below
+	command := exec.Command(c.paths[1], c.paths[2:]...) // killed with its group, below
 	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
 	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
-	command.WaitDelay = time.Second // for what it has left running with its output open
+	command.WaitDelay = time.Second // for children that keep its output open
 	started, ended := make(chan struct{}), make(chan error, 1)
 	processgroup.Start(command, func(err error) {
 		close(started)
@@ -106,7 +105,7 @@ func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Pla
 		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 			return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
 		}
-		if errors.Is(err, exec.ErrWaitDelay) { // it has succeeded
+		if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded
 			return nil
 		}
 		return err
@@ -116,6 +115,6 @@ func (p *pipe) use(ctx context.Context, c *call, uri string, play *blackpipe.Pla
 			_ = processgroup.Kill(command.Process)
 		}
 		<-ended
-		return &exitError{code: ExitFailed, err: fmt.Errorf("%s has not ended within %s", c.paths[1], p.timeout)}
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%s did not end within %s", c.paths[1], p.timeout)}
 	}
 }

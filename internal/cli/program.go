@@ -26,35 +26,26 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Program is the configuration of the command line. Main may be called many
-// times, also at once if the streams allow it.
+// Program is the configuration of the command line. Main may be called concurrently if the streams allow it.
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Getenv looks up the environment; nil means that it is empty.
-	Getenv func(string) string
-	// Terminal returns the columns of standard output, and whether it is a
-	// terminal. Nil means that it is not.
-	Terminal func() (columns int, ok bool)
-	// Version is the version of this binary.
-	Version string
-	// Engines are the drivers under test by name.
-	Engines map[string]NewEngine
-	// Open opens a source of deployments. Its options are one of the types of package
-	// deployment: EmbeddedOptions, ClusterOptions, LocalOptions or OrchestrationOptions.
+	Getenv         func(string) string           // nil means an empty environment
+	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width; may be nil
+	Version        string                        // of this binary
+	Engines        map[string]NewEngine          // drivers under test by name
+	Child          RunChild
+	Build          func() (string, error) // identifies this binary: two builds of the same version differ
+	// Open opens a source of deployments. Its options are EmbeddedOptions, ClusterOptions, LocalOptions or
+	// OrchestrationOptions of package deployment.
 	Open func(ctx context.Context, options any) (deployment.Source, error)
-	// Run runs suites; runner.Run, but in tests.
+	// Run is runner.Run except in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
-	// Child runs a command line of this program in another process.
-	Child RunChild
-	// Build identifies this program; two builds of one version differ.
-	Build func() (string, error)
-	// Serve starts an embedded deployment on chosen ports.
+	// Serve starts an embedded deployment.
 	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
-// New gives a Program with every engine and deployment of this project.
-// Streams and environment are the caller's to fill in.
+// New returns a Program with every engine and deployment of this project. The caller sets streams and environment.
 func New() *Program {
 	return &Program{
 		Version: Version(),
@@ -65,12 +56,11 @@ func New() *Program {
 		Open:  open,
 		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
 		Run:   runner.Run,
-		Child: spawn,
-		Build: build,
+		Child: runChild,
+		Build: buildID,
 	}
 }
 
-// open is Program.Open.
 func open(ctx context.Context, options any) (deployment.Source, error) {
 	switch o := options.(type) {
 	case deployment.ClusterOptions:
@@ -84,35 +74,28 @@ func open(ctx context.Context, options any) (deployment.Source, error) {
 	}
 }
 
-// modulePath is that of this project.
-const modulePath = "github.com/unified-test-runner/utr"
-
-// Version is the version of utr that the binary was built from, or one that names the
-// commit if it was built in a checkout. A program of another module has utr as a
-// dependency.
+// Version is the version of utr in this binary. That of a build in a checkout names the commit.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"
 	}
 	for _, dependency := range info.Deps {
-		if dependency.Path == modulePath {
+		if dependency.Path == "github.com/unified-test-runner/utr" {
 			return dependency.Version
 		}
 	}
 	return cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 }
 
-// aboutGroup is the title of the group of commands to which cobra adds completion.
+// aboutGroup is the title of the command group that includes completion.
 const aboutGroup = "About utr:"
 
-// action runs a command once its flags are read.
 type action func(ctx context.Context, c *call) error
 
-// The help lists commands in the order in which they are added.
+// Help lists commands in the order in which they are added.
 func init() { cobra.EnableCommandSorting = false }
 
-// root makes the commands of one invocation.
 func (c *call) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "utr COMMAND [flags] [arguments]",
@@ -124,8 +107,8 @@ func (c *call) root() *cobra.Command {
 			return exit(ExitUsage)
 		},
 	}
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helped = c.print(help(cmd)) })
-	root.SetFlagErrorFunc(misspelt)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(help(cmd)) })
+	root.SetFlagErrorFunc(suggestFlag)
 	for _, group := range []struct {
 		title    string
 		commands []func(*call) *cobra.Command
@@ -160,18 +143,16 @@ func (c *call) root() *cobra.Command {
 	return root
 }
 
-// command completes a command: declare adds its flags, and gives what runs with
-// their values.
+// command sets the function of a cobra command. declare adds the flags and returns the action.
 func (c *call) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
 	f := newFlags(c, command)
 	act := declare(f)
 	command.RunE = func(_ *cobra.Command, paths []string) error {
-		if err := f.conflicts(); err != nil {
-			return err
+		err, ctx := f.conflicts(), command.Context()
+		if err == nil {
+			c.paths = paths
+			err = act(ctx, c)
 		}
-		c.paths = paths
-		ctx := command.Context()
-		err := act(ctx, c)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -180,17 +161,15 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 	return command
 }
 
-// call is the state of one invocation.
 type call struct {
-	program *Program
-	paths   []string // arguments that are not flags
-	secrets redactor
-	errors  io.Writer // standard error, redacted
-	engines string    // the engines file that a flag names
-	// transcript, if it is not nil, gets the messages of engines in other processes.
-	transcript io.Writer
-	parsed     bool  // flags and the number of arguments are right
-	helped     error // of printing help
+	program    *Program
+	paths      []string // arguments that are not flags
+	secrets    redactor
+	errors     io.Writer // standard error, redacted
+	engines    string    // the value of --engines
+	transcript io.Writer // of the messages of engines in other processes, if not nil
+	parsed     bool      // flags and the number of arguments are valid
+	helpErr    error     // the error of printing help
 }
 
 func (c *call) out() io.Writer { return c.program.Stdout }
@@ -202,8 +181,7 @@ func (c *call) env(name string) string {
 	return c.program.Getenv(name)
 }
 
-// Main runs a command line, without the program's name, and gives the exit
-// code. The end of ctx interrupts a run: it cleans up and says what ran.
+// Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
 	c := &call{program: p}
 	args, err := p.expand(args)
@@ -211,14 +189,14 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	c.errors = c.secrets.Writer(p.Stderr)
 	command := c.root()
 	if err == nil {
-		args = append([]string{}, joinSeeds(args)...) // nil would mean those of the process
+		args = append([]string{}, joinSeeds(args)...) // cobra reads os.Args for nil
 		if len(args) > 0 && args[0] == "--version" {
 			args[0] = "version"
 		}
 		command.SetArgs(args)
 		command, err = command.ExecuteContextC(ctx)
 		if err == nil {
-			err = c.helped
+			err = c.helpErr
 		} else if !c.parsed && !errors.As(err, new(*exitError)) {
 			err = usage("%w", err)
 		}
@@ -237,13 +215,11 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	return codeOf(err)
 }
 
-// argumentsFrom is the prefix of an argument, directly after the command, that names a
-// file with more arguments, or standard input: lists of processes do not show secrets
-// in them.
+// argumentsFrom is the prefix of an argument, directly after the command, that names a file with more arguments, or
+// standard input. It keeps secrets out of process listings.
 const argumentsFrom = "@"
 
-// expand appends the arguments of a file, one per line. A line that begins with a
-// quotation mark is a JSON string.
+// expand appends the arguments of a file, one per line. A line that begins with a quotation mark is a JSON string.
 func (p *Program) expand(args []string) ([]string, error) {
 	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) || slices.Contains(verbatim, args[0]) {
 		return args, nil
@@ -270,8 +246,7 @@ func (p *Program) expand(args []string) ([]string, error) {
 	return args, nil
 }
 
-// print writes to standard output. A failure is an error like any other, but a
-// reader that went away, such as head, gets no message.
+// print writes to standard output. A closed pipe, as with head, is an error without a message.
 func (c *call) print(text string) error {
 	_, err := io.WriteString(c.out(), text)
 	switch {
@@ -283,7 +258,7 @@ func (c *call) print(text string) error {
 	return nil
 }
 
-// conclude prints the last words of a command, which may have failed.
+// conclude prints the final output of a command, which may have failed.
 func (c *call) conclude(text string, failed bool) error {
 	err := c.print(text)
 	if err == nil && failed {
@@ -292,27 +267,74 @@ func (c *call) conclude(text string, failed bool) error {
 	return err
 }
 
-// jsonLine writes a value as a line of JSON. No type of this package can fail.
+// jsonLine formats a value as a line of JSON. No type of this package fails to marshal.
 func jsonLine(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text) + "\n"
 }
 
-// jsonPage writes a value as JSON for people.
 func jsonPage(v any) string {
 	text, _ := json.MarshalIndent(v, "", "  ")
 	return string(text) + "\n"
 }
 
-// jsonLines writes each value to a file as a line of JSON.
 func jsonLines[T any](all []T) func(io.Writer) error {
-	return content(strings.Join(each(all, func(one T) string { return jsonLine(one) }), ""))
+	return writeText(strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), ""))
 }
 
-// each gives what a function makes of each element, such as its name.
-func each[T, U any](all []T, of func(T) U) (made []U) {
+func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {
 	for _, one := range all {
-		made = append(made, of(one))
+		results = append(results, apply(one))
 	}
-	return made
+	return results
+}
+
+// Exit codes.
+const (
+	ExitOK     = 0 // success
+	ExitFailed = 1 // tests failed
+	ExitUsage  = 2 // bad usage, or an invalid suite
+	ExitBroken = 3 // set-up, deployment, engine or a report failed, or the command was interrupted
+)
+
+// exitError is an error with an exit code. Without err nothing is printed: the command has printed its output.
+type exitError struct {
+	code int
+	err  error
+	hint bool // whether to refer to the help
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.err) }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
+}
+
+// invalid marks the error of an unusable input, such as a suite. It keeps exit errors and interruptions.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
+		return err
+	}
+	return &exitError{code: ExitUsage, err: err}
+}
+
+// exit returns an error with an exit code and no message, or nil for ExitOK.
+func exit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+func codeOf(err error) int {
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		return e.code
+	} else if err != nil {
+		return ExitBroken
+	}
+	return ExitOK
 }

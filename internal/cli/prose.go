@@ -19,15 +19,15 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// proseFlags are those of utr prose, some of which it shares with utr run.
+// proseFlags are the flags and the state of utr prose.
 type proseFlags struct {
 	run  *runFlags
 	list bool
 	json string
 
 	policy  *retry.Policy
-	named   namedEngine
 	engines map[float64]engine.Engine // by jitter
+	records []proseRecord
 	shared  engine.Engine
 }
 
@@ -35,22 +35,22 @@ func proseCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "prose [NAME...]",
 		Short: "Run the prose tests of the retry specifications",
-		Long: `Runs what Retryable Reads, Retryable Writes and Client Backpressure ask every driver to
-test and the Unified Test Format cannot express: fail points that change between two
-attempts, the server of each attempt, and how long backoffs take. NAME is a test, or the
-beginning of its name: reads, writes-6.
+		Long: `Runs the tests that Retryable Reads, Retryable Writes and Client Backpressure require of
+every driver but that the Unified Test Format cannot express: fail points that change
+between two attempts, the server of each attempt, and how long backoffs take. NAME is a
+test or the beginning of its name, such as reads or writes-6.
 
-Tests run on the first topology that they allow, on all of them with --topology all. A
-test that is not about the policy, or that requires what the deployment or the engine
-does not have, is listed with the reason.
+Each test runs on the first topology that it allows, or with --topology all on each of
+them. A test that does not apply to the policy, or that requires what the deployment or
+the engine lacks, is listed with the reason.
 
-Exit codes: 0 all that ran passed, 1 a test failed, 2 bad usage or nothing ran, 3 broken,
-or interrupted.`,
+Exit codes: 0 all tests that ran passed, 1 a test failed, 2 bad usage or no test could
+run, 3 broken or interrupted.`,
 		Example: `# all of them, on embedded deployments
 utr prose
 # those of retryable writes, on an existing replica set
 utr prose --uri mongodb://localhost:27017/?replicaSet=rs0 writes
-# what was asked for in December 2025
+# the requirements of December 2025
 utr prose --policy client-backpressure@2025-12 backpressure`,
 		ValidArgsFunction: completes(proseNames, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
@@ -59,18 +59,17 @@ utr prose --policy client-backpressure@2025-12 backpressure`,
 		f.group = "How to run them"
 		p.run.declareEngine(f)
 		f.group = "Output"
-		f.toggle(&p.list, "list", "list the tests with their sections, and stop")
-		f.file(&p.json, "json", "write a record for each test as JSON lines", ".yml", ".yaml")
+		f.toggle(&p.list, "list", "list the tests with their sections, and exit")
+		f.file(&p.json, "json", "write a JSON line for each test", ".yml", ".yaml")
 		return p.act
 	})
 }
 
 func proseNames() []string {
-	return each(prose.Tests(), func(t prose.Test) string { return t.Name })
+	return mapSlice(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
-// chosenProse are the tests that the arguments name, all of them without any.
-func chosenProse(names []string) (tests []prose.Test, err error) {
+func selectProse(names []string) (tests []prose.Test, err error) {
 	all := prose.Tests()
 	if len(names) == 0 {
 		return all, nil
@@ -90,7 +89,6 @@ func chosenProse(names []string) (tests []prose.Test, err error) {
 	return slices.DeleteFunc(all, func(t prose.Test) bool { return !picked[t.Name] }), nil
 }
 
-// proseRecord is a line of --json.
 type proseRecord struct {
 	Name          string  `json:"name"`
 	Specification string  `json:"specification"`
@@ -102,52 +100,50 @@ type proseRecord struct {
 }
 
 func (p *proseFlags) act(ctx context.Context, c *call) error {
-	tests, err := chosenProse(c.paths)
+	tests, err := selectProse(c.paths)
 	if err != nil {
 		return err
 	}
 	if p.list {
-		return c.print(listProse(tests))
+		var b strings.Builder
+		for _, t := range tests {
+			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
+		}
+		return c.print(b.String())
 	}
-	if p.named, err = p.run.named(c); err != nil {
+	if err := p.run.resolve(c); err != nil {
 		return err
 	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.on(ctx, c, p.named, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		return p.all(ctx, c, tests, cfg)
+	return p.run.withDeployment(ctx, c, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+		return p.runAll(ctx, c, tests, cfg)
 	})
 }
 
-// all runs the tests.
-func (p *proseFlags) all(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
+func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
 	p.shared = cfg.Engine
 	defer func() {
 		for _, e := range p.engines {
 			_ = e.Close()
 		}
 	}()
-	if p.run.touchesOthers() {
+	if p.run.usesExistingCluster() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
-	var records []proseRecord
 	for _, t := range tests {
-		done, err := p.test(ctx, c, cfg.Source, t)
-		records = append(records, done...)
-		if err != nil {
+		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {
 			return err
 		}
 	}
-	return p.conclude(c, records)
+	return p.conclude(c)
 }
 
-// test runs one test on each deployment that it allows, or on the first.
-func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source, t prose.Test) (records []proseRecord, err error) {
+func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (err error) {
 	offers, why := p.offers(source.Offers(), t)
 	if why != "" {
-		records = []proseRecord{p.record(t, "", &prose.Lacking{What: why}, 0)}
-		return records, c.print(line(records[0]))
+		return p.record(c, t, "", &prose.Lacking{What: why}, 0)
 	}
 	for _, i := range offers {
 		begun, name := time.Now(), ""
@@ -155,7 +151,7 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 		var d deployment.Deployment
 		if i >= 0 {
 			if d, err = source.Acquire(ctx, i); err != nil {
-				return records, err
+				return err
 			}
 			setting.Deployment, name = d, d.Description().Name
 		}
@@ -165,23 +161,19 @@ func (p *proseFlags) test(ctx context.Context, c *call, source deployment.Source
 			source.Release(d, errors.As(failed, &unclean))
 		}
 		if ctx.Err() != nil {
-			return records, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		r := p.record(t, name, failed, time.Since(begun))
-		r.Reason = c.secrets.Hide(r.Reason)
-		records = append(records, r)
-		if err := c.print(line(r)); err != nil {
-			return records, err
+		if err := p.record(c, t, name, failed, time.Since(begun)); err != nil {
+			return err
 		}
 	}
-	return records, nil
+	return nil
 }
 
-// offers returns the numbers of the deployments to run a test on, or why none fits. A test that requires
-// no deployment has the number -1.
+// offers returns the indexes of the deployments for a test, -1 if it requires none, or why none fits.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
 	if !t.For(p.policy.Name) {
-		return nil, "it is not about the policy " + p.policy.Name
+		return nil, "it does not apply to the policy " + p.policy.Name
 	}
 	if len(t.Needs.Topologies) == 0 {
 		return []int{-1}, ""
@@ -199,7 +191,7 @@ func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chos
 	return chosen, why
 }
 
-// engine gives the engine of all tests, or one whose random numbers are always the same.
+// engine returns the engine of the run, or one with a fixed jitter.
 func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	switch {
 	case jitter == nil:
@@ -209,7 +201,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	case p.engines[*jitter] == nil:
 		options := p.run.engine
 		options.Random = func() float64 { return *jitter }
-		e, err := p.named.open(options)
+		e, err := p.run.named.open(options)
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +210,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	return p.engines[*jitter], nil
 }
 
-// constants are those of a policy, or for one without client backpressure those of the current one.
+// constants returns the constants of a policy, or of the current one if the policy has no client backpressure.
 func constants(p *retry.Policy) prose.Constants {
 	o := p.Overload
 	if o == nil {
@@ -235,8 +227,8 @@ func constants(p *retry.Policy) prose.Constants {
 	return c
 }
 
-// record says how a test ended.
-func (p *proseFlags) record(t prose.Test, where string, err error, took time.Duration) proseRecord {
+// record records and prints the result of a test.
+func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
 	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
 	switch {
@@ -248,11 +240,8 @@ func (p *proseFlags) record(t prose.Test, where string, err error, took time.Dur
 	default:
 		r.Status, r.Reason = "failed", err.Error()
 	}
-	return r
-}
-
-// line is what is printed of a test.
-func line(r proseRecord) string {
+	r.Reason = c.secrets.Hide(r.Reason)
+	p.records = append(p.records, r)
 	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
@@ -263,24 +252,15 @@ func line(r proseRecord) string {
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(r.Reason, "\n", "\n    "))
 	}
-	return b.String()
+	return c.print(b.String())
 }
 
-func listProse(tests []prose.Test) string {
-	var b strings.Builder
-	for _, t := range tests {
-		fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
-	}
-	return b.String()
-}
-
-// conclude writes the records, and counts them.
-func (p *proseFlags) conclude(c *call, records []proseRecord) error {
+func (p *proseFlags) conclude(c *call) error {
 	count := map[string]int{}
-	for _, r := range records {
+	for _, r := range p.records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, jsonLines(records)); err != nil {
+	if err := writeFile(p.json, jsonLines(p.records)); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])

@@ -10,19 +10,16 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// redactor removes the known secrets from notes for reports.
 type redactor struct{ *secret.Keeper }
 
-// note copies a note without secrets.
 func (r redactor) note(n result.Note) result.Note {
 	return r.value(reflect.ValueOf(n)).Interface().(result.Note)
 }
 
-// texts removes secrets from texts.
-func (r redactor) texts(all []string) []string { return each(all, r.Hide) }
+func (r redactor) texts(all []string) []string { return mapSlice(all, r.Hide) }
 
-// value copies a value of plain data with every string and every document redacted.
-// Names of files and tests come from suites and stay. Values without secrets are shared.
+// value copies a value of plain data with every string and document redacted. Names of files and tests come from
+// suites and are not redacted. Values without secrets are shared.
 func (r redactor) value(v reflect.Value) reflect.Value {
 	if v.IsZero() {
 		return v
@@ -72,14 +69,14 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 	return out
 }
 
-// document redacts names of fields as well.
+// document also redacts the names of fields.
 func (r redactor) document(d bson.Raw) bson.Raw {
 	if !r.Holds(d) {
 		return d
 	}
 	var decoded bson.D
 	if bson.Unmarshal(d, &decoded) != nil {
-		return nil // not a document: nothing that a report could show
+		return nil // not a document, so a report cannot show it
 	}
 	clean, err := bson.Marshal(r.value(reflect.ValueOf(decoded)).Interface())
 	if err != nil {

@@ -10,31 +10,25 @@ import (
 	"path/filepath"
 )
 
-// reportOutput is a report that gets its name once it is complete: until then, and if a
-// write fails, an earlier file of that name is unchanged. Devices and pipes are
-// written directly.
+// reportOutput is a report file that gets its name when it is complete: until then, and if a write fails, an
+// earlier file of that name is unchanged. Devices and pipes are written directly.
 type reportOutput struct {
 	file    *os.File
-	name    string // as it was asked for
-	target  string // what it will be called; "" if it has its name already
+	name    string // from the command line
+	target  string // its final name; "" if it is written directly
 	written bool
-	err     error // of the first write that failed
+	err     error // of the first failed write
 }
 
-// partial is the suffix of a report that is being written. After a run that was killed
-// it shows how far the run got.
+// partial is the suffix of a report that is being written. After a killed run it shows how far the run got.
 const partial = ".partial"
 
-// openReport opens a report.
-func openReport(name string) (*reportOutput, error) {
-	f, err := createReport(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot write a report: %w", err)
-	}
-	return f, nil
-}
-
-func createReport(name string) (*reportOutput, error) {
+func openReport(name string) (_ *reportOutput, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write a report: %w", err)
+		}
+	}()
 	target, mode := name, fs.FileMode(0o666)
 	switch about, err := os.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -48,7 +42,7 @@ func createReport(name string) (*reportOutput, error) {
 			return nil, err
 		}
 		mode = about.Mode().Perm()
-		f, err := os.OpenFile(target, os.O_WRONLY, 0) // one that may not be written is not replaced
+		f, err := os.OpenFile(target, os.O_WRONLY, 0) // do not replace a read-only file
 		if err == nil {
 			err = f.Close()
 		}
@@ -58,13 +52,13 @@ func createReport(name string) (*reportOutput, error) {
 	}
 	f, err := os.OpenFile(target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if errors.Is(err, fs.ErrPermission) {
-		f, err = os.Create(name) // the file may be written, its folder may not
+		f, err = os.Create(name) // the file is writable, its folder is not
 		target = ""
 	}
 	return &reportOutput{file: f, name: name, target: target}, err
 }
 
-// Write remembers the first error.
+// Write keeps the first error.
 func (f *reportOutput) Write(p []byte) (int, error) {
 	f.written = true
 	n, err := f.file.Write(p)
@@ -72,8 +66,7 @@ func (f *reportOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives the report its name. An incomplete report is removed, and so is that of a
-// run that never began.
+// Close renames the report to its name. It removes an incomplete report, and that of a run that never began.
 func (f *reportOutput) Close() error {
 	err := cmp.Or(f.file.Close(), f.err)
 	if f.target != "" && err == nil && f.written {
@@ -86,13 +79,13 @@ func (f *reportOutput) Close() error {
 		return nil
 	}
 	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
-	if _, there := os.Stat(f.name); f.target != "" && there == nil {
+	if _, missing := os.Stat(f.name); f.target != "" && missing == nil {
 		err = fmt.Errorf("%w; the earlier report is unchanged", err)
 	}
 	return err
 }
 
-// writeFile writes a report, if a file is named.
+// writeFile writes a report file, unless the name is "".
 func writeFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil
@@ -120,8 +113,7 @@ func sameFile(a, b string) bool {
 	return missing == nil && gone == nil && os.SameFile(file, another)
 }
 
-// content writes a text to a file.
-func content[T string | []byte](text T) func(io.Writer) error {
+func writeText[T string | []byte](text T) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, string(text))
 		return err

@@ -15,44 +15,42 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// reportKind is a report that goes to a file.
 type reportKind struct {
 	flag, summary string
 	generate      func() report.Generator
 }
 
-// reportKinds is the table of reports: each is a flag of every command that
-// writes them. Earlier reports give a page its trends.
+// reportKinds is the table of report files, each with its flag. The HTML page shows trends since earlier reports.
 func reportKinds(earlier ...*report.Earlier) []reportKind {
 	return []reportKind{
-		{"json", "write a record for each test as JSON lines", report.JSON},
+		{"json", "write a JSON line for each test", report.JSON},
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
-		{"markdown", "write a summary in Markdown, for the page of a CI job", report.Markdown},
+		{"markdown", "write a Markdown summary, for the page of a CI job", report.Markdown},
 		{"html", "write a self-contained HTML page", func() report.Generator { return report.HTML(earlier...) }},
-		{"badge", "write an SVG image with the counts", report.Badge},
+		{"badge", "write an SVG badge with the counts", report.Badge},
 	}
 }
 
-// reportFlags say how the report on standard output looks, and which files reports go to.
+// reportFlags are the format of the report on standard output and the report files.
 type reportFlags struct {
 	report.TextOptions
 	flags       *flags
 	annotations bool
-	past        bool     // the run is over: no progress is shown
-	files       []string // by reportKinds
+	past        bool     // the run has ended: show no progress
+	files       []string // in the order of reportKinds
 	earlier     []string
 }
 
-// reports declares the flags. -v has a meaning that is specific to a command.
+// reports declares the flags. Commands describe -v themselves.
 func (f *flags) reports(r *reportFlags, verbose string) {
 	kinds := reportKinds()
 	r.flags, r.files = f, make([]string, len(kinds))
 	f.group = "Output"
 	f.toggle(&r.Verbose, "verbose", verbose)
-	f.toggle(&r.Timings, "timings", "print durations, and what took the time")
+	f.toggle(&r.Timings, "timings", "print durations and where the time went")
 	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
-	f.toggle(&r.annotations, "annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)")
+	f.toggle(&r.annotations, "annotations", "annotate failures for GitHub Actions (default if $"+envActions+" is true)")
 	f.group = "Reports"
 	for i, k := range kinds {
 		f.file(&r.files[i], k.flag, k.summary, ".yml", ".yaml")
@@ -60,7 +58,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
 }
 
-// check refuses two reports in one file.
+// check rejects flags that name the same file twice.
 func (r *reportFlags) check() error {
 	kinds := reportKinds()
 	for i, name := range r.files {
@@ -76,21 +74,19 @@ func (r *reportFlags) check() error {
 	return nil
 }
 
-// outputs are the open reports of a command.
 type outputs struct {
 	call  *call
 	all   []*report.Reporter // the report on standard output first
 	files []*reportOutput
 }
 
-// open opens the reports that were requested. No report overwrites an input; input is
-// what the command calls one.
+// open opens the reports. None may overwrite an input. input is the word for an input in the error.
 func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, error) {
 	earlier, err := r.readEarlier()
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.text(r), c.out())}}
+	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.textReport(r), c.out())}}
 	for i, k := range reportKinds(earlier...) {
 		name := r.files[i]
 		if name == "" {
@@ -109,7 +105,6 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, er
 	return o, nil
 }
 
-// notify passes a note to all reports, without secrets.
 func (o *outputs) notify(n result.Note) {
 	n = o.call.secrets.note(n)
 	for _, r := range o.all {
@@ -117,8 +112,7 @@ func (o *outputs) notify(n result.Note) {
 	}
 }
 
-// close closes the files, and combines their errors with that of the command. An
-// incomplete report outranks failed tests.
+// close closes the files and combines their errors with err. An incomplete report outranks failed tests.
 func (o *outputs) close(err error) error {
 	closing := o.closeFiles()
 	switch {
@@ -132,22 +126,17 @@ func (o *outputs) close(err error) error {
 }
 
 func (o *outputs) closeFiles() error {
-	var all []error
-	for _, f := range o.files {
-		all = append(all, f.Close())
-	}
-	return errors.Join(all...)
+	return errors.Join(mapSlice(o.files, (*reportOutput).Close)...)
 }
 
-// readEarlier reads the reports of earlier runs: files, and those in folders
-// whose names end in .json, less what this run writes itself. One without
-// tests is ignored.
+// readEarlier reads the reports of earlier runs, and *.json in folders, except what this run writes and empty
+// reports.
 func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	for _, name := range r.earlier {
 		files := []string{name}
 		if about, err := os.Stat(name); err == nil && about.IsDir() {
-			inside, _ := fs.Glob(os.DirFS(name), "*.json") // the pattern is not malformed
-			files = each(inside, func(file string) string { return filepath.Join(name, file) })
+			inside, _ := fs.Glob(os.DirFS(name), "*.json") // fails only for a malformed pattern
+			files = mapSlice(inside, func(file string) string { return filepath.Join(name, file) })
 		}
 		for _, file := range files {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
@@ -171,14 +160,12 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	return all, nil
 }
 
-// filesOf names the files of suites.
 func filesOf(suites []*specs.Suite) []string {
-	return each(suites, func(s *specs.Suite) string { return s.File })
+	return mapSlice(suites, func(s *specs.Suite) string { return s.File })
 }
 
-// text is the report on standard output: with colour and a status line on a terminal,
-// plain elsewhere.
-func (c *call) text(p *reportFlags) report.Generator {
+// textReport returns the report on standard output, with color and a status line on a terminal.
+func (c *call) textReport(p *reportFlags) report.Generator {
 	o := p.TextOptions
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"

@@ -13,16 +13,15 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// rerun gives the command line that runs one test again. It says what the command
-// line said, without its secrets; what the environment says applies again.
+// rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
-	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.again(
+	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
 		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
 		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)
 		if r.flags.target() != onURI {
-			args = append(args, r.sameDeployment(id.Deployment)...)
+			args = append(args, r.deploymentArgs(id.Deployment)...)
 		}
 		path := id.File
 		if path == stdinName {
@@ -36,8 +35,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 }
 
-// quotePattern returns a regular expression that matches a text. It has no control
-// characters, which a terminal or a report could interpret.
+// quotePattern returns a regular expression for a text, without control characters, which affect terminals.
 func quotePattern(text string) string {
 	var b strings.Builder
 	for _, c := range regexp.QuoteMeta(text) {
@@ -50,12 +48,11 @@ func quotePattern(text string) string {
 	return b.String()
 }
 
-// stdinName is what the loader calls a suite from standard input.
+// stdinName is the file name of a suite from standard input.
 const stdinName = "<stdin>"
 
-// sameDeployment returns the flags for the deployment with a short name, such as
-// "replicaset 8.0".
-func (r *runFlags) sameDeployment(name string) []string {
+// deploymentArgs returns the flags for the deployment with a short name, such as "replicaset 8.0".
+func (r *runFlags) deploymentArgs(name string) []string {
 	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
 	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
 		topology = words[0]
@@ -67,7 +64,7 @@ func (r *runFlags) sameDeployment(name string) []string {
 	if topology != topologyAuto {
 		args = append(args, "--topology", topology)
 	}
-	if version != "" && r.flags.target() == onEmbedded { // others have a version of their own
+	if version != "" && r.flags.target() == onEmbedded { // other servers have their own
 		args = append(args, "--server-version", version)
 	}
 	return args

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,31 +21,30 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// NewEngine makes a driver under test. Of the options, which are those of the reference
-// engine, flags set the policy and the backoff. An error is one of usage.
+// NewEngine creates a driver under test. Only the reference engine uses the options. An error is a usage error.
 type NewEngine func(reference.Options) (engine.Engine, error)
 
 // maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
-// runFlags are the flags of run.
 type runFlags struct {
 	flags         *flags
-	config        runner.Config // without what act makes
+	config        runner.Config // without engine, source and Notify
 	engine        reference.Options
-	driver        string // a name of Program.Engines
+	driver        string // value of --engine
+	named         namedEngine
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
-	lock          *lock.Options // nil takes no lock
+	lock          *lock.Options // nil means no lock
 	local         deployment.LocalOptions
 	orchestration orchestrationFlags
-	durations     string // a file, as is the next
-	knownFailing  string
+	durations     string // name of a file
+	knownFailing  string // name of a file
 	dryRun        bool
 	reports       reportFlags
 	deadline      time.Duration
-	least         int // tests that must run
+	minTests      int
 }
 
 func runCommand(c *call) *cobra.Command {
@@ -54,22 +54,21 @@ func runCommand(c *call) *cobra.Command {
 		Long: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
 input, or the name of a built-in suite such as retryable-reads.
 
-Suites run on deployments inside the process, or with --local on clusters of mongod
-and mongos binaries that utr starts; with --topology auto each test runs on the first
-one that meets its requirements. With --uri they run on an existing deployment; utr
-first prints which collections it will drop there.
+Suites run on embedded deployments, or with --local on clusters that utr starts from
+mongod and mongos binaries. With --topology auto, each test runs on the first
+deployment that meets its requirements. With --uri, suites run on an existing
+deployment; utr first prints the collections that it will drop there.
 
-Patterns of --run and --skip are regular expressions for "file: description". A
-pattern that matches no test is a problem, and fails the run; if no test is left to
-run, that is bad usage.
+--run and --skip match regular expressions against "file: description". A pattern that
+matches no test fails the run. If no test is left to run, that is bad usage.
 
-Exit codes: 0 all well, 1 tests failed or were flaky, 2 bad usage or invalid suite,
+Exit codes: 0 success, 1 tests failed or were flaky, 2 bad usage or invalid suite,
 3 broken: set-up, deployment, engine or a report failed, or the run was interrupted.`,
 		Example: `# built-in suites
 utr run retryable-reads
 # everything in a directory, on all four topologies
 utr run --topology all --jobs 4 specs/
-# again whenever the suite is saved
+# again whenever the suite changes
 utr run --watch my-suite.yml
 # a few tests, with a line for each
 utr run --run 'find.*NotWritablePrimary' -v specs/
@@ -91,7 +90,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 	})
 }
 
-// newRun gives the flags their values before any is declared.
+// newRun returns the defaults of flags, which are set before the flags are declared.
 func newRun(f *flags) *runFlags {
 	return &runFlags{flags: f, driver: referenceEngine, config: runner.Config{Jobs: 1, Count: 1}, lock: &lock.Options{}}
 }
@@ -101,33 +100,32 @@ func declareRun(f *flags) *runFlags {
 	r.declareWhere(f)
 	f.group = "Which tests"
 	f.filter(&r.config.Filter, "run")
-	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
+	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge combines their reports")
 	f.file(&r.knownFailing, "known-failing",
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
 			"(default those of the engine in the engines file)")
-	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and stop")
+	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and exit")
 	f.group = "How to run them"
 	r.declareEngine(f)
-	f.backoff(&r.engine.Backoff, "; reports show them either way")
-	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
-	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
-	f.duration(&r.deadline, "deadline", "limit for the whole run: it is then interrupted (default none)")
-	f.number(&r.least, "min-tests", "N", 1, "fail if fewer tests run: what is skipped proves nothing (default 0)")
-	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
+	f.backoff(&r.engine.Backoff, ", which reports always show")
+	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own deployment")
+	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
+	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
+	f.number(&r.minTests, "min-tests", "N", 1, "fail if fewer tests run, not counting skipped ones (default 0)")
+	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first failed or broken one")
 	f.number(&r.config.Retries, "retry-failed", "N", 0,
-		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
-	f.number(&r.config.Count, "count", "N", 1, "how many times each test runs")
-	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
+		"how often to retry a failed or broken test (default 0); one that then passes is flaky, which fails the run")
+	f.number(&r.config.Count, "count", "N", 1, "how many times to run each test")
+	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed gives the same order")
 	r.config.Reseed = reseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
-		"when to write initial data again: where a test can have changed it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
+		"rewrite initial data before tests that need it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
 	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
-	f.text(&r.config.Cell, "cell", "NAME", "name of this run as the cell of a matrix, for reports")
+	f.text(&r.config.Cell, "cell", "NAME", "name of the matrix cell, for reports")
 	return r
 }
 
-// declareWhere declares the flags that say what to run on.
 func (r *runFlags) declareWhere(f *flags) {
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
@@ -139,29 +137,27 @@ func (r *runFlags) declareWhere(f *flags) {
 	f.text(&r.uri, "uri", "URI", "run on the deployment at this connection string (or $"+envURI+")")
 	f.text(&r.single, "single-uri", "URI",
 		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
-	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run that uses the deployment (default not at all)")
+	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run to release the deployment (default no wait)")
 	f.text(&r.lock.Name, "lock-name", "NAME",
-		"with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job")
+		"with --uri: name of this run, shown to runs that find the deployment locked, such as the URL of a CI job")
 	f.group = "On local binaries"
 	r.local.Shards = 1
 	f.text(&r.local.Where, "local", "DIR|PATH",
-		"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH")
+		"run on clusters of the mongod and mongos in this folder, or of this mongod; a bare name is looked up in $PATH")
 	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
 }
 
-// declareEngine declares the flags that choose the driver under test.
 func (r *runFlags) declareEngine(f *flags) {
-	f.text(&r.driver, "engine", "NAME", "driver under test: one of utr or of the engines file, exec:COMMAND or tcp://HOST:PORT")
+	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in name, a name in the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 }
 
-// filter declares --run and --skip.
 func (f *flags) filter(to *runner.Filter, verb string) {
 	f.patterns(&to.Run, "run", verb+" only tests that match")
-	f.patterns(&to.Skip, "skip", "leave out tests that match")
+	f.patterns(&to.Skip, "skip", "exclude tests that match")
 }
 
 // reseedAuto is the value of --reseed for runner.ReseedAuto.
@@ -173,113 +169,122 @@ func (f *flags) serverAPI(to *string, who string) {
 
 func (f *flags) backoff(to *reference.Backoff, more string) {
 	*to = reference.BackoffReal
-	choice(f, to, "backoff", "MODE", "whether the reference engine waits during its backoff delays"+more,
+	choice(f, to, "backoff", "MODE", "whether the reference engine sleeps during backoff delays"+more,
 		string(reference.BackoffReal), string(reference.BackoffNone))
 }
 
 func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	set(f, shard, "shard", "I/N", summary, runner.ParseShard)
-	f.file(durations, "durations", "with --shard: JSON report used to balance shards; the same one for all")
+	f.file(durations, "durations", "with --shard: JSON report used to balance the shards, the same for all of them")
 }
 
-// check completes the configuration, and finds the engine. It reads only files that
-// flags name, the engines file and what that names, and connects to nothing.
-func (r *runFlags) check(c *call) (engine namedEngine, err error) {
+// check checks and completes the flags, and finds the engine. It reads files but connects to nothing.
+func (r *runFlags) check(c *call) (err error) {
 	if err := r.checkTarget(c); err != nil {
-		return engine, err
+		return err
 	}
 	if len(c.paths) == 0 {
-		return engine, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
+		return usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
-	if engine, err = c.engineNamed(r.driver); err != nil {
-		return engine, err
+	if r.named, err = c.engineNamed(r.driver); err != nil {
+		return err
 	}
-	if r.config.KnownFailing, err = engine.knownFailing(r.knownFailing); err != nil {
-		return engine, err
+	cfg := &r.config
+	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {
+		return err
 	}
-	return engine, r.complete(c)
+	cfg.Rerun = r.rerun(c)
+	if err := r.reports.check(); err != nil {
+		return err
+	}
+	if cfg.Cell != "" && cfg.AllTopologies {
+		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
+	}
+	if cfg.Reseed == reseedAuto {
+		cfg.Reseed = runner.ReseedAuto
+	}
+	if r.flags.target() == onOrchestration && !r.flags.Changed("jobs") { // one test on each cluster
+		cfg.Jobs = len(r.orchestration.names(&r.deployment)) * r.orchestration.Each
+	}
+	if r.durations != "" {
+		earlier, err := readReport(r.durations)
+		if err != nil {
+			return err
+		}
+		cfg.Shard.Durations = report.Durations(ofCell(earlier.Verdicts, cfg.Cell), runner.ShardKey)
+	}
+	return nil
 }
 
 func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	named, err := r.check(c)
-	if err != nil {
+	if err := r.check(c); err != nil {
 		return err
 	}
 	cfg := r.config
-	suites, err := c.chosen(ctx, cfg.Filter)
+	suites, err := c.loadFiltered(ctx, cfg.Filter)
 	if err != nil {
 		return err
 	}
-	needed := chosen(suites, cfg.Filter)
+	needed := filterSuites(suites, cfg.Filter)
 	if r.dryRun {
 		if err := c.print(plan(needed, cfg.Filter)); err != nil {
 			return err
 		}
-		if faults := runner.Unused(suites, cfg); len(faults) > 0 {
-			return &exitError{code: ExitFailed, err: errors.New(strings.Join(faults, "\n"))}
+		if unused := runner.Unused(suites, cfg); len(unused) > 0 {
+			return &exitError{code: ExitFailed, err: errors.New(strings.Join(unused, "\n"))}
 		}
 		return nil
 	}
-	// Reports are opened before anything is touched that took long to reach.
+	// Reports are opened before the deployment, which may take long.
 	out, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
 		return err
 	}
 	defer func() { err = out.close(err) }()
 	if r.deadline > 0 {
-		late, stop := context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, r.deadline, fmt.Errorf("the run took longer than --deadline %s", r.deadline))
 		defer stop()
-		ctx = late
 	}
-	return r.on(ctx, c, named, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		err := c.run(ctx, out, suites, cfg, r.least)
-		local, is := cfg.Source.(interface{ KeepLogs() })
-		if code := codeOf(err); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
+	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
+		err := c.run(ctx, out, suites, cfg, r.minTests)
+		code := codeOf(err)
+		if local, is := cfg.Source.(interface{ KeepLogs() }); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
 			local.KeepLogs()
 		}
 		return err
 	})
 }
 
-// named finds the engine, and checks what the flags say to run on.
-func (r *runFlags) named(c *call) (namedEngine, error) {
-	if err := r.checkTarget(c); err != nil {
-		return namedEngine{}, err
+// resolve finds the engine, and checks the flags that choose the deployment.
+func (r *runFlags) resolve(c *call) (err error) {
+	if err = r.checkTarget(c); err == nil {
+		r.named, err = c.engineNamed(r.driver)
 	}
-	return c.engineNamed(r.driver)
+	return err
 }
 
-// use is what a command does with suites on an engine and a deployment.
-type use func(context.Context, *call, []*specs.Suite, runner.Config) error
-
-// on opens the engine and what the flags say to run suites on, uses both, and closes them.
-func (r *runFlags) on(ctx context.Context, c *call, named namedEngine, suites []*specs.Suite, act use) (err error) {
+// withDeployment opens the engine and the deployment, calls act with both, and closes them.
+func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
+	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
 	cfg := r.config
-	if cfg.Engine, err = named.open(r.engine); err != nil {
+	if cfg.Engine, err = r.named.open(r.engine); err != nil {
 		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	if cfg.Source, err = r.source(ctx, c, lose, suites); err != nil {
-		switch cause := context.Cause(ctx); {
-		case cause == nil:
-			return err
-		case errors.Is(cause, context.Canceled):
-			return errInterrupted
-		default:
-			return cause
-		}
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if r.touchesOthers() && r.lock != nil {
-		c.announce(cfg.Source, suites)
+	if r.usesExistingCluster() && r.lock != nil {
+		c.announceDrops(cfg.Source, suites)
 	}
 	return act(ctx, c, suites, cfg)
 }
 
-// stop closes what a command ran on. It returns the error of the command; only without one is an error of closing
-// returned, otherwise it is printed.
+// stop closes the deployment of a command that ended with err. If both fail, it prints the error of closing.
 func (c *call) stop(source deployment.Source, err error) error {
 	closing := source.Close()
 	switch {
@@ -292,36 +297,8 @@ func (c *call) stop(source deployment.Source, err error) error {
 	return err
 }
 
-// complete checks and completes the runner's configuration.
-func (r *runFlags) complete(c *call) error {
-	cfg := &r.config
-	cfg.Rerun = r.rerun(c)
-	if err := r.reports.check(); err != nil {
-		return err
-	}
-	if cfg.Cell != "" && cfg.AllTopologies {
-		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
-	}
-	if cfg.Reseed == reseedAuto {
-		cfg.Reseed = runner.ReseedAuto
-	}
-	if r.flags.target() == onOrchestration && !r.flags.Changed("jobs") {
-		cfg.Jobs = r.orchestration.jobs(&r.deployment)
-	}
-	if r.durations != "" {
-		past, err := readReport(r.durations)
-		if err != nil {
-			return err
-		}
-		cfg.Shard.Durations = report.Durations(ofCell(past.Verdicts, cfg.Cell), runner.ShardKey)
-	}
-	return nil
-}
-
-// run runs the suites and writes the reports. If standard
-// output fails, the run ends as if it were interrupted: its report would be lost.
-// Fewer tests than the least are a failure.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, least int) error {
+// run runs the suites and writes the reports. It interrupts the run if standard output fails.
+func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, minTests int) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg.Notify = func(n result.Note) {
@@ -330,30 +307,29 @@ func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg
 			cancel()
 		}
 	}
-	told := c.announceInterruption(ctx)
+	stopAnnouncing := c.announceInterruption(ctx)
 	summary, err := c.program.Run(reading, suites, cfg)
-	told()
+	stopAnnouncing()
 	if err != nil {
 		return err
 	}
 	switch err := out.all[0].Err(); {
 	case errors.Is(err, syscall.EPIPE):
-		return errors.New("the reader of the report went away: the run was cut short")
+		return errors.New("the reader closed standard output: the run was stopped early")
 	case err != nil:
 		return err
 	}
-	if ran := summary.Ran(); summary.ExitCode() == ExitOK && ran < least {
-		return &exitError{code: ExitFailed, err: fmt.Errorf("%d tests ran, --min-tests requires %d", ran, least)}
+	if ran := summary.Ran(); summary.ExitCode() == ExitOK && ran < minTests {
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%d tests ran, --min-tests requires %d", ran, minTests)}
 	}
 	return exit(summary.ExitCode())
 }
 
-// announceInterruption prints at once that the run is interrupted: cleaning up
-// takes long if a deployment does not answer. The function that it returns ends this.
-func (c *call) announceInterruption(ctx context.Context) (end func()) {
-	said := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(said)
+// announceInterruption prints an interruption at once, since cleaning up may take long, until stop is called.
+func (c *call) announceInterruption(ctx context.Context) (stop func()) {
+	printed := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(printed)
 		why := "interrupted"
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			why = cause.Error()
@@ -362,8 +338,8 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 			"and up to %s if a service removes clusters; a second signal quits at once", why, runner.InterruptedCleanUp, deployment.CloseLimit))
 	})
 	return func() {
-		if !stop() {
-			<-said
+		if !cancel() {
+			<-printed
 		}
 	}
 }

@@ -17,10 +17,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// minimal is a cluster for an orchestration service.
 const minimal = `{"id": "repl0", "members": [{}], "login": "bob", "password": "hunter22"}`
 
-// Some flags reach what fields does not show.
+// Flags that fields does not show.
 func TestFlagsBeyondFields(t *testing.T) {
 	b := newBench(t)
 	write(t, "known.txt", "first # a reason\n")
@@ -52,8 +51,7 @@ func TestFlagsBeyondFields(t *testing.T) {
 	}
 }
 
-// The pattern for a test finds it, whatever its description holds, and cannot
-// steer a terminal.
+// The pattern for a test matches it, whatever its description contains, and has no control characters.
 func TestRerunQuotes(t *testing.T) {
 	for description, want := range map[string]string{
 		`(a|b)* \d [x] $y`: `\(a\|b\)\* \\d \[x\] \$y`,
@@ -77,9 +75,8 @@ func TestRerunQuotes(t *testing.T) {
 	}
 }
 
-// While a run goes on an earlier report is as it was. What is left in the end is in
-// ends.txt.
-func TestWhatARunHas(t *testing.T) {
+// During a run an earlier report is unchanged. ends.txt has the state at the end of a run.
+func TestReportDuringARun(t *testing.T) {
 	b := newBench(t)
 	write(t, "r.json", "earlier")
 	testkit.Check(t, os.Chmod("r.json", 0o600))
@@ -98,7 +95,7 @@ func TestWhatARunHas(t *testing.T) {
 	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), testkit.Read(t, "r.json")), "[r.json suite.yml]earlier")
 }
 
-// A run that takes too long is interrupted, and says why.
+// A run that exceeds --deadline is interrupted and prints the reason.
 func TestDeadlineOfARun(t *testing.T) {
 	b := realBench(t)
 	write(t, "slow.yml", `{description: d, schemaVersion: "1.10", tests: [{description: a, operations: [{name: wait, object: testRunner, arguments: {ms: 60000}}]}]}`)
@@ -106,7 +103,7 @@ func TestDeadlineOfARun(t *testing.T) {
 	testkit.Says(t, b.err.String(), "utr: the run took longer than --deadline 50ms")
 }
 
-// A suite runs again when it changes, be it valid or not; another one does not.
+// A suite runs again when it changes, even if it is then invalid; others do not.
 func TestWatch(t *testing.T) {
 	b := realBench(t)
 	var out, errs testkit.Buffer

@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
@@ -13,8 +19,8 @@ func schemaCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "schema [VERSION]",
 		Short: "Print the JSON schema of a schemaVersion",
-		Long: `Prints a JSON schema that accepts the same suites of a schemaVersion as utr does, by
-default the newest one.`,
+		Long: `Prints the JSON schema of a schemaVersion, by default the newest one. It accepts the same
+suites as utr.`,
 		Example: `# for an editor or another validator
 utr schema 1.4 > schema-1.4.json`,
 		Args:              arguments(0, 1, ""),
@@ -39,4 +45,143 @@ utr schema 1.4 > schema-1.4.json`,
 			return c.print(strings.TrimRight(string(text), "\n") + "\n")
 		}
 	})
+}
+
+func schemaVersionCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "schema-version PATH...",
+		Short: "Find the lowest schemaVersion that suites need",
+		Long: `Prints each suite that does not declare the lowest schemaVersion that it complies with,
+and the first position that needs that version. The JSON schemas decide; for what they
+do not cover, such as operations, the changelog of the format decides.
+
+--fix changes only the value of schemaVersion, in the file and in the JSON file of the
+same name.
+
+Exit codes: 0 all suites declare the lowest version, or now do, 1 some declare another
+one, 2 bad usage, or a suite that is valid in no version.`,
+		Example: `# all suites of a directory
+utr schema-version specs/
+# change those that declare another version
+utr schema-version --fix specs/`,
+		Args: arguments(1, unlimited, "a suite or a directory"),
+	}, func(f *flags) action {
+		var v schemaVersions
+		f.toggle(&v.fix, "fix", "change the files")
+		f.toggle(&v.asJSON, "json", "print a JSON line for each suite")
+		return v.run
+	})
+}
+
+type schemaVersions struct{ fix, asJSON bool }
+
+func (v *schemaVersions) run(_ context.Context, c *call) error {
+	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
+	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeRefused })
+	failures := []error{err}
+	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher
+	var out strings.Builder
+	for _, f := range files {
+		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		needed := lowestVersion.String()
+		declared, _ := specs.ParseVersion(f.Root.Get("schemaVersion").Text()) // Lowest accepts no other form
+		order := declared.Compare(lowestVersion)
+		count[order]++
+		if v.fix && order != 0 {
+			if err := setVersion(f, needed); err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			changed++
+		}
+		if v.asJSON {
+			out.WriteString(versionJSON(f, needed, because))
+		} else if order != 0 {
+			out.WriteString(versionLine(f, needed, order, because) + "\n")
+		}
+	}
+	if !v.asJSON {
+		fmt.Fprintf(&out, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
+			len(files), count[0], count[-1], count[1])
+		if v.fix {
+			fmt.Fprintf(&out, "; %d changed", changed)
+		}
+		out.WriteString("\n")
+	}
+	invalidSuites := errors.Join(failures...)
+	err = c.conclude(c.secrets.Hide(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
+	return cmp.Or(err, invalid(invalidSuites))
+}
+
+func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
+	declared := f.Root.Get("schemaVersion")
+	needs := map[int]string{-1: "needs ", 1: "needs only "}[order] + lowest
+	if because != nil {
+		needs += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
+	}
+	return fmt.Sprintf("%s: declares %q, %s", declared.Position, declared.Text(), needs)
+}
+
+func versionJSON(f specs.File, lowest string, because *specs.Problem) string {
+	declared := f.Root.Get("schemaVersion")
+	line := struct {
+		File     string `json:"file"`
+		Line     int    `json:"line"`
+		Column   int    `json:"column"`
+		Declared string `json:"declared"`
+		Lowest   string `json:"lowest"`
+		Because  any    `json:"because,omitempty"`
+	}{f.Name, declared.Position.Line, declared.Position.Column, declared.Text(), lowest, nil}
+	if because != nil {
+		line.Because = problemRecord(*because)
+	}
+	return jsonLine(line)
+}
+
+// setVersion changes schemaVersion in a file and in the JSON file of the same name.
+func setVersion(f specs.File, version string) error {
+	files := []specs.File{f}
+	if f.Twin != "" {
+		twins, err := specs.Read([]string{f.Twin}, specs.Options{})
+		if err != nil {
+			return err
+		}
+		files = append(files, twins...)
+	}
+	for i, f := range files {
+		data, err := withVersion(f, version)
+		if err != nil {
+			return err
+		}
+		files[i].Data = data
+	}
+	for _, f := range files {
+		if _, err := os.Stat(f.Name); err != nil {
+			return fmt.Errorf("%s cannot be changed: %w", f.Name, err)
+		}
+		if err := writeFile(f.Name, writeText(f.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func withVersion(f specs.File, version string) ([]byte, error) {
+	declared := f.Root.Get("schemaVersion")
+	lines := strings.SplitAfter(string(f.Data), "\n")
+	line := []rune(lines[declared.Position.Line-1])
+	start := min(declared.Position.Column-1, len(line))
+	if start < len(line) && strings.ContainsRune(`"'`, line[start]) {
+		start++
+	}
+	rest, plain := strings.CutPrefix(string(line[start:]), declared.Text())
+	if declared.Text() == "" || !plain {
+		return nil, fmt.Errorf("%s: cannot edit schemaVersion here; change it to %q by hand", declared.Position, version)
+	}
+	lines[declared.Position.Line-1] = string(line[:start]) + version + rest
+	return []byte(strings.Join(lines, "")), nil
 }

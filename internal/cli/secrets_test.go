@@ -10,8 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// secretNotes carry a secret in every field that an engine, a server or a
-// deployment fills.
+// secretNotes contain a secret in every field that an engine, a server or a deployment fills.
 func secretNotes(secret string) []result.Note {
 	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret}, {Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
 	deep := bson.Raw(doc).Lookup("deep")
@@ -37,12 +36,11 @@ func secretNotes(secret string) []result.Note {
 	return []result.Note{ready, result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried}}
 }
 
-// No output of any command holds a secret of a connection string, wherever it
-// stands and whatever goes wrong.
+// No output of any command contains a secret of a connection string.
 func TestSecretsStayInside(t *testing.T) {
 	for _, r := range []struct {
 		reason, uri, secret string
-		refused             bool // because no driver takes the connection string
+		refused             bool // as an invalid connection string
 	}{
 		{"a password", "mongodb://user:s3cr3t-pw@h:1/?replicaSet=rs", "s3cr3t-pw", false},
 		{"an escaped one", "mongodb://user:s3cr3t%2Fpw@h:1/", "s3cr3t/pw", false},

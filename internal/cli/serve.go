@@ -19,24 +19,17 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// Server is a deployment that serves other programs.
+// Server is an embedded deployment for other programs.
 type Server interface {
-	// URI is the connection string. It may hold a password.
+	// URI is the connection string. It may contain a password.
 	URI() string
-	// SingleURI is that of a single mongos, or of the load balancer in front
-	// of one; elsewhere it equals URI.
+	// SingleURI is the connection string of a single mongos or the load balancer in front of one, or else URI.
 	SingleURI() string
-	// CA is the certificate that clients have to trust, PEM; nil without TLS.
+	// CA is the certificate that clients must trust, in PEM; nil without TLS.
 	CA() []byte
-	// Close stops it.
 	Close() error
 }
 
-// balancers is the number of ports that a load balanced deployment has in addition to
-// those of its routers: in front of all of them, and in front of one.
-const balancers = 2
-
-// maxPort is the highest port.
 const maxPort = 65535
 
 type serveFlags struct {
@@ -51,9 +44,9 @@ func serveCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "serve",
 		Short: "Start an embedded deployment for other programs",
-		Long: `Starts a deployment inside this process, prints its connection string, and serves
-until it is interrupted. A second line, "single URI", follows where one of several
-servers can be addressed alone.
+		Long: `Starts a deployment inside this process, prints its connection string, and runs until it
+is interrupted. For deployments with several mongos servers, a second line, "single
+URI", is the connection string of one of them.
 
 With --user, clients must authenticate with SCRAM-SHA-256. The password is read from
 $` + envPassword + ` and is not printed: --uri-file writes the whole connection string to
@@ -62,7 +55,7 @@ a file that only its owner can read.
 With --tls and --ca-file, the connection strings name the certificate as tlsCAFile.`,
 		Example: `# a replica set of three on ports 27017 to 27019
 utr serve --topology replicaset --port 27017
-# a replica set with a tag, a hidden member, and one that answers late
+# a replica set with a tag, a hidden member and a slow one
 utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priority": 0}' --member '{"latencyMS": 30}'
 # a server that rejects more than 20 connections per second
 utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
@@ -72,19 +65,19 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
-		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next member of a replica set, as replSetInitiate takes it, and latencyMS", embedded.ParseMember)
+		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
 		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
-		f.within(&s.port, "port", "N", 0, maxPort, "first port; servers get consecutive ones (default free ports)")
+		f.within(&s.port, "port", "N", 0, maxPort, "first of consecutive ports (default free ports)")
 		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)
 		f.toggle(&s.options.TLS, "tls", "require TLS, with a new certificate")
 		f.file(&s.certificate, "ca-file", "with --tls: write the certificate that clients must trust")
 		f.file(&s.uriFile, "uri-file", "write the connection string, including the password")
-		list(f, (*[]bson.E)(&s.options.Parameters), "set-parameter", "NAME=VALUE", "server parameter, as mongod's --setParameter takes it", serverParameter)
+		list(f, (*[]bson.E)(&s.options.Parameters), "set-parameter", "NAME=VALUE", "server parameter, as for mongod --setParameter", serverParameter)
 		return s.act
 	})
 }
 
-func (s *serveFlags) act(ctx context.Context, c *call) error {
+func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 	if err := s.deployment.check(); err != nil {
 		return err
 	}
@@ -96,7 +89,7 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 		deployment.Single:       {embedded.Standalone, 1},
 		deployment.ReplicaSet:   {embedded.ReplicaSet, d.Members},
 		deployment.Sharded:      {embedded.Sharded, d.Mongoses},
-		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + balancers},
+		deployment.LoadBalanced: {embedded.LoadBalanced, d.Mongoses + 2}, // with two load balancers
 	}[deployment.Topology(d.topology)]
 	o.Topology, o.Version, o.Members, o.Mongoses = shape.topology, d.Version, d.Members, d.Mongoses
 	if s.user != "" {
@@ -108,16 +101,12 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 	}
 	if s.port > 0 {
 		if s.port+shape.ports-1 > maxPort {
-			return usage("--port %d: %d ports are required, and the last one is %d", s.port, shape.ports, maxPort)
+			return usage("--port %d: %d ports are required, but the highest port is %d", s.port, shape.ports, maxPort)
 		}
 		for i := range shape.ports {
 			o.Ports = append(o.Ports, s.port+i)
 		}
 	}
-	return c.serve(ctx, o, s.certificate, s.uriFile)
-}
-
-func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile string) (err error) {
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
 	if errors.Is(err, embedded.ErrParameter) {
@@ -131,21 +120,22 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
+	caFile := s.certificate
 	if caFile != "" {
 		if caFile, err = filepath.Abs(caFile); err != nil {
-			return fmt.Errorf("cannot name the certificate: %w", err)
+			return fmt.Errorf("cannot resolve the path of the certificate: %w", err)
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{caFile, server.CA()}, {uriFile, []byte(uri + "\n")}} {
+	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} {
 		if f.name == "" {
 			continue
 		}
 		if err := os.WriteFile(f.name, f.text, 0o600); err != nil {
-			return fmt.Errorf("cannot write what clients need: %w", err)
+			return fmt.Errorf("cannot write a file for clients: %w", err)
 		}
 	}
 	secrets := secret.NewKeeper(uri, single)
@@ -164,7 +154,6 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 	return nil
 }
 
-// trusting adds the certificate that clients must trust to a connection string.
 func trusting(uri, caFile string) string {
 	if caFile == "" {
 		return uri
@@ -173,6 +162,6 @@ func trusting(uri, caFile string) string {
 	if strings.Contains(uri, "?") {
 		separator = "&"
 	}
-	// A slash need not be escaped; some drivers do not read a plus as a space.
+	// A slash needs no escaping; some drivers do not decode a plus as a space.
 	return uri + separator + "tlsCAFile=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(caFile))
 }

@@ -30,7 +30,7 @@ func (s server) Close() error    { return s.close() }
 
 func TestServe(t *testing.T) {
 	b := newBench(t)
-	b.ctx = ended(b.ctx)
+	b.ctx = canceled(b.ctx)
 	closed, asked := false, embedded.Options{}
 	var failure error
 	b.Serve = func(_ context.Context, o embedded.Options) (Server, error) {
@@ -57,9 +57,9 @@ func TestServe(t *testing.T) {
 	}
 	for line, warned := range map[string]bool{"serve": false, "serve --tls": true, "serve --tls --ca-file ca": false} {
 		b.expect(t, line, line, 0, "")
-		testkit.Equal(t, line+" warns of a certificate that nobody has", says(b.err.String(), "--ca-file FILE writes it"), warned)
+		testkit.Equal(t, line+" warns that clients lack the certificate", says(b.err.String(), "--ca-file FILE writes it"), warned)
 	}
-	b.expect(t, "the certificate cannot be written", "serve --tls --ca-file nowhere/ca", ExitBroken, "cannot write what clients need")
+	b.expect(t, "the certificate cannot be written", "serve --tls --ca-file nowhere/ca", ExitBroken, "cannot write a file for clients")
 	failure = errors.New("stuck")
 	b.expect(t, "the deployment does not stop", "serve", ExitBroken, "stopping the deployment: stuck")
 	b.Serve, b.ctx = New().Serve, testkit.Context(t)
@@ -68,8 +68,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The programs of a release pass their words on as they are, whatever the path
-// of utr is, with the version in the environment.
+// The programs of a release pass on their arguments unchanged, and set the version in the environment.
 func TestRelease(t *testing.T) {
 	b := newBench(t)
 	b.expect(t, "a release", "release dir --server-version 7.0", 0, filepath.Join("dir", "bin")+"\n")
@@ -85,10 +84,10 @@ func TestRelease(t *testing.T) {
 	testkit.Check(t, errors.Join(os.Chmod(self, 0o755), os.Chmod(script, 0o755)))
 	out, err := exec.Command(script, "--configdb", "a b", "*").CombinedOutput()
 	testkit.Check(t, err)
-	testkit.Equal(t, "its words", string(out), "4.4\nmongos\n--configdb\na b\n*\n")
+	testkit.Equal(t, "its arguments", string(out), "4.4\nmongos\n--configdb\na b\n*\n")
 }
 
-// A deployment that a run holds can be looked at, and a run cannot begin there.
+// doctor works on a deployment that is locked, and a run does not.
 func TestDoctorTakesNoLock(t *testing.T) {
 	b := realBench(t)
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
@@ -114,23 +113,23 @@ func TestPipe(t *testing.T) {
 		says         string
 	}{
 		{"no script", "", ExitUsage, "requires a script"},
-		{"the script is not there", "nowhere.yml", ExitUsage, "nowhere.yml"},
-		{"the script is wrong", "wrong.yml", ExitUsage, `wrong.yml:1:10: a step has no key "expects"`},
+		{"a missing script", "nowhere.yml", ExitUsage, "nowhere.yml"},
+		{"an invalid script", "wrong.yml", ExitUsage, `wrong.yml:1:10: a step has no key "expects"`},
 		{"the application fails, and sends nothing", "ping.yml -- sh -c 'echo to $MONGODB_URI; exit 7'", ExitFailed,
 			`to mongodb://127.0.0.1: … utr: ping.yml:1:18: {"ping":1} did not come, after 0 messages … sh: exit status 7`},
-		{"it sends nothing, and is content", "ping.yml -- true", ExitFailed, "did not come"},
-		{"it leaves a child with its output", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … did not come"},
-		{"it does not end", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep has not ended within 50ms"},
-		{"nobody comes", "--timeout 50ms ping.yml", ExitFailed, "did not come"},
-		{"the application is not there", "ping.yml -- ./nothing", ExitFailed, "nothing"},
+		{"it sends nothing, and succeeds", "ping.yml -- true", ExitFailed, "did not come"},
+		{"its child keeps the output open", "ping.yml -- sh -c 'sleep 60 & echo ended'", ExitFailed, "ended … did not come"},
+		{"it does not exit", "--timeout 50ms ping.yml -- sleep 60", ExitFailed, "sleep did not end within 50ms"},
+		{"no client connects", "--timeout 50ms ping.yml", ExitFailed, "did not come"},
+		{"a missing application", "ping.yml -- ./nothing", ExitFailed, "nothing"},
 	} {
 		b.expect(t, r.reason, "pipe "+r.args, r.code, r.says)
 	}
-	b.ctx = ended(t.Context())
+	b.ctx = canceled(t.Context())
 	b.expect(t, "interrupted", "pipe ping.yml -- sleep 60", ExitBroken, "interrupted")
 }
 
-// Without a command somebody else connects.
+// Without a command, another application connects.
 func TestPipeWaits(t *testing.T) {
 	b := newBench(t)
 	write(t, "ping.yml", "steps: [{expect: {ping: 1}, reply: {}}]")
@@ -145,6 +144,6 @@ func TestPipeWaits(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Check(t, client.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "ping", Value: 1}}).Err())
 	testkit.Equal(t, "the exit code", testkit.Receive(t, "the command ends", code), 0)
-	testkit.Equal(t, "what came", b.err.String(), "ping.yml:1:18: ping: reply\n")
+	testkit.Equal(t, "the messages", b.err.String(), "ping.yml:1:18: ping: reply\n")
 	testkit.Check(t, client.Disconnect(t.Context()))
 }

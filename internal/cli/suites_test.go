@@ -16,8 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// A mutant that passes is printed with its place, and fails the audit. Here it is a
-// suite in which nothing was changed.
+// A mutant that passes is printed with its position and fails the audit. Here it is a suite without a change.
 func TestSurvivingMutant(t *testing.T) {
 	b := realBench(t)
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}})
@@ -42,7 +41,7 @@ func TestSurvivingMutant(t *testing.T) {
 		}
 	}
 	c := &call{program: &b.Program, secrets: redactor{secret.NewKeeper()}}
-	a := &audit{refused: 1}
+	a := &audit{invalid: 1}
 	err = a.judge(t.Context(), c, rec, all, map[string]int{"a rule": 2})
 	testkit.Equal(t, "the exit code", codeOf(err), ExitFailed)
 	testkit.Equal(t, "the output", b.out.String(), `suite.yml:13:5: passed second: operations[0]: nothing was changed
@@ -51,7 +50,7 @@ func TestSurvivingMutant(t *testing.T) {
 `)
 }
 
-// A test that passes is told attempt by attempt, with the rules; another one is not run.
+// explain prints each attempt of a passing test with its rules, and runs only the selected test.
 func TestExplainSuite(t *testing.T) {
 	b := realBench(t)
 	testkit.Equal(t, "the exit code of new", b.utr("new client-backpressure a.yml"), ExitOK)
@@ -65,21 +64,20 @@ func TestExplainSuite(t *testing.T) {
 		`1 passed, 0 failed, 0 skipped`,
 	} {
 		if !regexp.MustCompile(want).MatchString(b.out.String()) {
-			t.Errorf("it does not say %s\n%s", want, b.out.String())
+			t.Errorf("the output lacks %s\n%s", want, b.out.String())
 		}
 	}
 	page := testkit.Read(t, "page.html")
 	testkit.Equal(t, "the page has the decisions", strings.Contains(page, "the server is overloaded"), true)
 }
 
-// The page of rules is up to date. specs/testdata/checks.txt has suites that violate
-// each of the checks, and suites that do not.
+// docs/rules.md is up to date. specs/testdata/checks.txt has suites that violate each rule, and others.
 func TestRulesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Rules
 
-This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. An error makes ` + "`utr run`" + ` refuse the
-file. A warning does not; ` + "`--strict`" + ` makes an error of it, and ` + "`--disable RULE`" + ` leaves it out.
+This page is for authors of suites: the rules that ` + "`utr validate`" + ` checks. ` + "`utr run`" + ` rejects a file with an error, but
+not one with a warning. ` + "`--strict`" + ` turns warnings into errors, and ` + "`--disable RULE`" + ` does not report a warning.
 
 <!-- What follows is made by UTR_UPDATE=1 go test -run TestRulesPage ./internal/cli. -->
 

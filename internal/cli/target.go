@@ -13,13 +13,12 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// The values of --topology in addition to the topologies.
+// Values of --topology in addition to the topologies.
 const (
 	topologyAuto = "auto"
 	topologyAll  = "all"
 )
 
-// deploymentFlags choose an embedded deployment; run, compare and serve share them.
 type deploymentFlags struct {
 	deployment.EmbeddedOptions
 	topology, auth string
@@ -30,7 +29,7 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 		choices = append(choices, string(t))
 	}
 	summary, versions := "server version of the embedded deployment", embedded.Versions()
-	if slices.Contains(choices, topologyAuto) { // each test may have a deployment of its own
+	if slices.Contains(choices, topologyAuto) { // each test may have its own deployment
 		summary += ", or " + deployment.AnyVersion +
 			": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
 		versions = append(versions, deployment.AnyVersion)
@@ -54,7 +53,6 @@ func (d *deploymentFlags) check() error {
 	return nil
 }
 
-// options of the source that the flags ask for.
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
 	o := d.EmbeddedOptions
 	if t := topologyOf(d.topology); t != "" {
@@ -70,7 +68,7 @@ func (d *deploymentFlags) options() deployment.EmbeddedOptions {
 	return o
 }
 
-// topologyOf reads --topology; "" means all.
+// topologyOf parses --topology; "" means all.
 func topologyOf(name string) deployment.Topology {
 	if name == topologyAuto || name == topologyAll {
 		return ""
@@ -78,9 +76,7 @@ func topologyOf(name string) deployment.Topology {
 	return deployment.Topology(name)
 }
 
-// checkTarget reports what is wrong with what the flags say to run on, before anything
-// is connected to. It takes connection strings from the environment where flags give
-// none.
+// checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
 func (r *runFlags) checkTarget(c *call) error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
@@ -118,37 +114,30 @@ func (r *runFlags) checkTarget(c *call) error {
 	return nil
 }
 
-// source opens what the flags say to run on. The loss of its lock ends the run.
+// source opens the deployment. lost is called if its lock is lost.
 func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
 	if r.lock != nil {
-		r.lock.Lost = func(err error) { lost(err) }
+		r.lock.Lost = lost
 	}
-	options, err := r.targetOptions(c, suites)
-	if err != nil {
-		return nil, err
-	}
-	return c.program.Open(ctx, options)
-}
-
-// targetOptions are what Program.Open needs.
-func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err error) {
+	var options any
+	var err error
 	switch r.flags.target() {
 	case onURI:
 		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
 			URIOptions: r.uriOptions, Lock: r.lock, Note: c.note}
-		// The ledger records the lock and the fail points. A run continues without it, since
-		// a lock expires.
+		// The ledger records the lock and the fail points. A run continues without it, since a lock expires.
 		if o.Ledger, err = c.runLedger(); err != nil {
 			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
+			err = nil
 		}
-		return o, nil
+		options = o
 	case onLocal:
 		o := r.local
-		o.EmbeddedOptions = r.deployment.options() // the same flags are for embedded deployments
-		o.Version = ""                             // the binaries have their own
-		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
+		o.EmbeddedOptions = r.deployment.options()
+		o.Version = "" // the binaries decide
+		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, needsParameters(suites), c.note, c.secrets.Learn
 		o.Ledger, err = c.runLedger()
-		return o, err
+		options = o
 	case onOrchestration:
 		o := r.orchestration.OrchestrationOptions
 		for _, name := range r.orchestration.names(&r.deployment) {
@@ -161,44 +150,43 @@ func (r *runFlags) targetOptions(c *call, suites []*specs.Suite) (_ any, err err
 		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
 		o.Lock, o.Secret, o.Note = r.lock, c.secrets.Learn, c.note
 		o.Ledger, err = c.runLedger()
-		return o, err
+		options = o
 	default:
 		o := r.deployment.options()
 		o.URIOptions = r.uriOptions
 		if o.TLS { // certificates are files
 			o.Ledger, err = c.runLedger()
 		}
-		return o, err
+		options = o
 	}
+	if err != nil {
+		return nil, err
+	}
+	return c.program.Open(ctx, options)
 }
 
-// asksParameters reports whether a requirement depends on parameters of the running
-// server.
-func asksParameters(suites []*specs.Suite) bool {
-	asks := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
+// needsParameters reports whether a requirement depends on parameters of the running server.
+func needsParameters(suites []*specs.Suite) bool {
+	needs := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
 	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
-		return slices.ContainsFunc(s.Requirements, asks) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
-			return slices.ContainsFunc(t.Requirements, asks)
+		return slices.ContainsFunc(s.Requirements, needs) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
+			return slices.ContainsFunc(t.Requirements, needs)
 		})
 	})
 }
 
-// announce prints what will be dropped.
-func (c *call) announce(source deployment.Source, suites []*specs.Suite) {
+func (c *call) announceDrops(source deployment.Source, suites []*specs.Suite) {
 	dropped := runner.DropPlan(suites)
 	if len(dropped) == 0 {
 		return
 	}
-	var hosts []string
-	for _, o := range source.Offers() {
-		hosts = append(hosts, o.Hosts...)
-	}
+	hosts := slices.Concat(mapSlice(source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
 	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
 		strings.Join(hosts, ","), strings.Join(dropped, ", "))
 }
 
-// touchesOthers reports whether tests run on a cluster that utr did not make.
-func (r *runFlags) touchesOthers() bool {
+// usesExistingCluster reports whether tests run on a cluster that utr did not create.
+func (r *runFlags) usesExistingCluster() bool {
 	return r.uri != "" || slices.ContainsFunc(r.orchestration.clusters, func(name string) bool {
 		return strings.HasPrefix(name, existingCluster)
 	})

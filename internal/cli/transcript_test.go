@@ -22,10 +22,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Command lines, and what comes of each: lines on standard error begin with "!",
-// and the exit code is 0 unless it is there. In flags.txt they are followed by
-// the fields that reach the runner and the deployment. The files are here:
-var scenery = map[string]string{
+// Files of the transcripts, which are command lines and their results: lines on standard error begin with "!", and
+// the exit code is 0 unless it is shown. flags.txt also shows the fields that reach the runner and the deployment.
+var testFiles = map[string]string{
 	"bad.yml":    "description: x\nschemaVersion: \"1.0\"\ntests: 3\n",
 	"only.yml":   `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`,
 	"twin.json":  `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`,
@@ -48,7 +47,7 @@ var scenery = map[string]string{
 	"night.yml":    "clusters: [{embedded: single}]\nsuites: suite.yml\n",
 }
 
-// conditions are what the transcripts say of a run: "when …".
+// conditions are the settings of a run: "when …".
 var conditions = map[string]func(*bench){
 	"a test fails":                      func(b *bench) { b.summary.Failed = 1 },
 	"a test is flaky":                   func(b *bench) { b.summary.Flaky = 1 },
@@ -59,20 +58,20 @@ var conditions = map[string]func(*bench){
 	"the deployment cannot be stopped":  func(b *bench) { b.closing = errors.New("stuck") },
 	"another run has the deployment":    func(b *bench) { b.opening = &lock.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
 	"standard output is closed":         func(b *bench) { b.Stdout = broken{errors.New("closed")} },
-	"nobody reads standard output":      func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
+	"the reader closes standard output": func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
 	"the command is interrupted":        func(b *bench) { b.interrupt() },
 	"the run is interrupted":            func(b *bench) { b.during = b.interrupt },
-	"standard input is awaited in vain": func(b *bench) { b.Stdin = reading{b} },
-	"the deployment is awaited in vain": func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
-	"the service says a secret": func(b *bench) {
+	"nothing arrives on standard input": func(b *bench) { b.Stdin = reading{b} },
+	"the deployment does not answer":    func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
+	"the service reports a secret": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
 		}
 	},
-	"a report has a failure":                func(b *bench) { b.notes = misplaced() },
-	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = misplaced(), func() (int, bool) { return 80, true } },
+	"a report has a failure":                func(b *bench) { b.notes = failureNotes() },
+	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = failureNotes(), func() (int, bool) { return 80, true } },
 	"an earlier run left a cluster": func(b *bench) {
-		b.leave(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
+		b.addLeftovers(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
 	},
 	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
 	"the lock is lost": func(b *bench) {
@@ -84,19 +83,17 @@ var conditions = map[string]func(*bench){
 
 var far = lock.Holder{Host: "far", PID: 7}
 
-// misplaced are the notes of a run with a failure in a line of a file.
-func misplaced() []result.Note {
+func failureNotes() []result.Note {
 	failed := finished("first", result.Failed)
 	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
 	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
 }
 
-// broken is an output that takes nothing.
 type broken struct{ err error }
 
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-// reading is an input from which nothing comes.
+// reading is an input without data.
 type reading struct{ *bench }
 
 func (r reading) Read([]byte) (int, error) {
@@ -105,8 +102,7 @@ func (r reading) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// ended gives a context that is over.
-func ended(ctx context.Context) context.Context {
+func canceled(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
@@ -121,7 +117,7 @@ func TestTranscripts(t *testing.T) {
 				testkit.Check(t, os.Symlink(self(t), adapterName))
 			}
 			b.ctx, b.interrupt = context.WithCancel(t.Context())
-			for name, text := range scenery {
+			for name, text := range testFiles {
 				write(t, name, text)
 			}
 			testkit.Check(t, os.Mkdir("empty", 0o755))
@@ -144,14 +140,14 @@ func TestTranscripts(t *testing.T) {
 					said += testkit.Read(t, rest) + "\n"
 				case verb == "ls":
 					files := contentsOf(t, ".")
-					maps.DeleteFunc(files, func(name, _ string) bool { return scenery[name] != "" })
+					maps.DeleteFunc(files, func(name, _ string) bool { return testFiles[name] != "" })
 					said += strings.Join(slices.Sorted(maps.Keys(files)), " ") + "\n"
 				case verb == "":
 					write(t, file, testkit.Read(t, file)+line[2:]+"\n")
 				default:
 					said += b.scene(t, line, name == "flags")
 					if ran {
-						said += b.again(t, where)
+						said += b.rerun(t, where)
 					}
 				}
 			}
@@ -160,60 +156,59 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// scene runs a command line, and gives what it did.
+// scene runs a command line and returns its output and effects.
 func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 	before := contentsOf(t, ".")
 	if _, file, is := strings.Cut(line, " < "); is {
 		b.Stdin = strings.NewReader(testkit.Read(t, file))
 	}
 	code := b.utr(strings.Replace(line, "utr", "", 1))
-	var did strings.Builder
+	var output strings.Builder
 	errs := func(text string) {
 		for line := range strings.Lines(text) {
-			did.WriteString("! " + line)
+			output.WriteString("! " + line)
 		}
 	}
 	errs(b.before)
 	if verbose && b.opened != nil {
-		did.WriteString("opens " + fields(b.opened) + "\n")
+		output.WriteString("opens " + fields(b.opened) + "\n")
 	}
 	if verbose && b.ran != nil {
-		again := *b.ran
-		again.Notify, again.Rerun = nil, nil
-		did.WriteString("runs " + fields(again) + "\n")
+		config := *b.ran
+		config.Notify, config.Rerun = nil, nil
+		output.WriteString("runs " + fields(config) + "\n")
 	}
-	did.WriteString(b.out.String())
+	output.WriteString(b.out.String())
 	errs(strings.TrimPrefix(b.err.String(), b.before))
 	if n := len(b.ledger(t)); n > 0 {
-		fmt.Fprintf(&did, "\nremembers %d\n", n)
+		fmt.Fprintf(&output, "\nledger entries: %d\n", n)
 	}
-	if b.kept {
-		did.WriteString("\nkeeps the logs")
+	if b.keptLogs {
+		output.WriteString("\nkeeps the logs")
 	}
-	if b.cut {
-		did.WriteString("\ncut short")
+	if b.cutShort {
+		output.WriteString("\ncut short")
 	}
 	if code != 0 {
-		fmt.Fprintf(&did, "\nexit %d\n", code)
+		fmt.Fprintf(&output, "\nexit %d\n", code)
 	}
 	if code == ExitUsage {
-		testkit.Equal(t, "it ran, or opened", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
+		testkit.Equal(t, "it ran, or opened a deployment", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
 		testkit.Same(t, "files changed", contentsOf(t, "."), before)
 	}
 	lacks(t, line, b.out.String()+b.err.String(), "hunter22", "geheim", "s3cret")
-	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(did.String())
+	return strings.NewReplacer("\x1b", "ESC", "\r", "CR").Replace(output.String())
 }
 
-// again gives the command that a report has for the first test of the suite on
-// a deployment, and runs it: it must choose exactly this test.
-func (b *bench) again(t *testing.T, where string) string {
+// rerun returns the command that a report shows for the first test, and checks that it selects exactly this test.
+func (b *bench) rerun(t *testing.T, where string) string {
 	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: where})
 	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
-	var kept []string
+	var selected []string
 	for _, x := range b.suites[0].Tests {
 		if b.ran.Filter.Allows(b.suites[0], x) {
-			kept = append(kept, x.Description)
+			selected = append(selected, x.Description)
 		}
 	}
-	return fmt.Sprintf("again %s\nchooses %s\n", report.Quote(command), strings.Join(kept, ", "))
+	return fmt.Sprintf("rerun: %s\nselects %s\n", report.Quote(command), strings.Join(selected, ", "))
 }

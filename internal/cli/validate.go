@@ -19,11 +19,11 @@ func validateCommand(c *call) *cobra.Command {
 		Short: "Check suites without running them",
 		Long: `Checks each suite against the schema of the version that it declares, and for
 what a schema cannot express: entities that do not exist, duplicate descriptions,
-arguments that an operation does not take, a JSON file that differs from the YAML
+arguments that an operation does not accept, a JSON file that differs from the YAML
 file of the same name. Problems are printed by file, line and column.
 
-A file with an error is refused by utr run; one with a warning runs. --rules lists the
-rules that can be violated, as docs/rules.md does.
+utr run rejects a suite with an error and runs one with a warning. --rules lists the
+rules, as docs/rules.md does.
 
 Exit codes: 0 no suite has an error, or with --strict a warning, 2 otherwise.`,
 		Example: `# everything in a directory
@@ -35,16 +35,15 @@ utr validate --json suite.yml`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		v := validation{format: formatText}
-		choice(f, &v.format, "format", "FORMAT", "form of the output", formatText, formatJSON, formatGitHub, formatSARIF)
-		f.toggle(&v.asJSON, "json", "print each problem as a line of JSON, as --format json does")
-		f.toggle(&v.strict, "strict", "a warning is an error")
+		choice(f, &v.format, "format", "FORMAT", "output format", formatText, formatJSON, formatGitHub, formatSARIF)
+		f.toggle(&v.asJSON, "json", "print a JSON line for each problem, as --format json does")
+		f.toggle(&v.strict, "strict", "treat warnings as errors")
 		f.texts(&v.disabled, "disable", "RULE", "do not report warnings of this rule", warnings()...)
-		f.toggle(&v.rules, "rules", "list the rules, and stop")
+		f.toggle(&v.rules, "rules", "list the rules, and exit")
 		return v.act
 	})
 }
 
-// The values of validate --format.
 const (
 	formatText   = "text"
 	formatJSON   = "json"
@@ -52,14 +51,12 @@ const (
 	formatSARIF  = "sarif"
 )
 
-// validation is utr validate.
 type validation struct {
 	format                string
 	asJSON, strict, rules bool
 	disabled              []string
 }
 
-// warnings names the rules whose violation is a warning.
 func warnings() (names []string) {
 	for _, check := range specs.Checks() {
 		if check.Severity == specs.Warning {
@@ -72,7 +69,7 @@ func warnings() (names []string) {
 func (v *validation) act(ctx context.Context, c *call) error {
 	for _, rule := range v.disabled {
 		if !slices.Contains(warnings(), rule) {
-			return usage("--disable %s: is not a rule of warnings; utr validate --rules lists them", rule)
+			return usage("--disable %s: not a rule that causes warnings; utr validate --rules lists the rules", rule)
 		}
 	}
 	switch {
@@ -95,7 +92,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	for _, s := range loaded.Suites {
 		problems = append(problems, s.Warnings...)
 	}
-	problems = v.judged(problems)
+	problems = v.applyFlags(problems)
 	faults, invalid := 0, map[string]bool{}
 	for _, p := range problems {
 		if p.Severity == specs.Error {
@@ -119,9 +116,8 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	return err
 }
 
-// judged leaves out what is disabled, makes errors of warnings if they are to be, and
-// orders all by file and place.
-func (v *validation) judged(problems []specs.Problem) []specs.Problem {
+// applyFlags removes disabled warnings, with --strict changes warnings to errors, and sorts by position.
+func (v *validation) applyFlags(problems []specs.Problem) []specs.Problem {
 	problems = slices.DeleteFunc(problems, func(p specs.Problem) bool {
 		return p.Severity == specs.Warning && slices.Contains(v.disabled, p.Rule)
 	})
@@ -136,7 +132,6 @@ func (v *validation) judged(problems []specs.Problem) []specs.Problem {
 	return problems
 }
 
-// problemsOf lists the problems in an error of a load.
 func problemsOf(err error) (out []specs.Problem) {
 	if err == nil {
 		return nil
@@ -162,7 +157,6 @@ func problemsOf(err error) (out []specs.Problem) {
 	return out
 }
 
-// problemRecord is a problem in JSON.
 func problemRecord(p specs.Problem) any {
 	return struct {
 		File     string `json:"file"`

@@ -14,10 +14,9 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// watchInterval is how often --watch looks for changes.
 const watchInterval = 200 * time.Millisecond
 
-// stamps tell versions of all suites at or below paths apart. What cannot be read is not there.
+// stamps returns the modification time and size of every readable suite at or below the paths.
 func stamps(paths []string) map[string]string {
 	found := map[string]string{}
 	for _, p := range paths {
@@ -32,14 +31,14 @@ func stamps(paths []string) map[string]string {
 			return nil
 		})
 	}
-	maps.DeleteFunc(found, func(name, _ string) bool { // the JSON form of a suite that is there
+	maps.DeleteFunc(found, func(name, _ string) bool { // the JSON form of a YAML suite
 		stem, isJSON := strings.CutSuffix(name, ".json")
 		return isJSON && found[stem+".yml"]+found[stem+".yaml"] != ""
 	})
 	return found
 }
 
-// watch runs the suites, and again those that change, until it is interrupted.
+// watch runs the suites, and those that change again, until it is interrupted.
 func (r *runFlags) watch(ctx context.Context, c *call) error {
 	paths := c.paths
 	seen := stamps(paths)
@@ -50,7 +49,7 @@ func (r *runFlags) watch(ctx context.Context, c *call) error {
 		err := r.act(ctx, c)
 		e := (*exitError)(nil)
 		switch known := errors.As(err, &e); {
-		case ctx.Err() != nil, known && e.hint: // what the user typed does not mend itself
+		case ctx.Err() != nil, known && e.hint: // a changed suite cannot fix a usage error
 			return err
 		case err != nil && !(known && e.err == nil):
 			c.note(err.Error())

@@ -8,12 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// PassingRules are the rules of what commands say of a read preference, and of which
-// commands have one.
+// PassingRules lists the rules about sending read preferences with commands.
 func PassingRules() []retry.Rule {
-	rule := func(id, statement, section string) retry.Rule {
-		return retry.Rule{ID: id, Statement: statement, Section: "Driver Read Preferences, " + section, Revision: "2014-02-14"}
-	}
 	return []retry.Rule{
 		rule("P23", "The slaveOk bit is set in all reads but those with mode primary. OP_MSG has no such bit: read preference secondaryPreferred, "+
 			"for which mongos takes it, stands for it.", "slaveOk"),
@@ -23,8 +19,7 @@ func PassingRules() []retry.Rule {
 	}
 }
 
-// Pass gives the read preference to send with a read, and whether to send one at all
-// (P23, P24).
+// Pass returns the read preference to send with a read, and whether to send one at all (P23, P24).
 func Pass(p selection.Preference, mongos bool) (selection.Preference, bool) {
 	bit := selection.Preference{Mode: selection.SecondaryPreferred}
 	switch {
@@ -36,20 +31,18 @@ func Pass(p selection.Preference, mongos bool) (selection.Preference, bool) {
 	return selection.Preference{Mode: p.Mode, TagSets: p.TagSets}, true
 }
 
-// obeying are the commands that obey a read preference whatever their arguments.
-var obeying = []string{"group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk", "text", "parallelCollectionScan"}
+// obeying lists the commands that obey a read preference regardless of their arguments. In 2014, find was OP_QUERY.
+var obeying = []string{"find", "group", "collStats", "dbStats", "count", "distinct", "geoNear", "geoSearch", "geoWalk", "text",
+	"parallelCollectionScan"}
 
-// Obeys reports whether a generic command obeys a read preference (P25). The query of then
-// is a find now.
+// Obeys reports whether a generic command obeys a read preference (P25).
 func Obeys(command bson.D) bool {
 	if len(command) == 0 {
 		return false
 	}
 	field := func(name string) any {
-		for _, e := range command {
-			if e.Key == name {
-				return e.Value
-			}
+		if i := slices.IndexFunc(command, func(e bson.E) bool { return e.Key == name }); i >= 0 {
+			return command[i].Value
 		}
 		return nil
 	}
@@ -64,6 +57,6 @@ func Obeys(command bson.D) bool {
 			return len(d) > 0 && d[0].Key == "$out"
 		})
 	default:
-		return name == "find" || slices.Contains(obeying, name)
+		return slices.Contains(obeying, name)
 	}
 }

@@ -1,11 +1,8 @@
-// Package pinning decides which member of a replica set a read goes to by the rules of
-// Driver Read Preferences, 2014-02-14, which Server Selection has replaced: a thread that is
-// in a request is pinned to the member that answered it, and a read is tried on up to three
-// members. It is pure, as package retry is: Next takes a state and what happened, and gives
-// the following state and a decision.
+// Package pinning selects the replica set member for a read by the rules of Driver Read Preferences, 2014-02-14, which
+// Server Selection has replaced: a thread in a request is pinned to the member that answered it, and a read is tried on
+// up to three members. Like package retry it is pure: Next maps a state and an input to the next state and a decision.
 //
-// The rules are numbered and stand in one table (Rules). Values of this package are plain
-// data; everything may be used concurrently.
+// Rules returns the table of numbered rules. Values of this package are plain data and may be used concurrently.
 package pinning
 
 import (
@@ -17,23 +14,22 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// Preference is a read preference with the client's secondaryAcceptableLatencyMS, which
-// belonged to it then.
+// Preference is a read preference together with secondaryAcceptableLatencyMS, which was part of it in 2014.
 type Preference struct {
 	selection.Preference
 	Latency time.Duration
 }
 
-// Revision is a dated state of the specification: the numbers of its rules.
+// Revision is a dated revision of the specification: the IDs of its rules.
 type Revision struct{ Rules []string }
 
-// The revisions. Newest is the specification; First is what "Note On Pinning" says of 2.2.
+// The revisions. First is the behavior of 2.2, as described in "Note On Pinning".
 const (
 	Newest = "read-preferences@2014-02-14"
 	First  = "read-preferences@2012-08"
 )
 
-// Named gives a revision by its name. An unknown name gives one without rules.
+// Named returns the revision with a name. For an unknown name it has no rules.
 func Named(name string) (v Revision) {
 	lacks, known := map[string][]string{Newest: {old}, First: {same, unpins}}[name]
 	for _, r := range Rules() {
@@ -44,29 +40,21 @@ func Named(name string) (v Revision) {
 	return v
 }
 
-// Thread is the state of an application's thread. It is a value: Next never changes the
-// one that it is given.
+// Thread is the state of an application thread. Next never modifies its argument.
 type Thread struct {
-	Revision Revision
-	// InRequest says that the thread is in a request.
+	Revision  Revision
 	InRequest bool
-	// Pinned is the address of the member that the thread is pinned to, By the preference
-	// of the read that pinned it. "" is none.
-	Pinned string
-	By     Preference
-	// Reading is the read under way, nil between reads.
-	Reading *Reading
-	// Primary is the address of the last primary that the client has seen.
-	Primary string
+	Pinned    string     // address of the member that the thread is pinned to, or ""
+	By        Preference // of the read that pinned it
+	Reading   *Reading   // the read in progress, nil between reads
+	Primary   string     // address of the last known primary
 }
 
-// Reading is a read under way.
+// Reading is a read in progress.
 type Reading struct {
 	Preference Preference
-	// Member is the address that it was sent to.
-	Member string
-	// Failed are the addresses of members whose sockets broke.
-	Failed []string
+	Member     string   // address of the member that it was sent to
+	Failed     []string // addresses of members with socket errors
 }
 
 // InputKind distinguishes inputs.
@@ -74,65 +62,50 @@ type InputKind uint8
 
 // The inputs.
 const (
-	// StartRequest and EndRequest come from the application.
-	StartRequest InputKind = iota + 1
-	EndRequest
-	// Read begins a read: Preference, Members and Random are set.
-	Read
-	// Answered ends a read: the member has replied.
-	Answered
-	// Refused ends a read: the member has replied with an error.
-	Refused
-	// Broken says that the socket broke: Members and Random are set.
-	Broken
-	// Refreshed says that the client has looked at the set again: Members is set.
-	Refreshed
+	StartRequest InputKind = iota + 1 // from the application
+	EndRequest                        // from the application
+	Read                              // begins a read: Preference, Members and Random are set
+	Answered                          // ends a read: the member has replied
+	Refused                           // ends a read: the member has replied with an error
+	Broken                            // a socket error: Members and Random are set
+	Refreshed                         // an update of the replica set's state: Members is set
 )
 
-// Input is what happened since the last decision.
+// Input is an event since the last decision.
 type Input struct {
 	Kind       InputKind
 	Preference Preference
-	// Members are what the client believes of the set. A member that is down has type
-	// Unknown.
-	Members []selection.Server
-	// Random is a number in [0, 1).
-	Random float64
+	Members    []selection.Server // a member that is down has type Unknown
+	Random     float64            // in [0, 1)
 }
 
-// Action is what the caller has to do.
+// Action tells the caller what to do.
 type Action uint8
 
 // The actions.
 const (
-	// Wait for the application.
-	Wait Action = iota
-	// Send the read to Member.
-	Send
-	// ReturnReply ends the read with the member's reply, be it an error.
-	ReturnReply
-	// ReturnError ends it with the error Text, or with that of the socket if there is none.
-	ReturnError
+	Wait        Action = iota // for the application
+	Send                      // the read to Member
+	ReturnReply               // of the member, which may be an error; ends the read
+	ReturnError               // with the error Text, or the socket error if Text is empty; ends the read
 )
 
-// String gives the action in the words of reports.
+// String returns the name of the action in reports.
 func (a Action) String() string {
 	return [...]string{"wait", "send", "return reply", "return error"}[a]
 }
 
-// Decision is one step.
+// Decision is the result of Next.
 type Decision struct {
-	Action Action
-	Member string // of Send
-	Text   string // of ReturnError
-	// Refresh says that the client has to look at the set again as soon as it can.
-	Refresh bool
-	// Rules that fired, in order.
-	Rules []string
+	Action  Action
+	Member  string   // of Send
+	Text    string   // of ReturnError
+	Refresh bool     // check the replica set as soon as possible
+	Rules   []string // that fired, in order
 }
 
-// Next decides. It never modifies its arguments. An input that does not answer the last
-// decision ends the read with an error.
+// Next returns the next state and decision. It never modifies its arguments. An unexpected input ends the read with
+// an error.
 func Next(t Thread, in Input) (Thread, Decision) {
 	s := &step{t: t, in: in}
 	if in.Kind == Read {
@@ -145,20 +118,19 @@ func Next(t Thread, in Input) (Thread, Decision) {
 		}
 	}
 	if !s.done && in.Kind != StartRequest && in.Kind != EndRequest && in.Kind != Refreshed {
-		s.raise("no rule answers this input")
+		s.raise("no rule handles this input")
 	}
 	s.t.Primary = cmp.Or(primary(in.Members), t.Primary)
 	return s.t, s.d
 }
 
-// step is one call of Next while the rules go over it.
+// step is the state of one call of Next.
 type step struct {
 	t    Thread
 	in   Input
 	d    Decision
 	done bool
-	// left are the members that may still be chosen.
-	left []selection.Server
+	left []selection.Server // candidates
 }
 
 func (s *step) end(a Action) {
@@ -178,12 +150,12 @@ func (s *step) send(member string) {
 	s.t.Reading, s.d.Action, s.d.Member, s.done = &reading, Send, member, true
 }
 
-// InForce lists the rules of the revision, with those of what is sent.
+// InForce lists the rules of the revision, followed by PassingRules.
 func (r Revision) InForce() []retry.Rule {
 	return append(slices.DeleteFunc(Rules(), func(of retry.Rule) bool { return !slices.Contains(r.Rules, of.ID) }), PassingRules()...)
 }
 
-// Rules lists the rules of Next in the order in which they are looked at.
+// Rules lists the rules of Next in the order in which it applies them.
 func Rules() []retry.Rule {
 	var out []retry.Rule
 	for _, r := range table() {

@@ -16,8 +16,8 @@ import (
 
 const stories = "testdata/*.txt"
 
-// TestStories plays the stories in testdata: a line that starts with ">" is what happened,
-// the indented line below is what was decided.
+// TestStories plays the stories in testdata: a line that starts with ">" is an input, and the indented line below is
+// the decision.
 func TestStories(t *testing.T) {
 	testkit.Retell(t, stories, func(t *testing.T, s testkit.Story) string { return play(t, s.Text, nil) })
 }
@@ -26,8 +26,8 @@ func TestStories(t *testing.T) {
 var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "answered": Answered, "refused": Refused,
 	"broken": Broken, "members": Refreshed}
 
-// play tells a story anew, with changed rules if change is not nil. "revision NAME" chooses another one.
-func play(t *testing.T, text string, change func(*Revision)) (told string) {
+// play plays a story, with rules changed by change if it is not nil. "revision NAME" selects a revision.
+func play(t *testing.T, text string, change func(*Revision)) (transcript string) {
 	thread := Thread{Revision: Named(Newest)}
 	var members []selection.Server
 	changed := func() {
@@ -40,7 +40,7 @@ func play(t *testing.T, text string, change func(*Revision)) (told string) {
 		if !strings.HasPrefix(line, ">") {
 			continue
 		}
-		told += line
+		transcript += line
 		words := strings.Fields(line)[1:]
 		if words[0] == "revision" {
 			thread.Revision = Named(words[1])
@@ -49,7 +49,7 @@ func play(t *testing.T, text string, change func(*Revision)) (told string) {
 		}
 		in, known := Input{Kind: inputs[words[0]], Members: members}, inputs[words[0]] > 0
 		if !known {
-			t.Fatalf("no such input: %s", words[0])
+			t.Fatalf("unknown input: %s", words[0])
 		}
 		switch in.Kind {
 		case Read:
@@ -66,22 +66,22 @@ func play(t *testing.T, text string, change func(*Revision)) (told string) {
 			t.Errorf("%s: Next changed its arguments", line)
 		}
 		thread = after
-		told += "    " + d.Action.String()
+		transcript += "    " + d.Action.String()
 		if d.Member != "" {
-			told += " to " + d.Member
+			transcript += " to " + d.Member
 		}
 		if d.Text != "" {
-			told += ": " + d.Text
+			transcript += ": " + d.Text
 		}
 		if d.Refresh {
-			told += ", and look at the set again"
+			transcript += ", and check the set"
 		}
 		if thread.Pinned != "" {
-			told += ", pinned to " + thread.Pinned
+			transcript += ", pinned to " + thread.Pinned
 		}
-		told += " (" + strings.Join(d.Rules, " ") + ")\n"
+		transcript += " (" + strings.Join(d.Rules, " ") + ")\n"
 	}
-	return told
+	return transcript
 }
 
 // drawn reads members: address/type/ping/tags.
@@ -105,7 +105,7 @@ func tags(text string) map[string]string {
 	return out
 }
 
-// preferred reads a mode, tag sets ("-" is an empty one), latency=MS and random=NUMBER.
+// preferred reads a mode, tag sets ("-" is an empty set), latency=MS and random=NUMBER.
 func preferred(words []string) (p Preference, random float64) {
 	p = Preference{selection.Preference{Mode: selection.Mode(words[0])}, 15 * time.Millisecond}
 	for _, w := range words[1:] {
@@ -123,9 +123,9 @@ func preferred(words []string) (p Preference, random float64) {
 	return p, random
 }
 
-// TestEveryRuleHasAStory: without a rule, a story is decided otherwise.
+// TestEveryRuleHasAStory checks that each rule changes the decisions of a story.
 func TestEveryRuleHasAStory(t *testing.T) {
-	said := func(text string) (out []string) { // without the numbers of the rules
+	decisions := func(text string) (out []string) { // without rule IDs
 		for line := range strings.Lines(text) {
 			head, _, _ := strings.Cut(line, " (P")
 			out = append(out, head)
@@ -138,15 +138,15 @@ func TestEveryRuleHasAStory(t *testing.T) {
 			v.Rules = slices.DeleteFunc(slices.Clone(v.Rules), func(id string) bool { return id == r.ID })
 		}
 		if !slices.ContainsFunc(all, func(s testkit.Story) bool {
-			return !slices.Equal(said(play(t, s.Text, nil)), said(play(t, s.Text, without)))
+			return !slices.Equal(decisions(play(t, s.Text, nil)), decisions(play(t, s.Text, without)))
 		}) {
-			t.Errorf("no story is decided otherwise without %s: %s", r.ID, r.Statement)
+			t.Errorf("no story changes without %s: %s", r.ID, r.Statement)
 		}
 	}
 }
 
-// A thread without a pin reads from the members that today's selection allows: the modes
-// have not changed.
+// TestAsToday checks that an unpinned thread reads from the servers that package selection returns: the modes have
+// not changed.
 func TestAsToday(t *testing.T) {
 	types := []string{"primary", "secondary", "down", "recovering"}
 	sets := []string{"", "dc:ny", "dc:ny,rack:1", "dc:sf"}
@@ -178,7 +178,7 @@ func TestAsToday(t *testing.T) {
 			for _, v := range today {
 				now = append(now, v.Address)
 			}
-			if len(now) != 2 { // three numbers may miss one of two members, never one of one or three
+			if len(now) != 2 { // three random numbers may miss one of two members, but not one of three
 				n++
 				if diff := cmp.Diff(now, then); diff != "" {
 					t.Fatalf("%v of %v (-today +2014)\n%s", words, members, diff)
@@ -194,20 +194,20 @@ func TestAsToday(t *testing.T) {
 func TestPass(t *testing.T) {
 	ny := []map[string]string{{"dc": "ny"}}
 	for _, r := range []struct {
-		reason string
-		asked  selection.Preference
-		mongos bool
-		want   string
+		reason     string
+		preference selection.Preference
+		mongos     bool
+		want       string
 	}{
-		{"primary says nothing", selection.Preference{}, true, "-"},
-		{"nor does it to a member", selection.Preference{Mode: selection.Primary}, false, "-"},
-		{"a mongos is told", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
-		{"with tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true, "secondary [map[dc:ny]]"},
-		{"a member gets the bit alone", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false, "secondaryPreferred []"},
-		{"secondaryPreferred is the bit", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
-		{"with tags it is told", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true, "secondaryPreferred [map[dc:ny]]"},
+		{"primary is not sent to a mongos", selection.Preference{}, true, "-"},
+		{"primary is not sent to a member", selection.Preference{Mode: selection.Primary}, false, "-"},
+		{"a mongos receives the mode", selection.Preference{Mode: selection.Nearest}, true, "nearest []"},
+		{"a mongos receives the tags", selection.Preference{Mode: selection.Secondary, TagSets: ny}, true, "secondary [map[dc:ny]]"},
+		{"a member receives only the slaveOk bit", selection.Preference{Mode: selection.Secondary, TagSets: ny}, false, "secondaryPreferred []"},
+		{"secondaryPreferred is the slaveOk bit", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: []map[string]string{{}}}, true, "secondaryPreferred []"},
+		{"secondaryPreferred with tags is sent", selection.Preference{Mode: selection.SecondaryPreferred, TagSets: ny}, true, "secondaryPreferred [map[dc:ny]]"},
 	} {
-		p, send := Pass(r.asked, r.mongos)
+		p, send := Pass(r.preference, r.mongos)
 		got := "-"
 		if send {
 			got = fmt.Sprint(p.Mode, " ", p.TagSets)
@@ -222,14 +222,14 @@ func TestObeys(t *testing.T) {
 		want            bool
 	}{
 		{"a query", `{"find": "c"}`, true},
-		{"it is in the list", `{"count": "c"}`, true},
-		{"it is not, though a secondary could run it", `{"ping": 1}`, false},
-		{"nor is a write", `{"insert": "c"}`, false},
+		{"a listed command", `{"count": "c"}`, true},
+		{"a command that is not listed, though a secondary could run it", `{"ping": 1}`, false},
+		{"a write", `{"insert": "c"}`, false},
 		{"inline mapReduce", `{"mapReduce": "c", "out": {"inline": 1}}`, true},
 		{"mapReduce into a collection", `{"mapReduce": "c", "out": "d"}`, false},
 		{"aggregate", `{"aggregate": "c", "pipeline": [{"$match": {}}]}`, true},
 		{"aggregate with $out", `{"aggregate": "c", "pipeline": [{"$match": {}}, {"$out": "d"}]}`, false},
-		{"nothing", `{}`, false},
+		{"an empty document", `{}`, false},
 	} {
 		var command bson.D
 		testkit.Check(t, bson.UnmarshalExtJSON([]byte(r.command), false, &command))

@@ -10,17 +10,17 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// The rules in which the revisions differ.
+// The rules that differ between revisions.
 const (
-	same   = "P13" // a read with the preference that pinned
-	unpins = "P11" // a read with another one
-	old    = "P14" // as before: as long as the member matches
+	same   = "P13" // a read with the preference that pinned the thread
+	unpins = "P11" // a read with another preference
+	old    = "P14" // 2.2: as long as the member matches
 )
 
 // limit is how many members a read is tried on.
 const limit = 3
 
-// row is a rule that can be applied: to the kinds of input of a set, if when holds.
+// row is a rule for some kinds of input. It applies if when returns true.
 type row struct {
 	retry.Rule
 	on   uint // bits of InputKind
@@ -43,11 +43,12 @@ func always(*step) bool { return true }
 
 func reading(s *step) bool { return s.t.Reading != nil }
 
-// table holds the rules, in the order in which they are applied.
+func rule(id, statement, section string) retry.Rule {
+	return retry.Rule{ID: id, Statement: statement, Section: "Driver Read Preferences, " + section, Revision: "2014-02-14"}
+}
+
+// table lists the rules in the order in which they are applied.
 func table() []row {
-	rule := func(id, statement, section string) retry.Rule {
-		return retry.Rule{ID: id, Statement: statement, Section: "Driver Read Preferences, " + section, Revision: "2014-02-14"}
-	}
 	modes := func(of ...selection.Mode) func(*step) bool {
 		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.Reads()) }
 	}
@@ -57,7 +58,7 @@ func table() []row {
 		{rule("P2", "The end of a request unpins.", "Requests"), onEnd, always,
 			func(s *step) { s.t.InRequest = false; s.unpin() }},
 
-		// What the client sees of the set.
+		// Changes of the replica set.
 		{rule("P3", "A new primary ends the pinning of all threads.", "Requests"), onRefreshed,
 			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
 			func(s *step) { s.unpin() }},
@@ -87,7 +88,7 @@ func table() []row {
 		{rule("P9", "After three members in all, the error is raised.", "Requests"), onBroken,
 			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
 
-		// Which members may be read from.
+		// The choice of a member.
 		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
 			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
 			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
@@ -120,9 +121,9 @@ func table() []row {
 		{rule("P20", "If no member matches, the error is raised at once, without network traffic and without another look at the set.", "Errors"), choosing,
 			func(s *step) bool { return reading(s) && len(s.left) == 0 },
 			func(s *step) {
-				text := "" // of the socket
+				text := "" // the socket error
 				if len(s.t.Reading.Failed) == 0 {
-					text = absent(s.t.Reading.Preference)
+					text = noMember(s.t.Reading.Preference)
 				}
 				s.raise(text)
 			}},
@@ -133,7 +134,7 @@ func table() []row {
 	}
 }
 
-// matching keeps the members of some types that match the first tag set that any matches.
+// matching returns the candidates of the types that match the first tag set with any match.
 func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
 	for _, set := range sets {
@@ -147,8 +148,8 @@ func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	return of
 }
 
-// stays reports whether the pinned member matches the read by itself, as 2.2 looked at it:
-// modes that prefer one type match both.
+// stays reports whether the pinned member matches the read under the rules of 2.2, where primaryPreferred and
+// secondaryPreferred match both types.
 func (s *step) stays() bool {
 	p := s.t.Reading.Preference
 	for _, v := range s.in.Members {
@@ -166,7 +167,7 @@ func (s *step) up() []selection.Server {
 	return ofType(s.in.Members, selection.RSPrimary, selection.RSSecondary)
 }
 
-// misplaced reports whether a member's type is not one that the mode reads from.
+// misplaced reports whether the mode excludes the member's type.
 func misplaced(v selection.Server, p Preference) bool {
 	switch p.Reads() {
 	case selection.Primary:
@@ -177,21 +178,21 @@ func misplaced(v selection.Server, p Preference) bool {
 	return v.Type != selection.RSPrimary && v.Type != selection.RSSecondary
 }
 
-// absent is the error if no member matches, in the words of "Errors".
-func absent(p Preference) string {
+// noMember returns the error message for a read that no member matches, as given in "Errors".
+func noMember(p Preference) string {
 	mode := map[selection.Mode]string{selection.Primary: "PRIMARY", selection.PrimaryPreferred: "PRIMARY_PREFERRED", selection.Secondary: "SECONDARY",
 		selection.SecondaryPreferred: "SECONDARY_PREFERRED", selection.Nearest: "NEAREST"}[p.Reads()]
 	switch {
 	case p.Tagged():
-		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode, spelled(p.TagSets))
+		return fmt.Sprintf("No replica set member available for query with ReadPreference %s and tags %s", mode, formatTags(p.TagSets))
 	case p.Reads() == selection.Primary, p.Reads() == selection.Secondary:
 		return fmt.Sprintf("No replica set %s available for query with ReadPreference %s", strings.ToLower(mode), mode)
 	}
 	return "No replica set members available for query"
 }
 
-// spelled writes tag sets, with the names in their order.
-func spelled(sets []map[string]string) string {
+// formatTags formats tag sets, sorted by name.
+func formatTags(sets []map[string]string) string {
 	var out []string
 	for _, set := range sets {
 		var tags []string
@@ -206,6 +207,8 @@ func spelled(sets []map[string]string) string {
 func equal(a, b Preference) bool {
 	return a.Reads() == b.Reads() && a.Latency == b.Latency && slices.EqualFunc(a.TagSets, b.TagSets, maps.Equal)
 }
+
+// primary returns the address of the primary, or "".
 
 func primary(members []selection.Server) string {
 	for _, v := range ofType(members, selection.RSPrimary) {

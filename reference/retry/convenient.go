@@ -11,7 +11,7 @@ const (
 	transactionBase   = 5 * time.Millisecond
 	transactionGrowth = 1.5
 	transactionCap    = 500 * time.Millisecond
-	// TransactionTime is how long withTransaction goes on without timeoutMS.
+	// TransactionTime is the timeout of withTransaction without timeoutMS.
 	TransactionTime = 120 * time.Second
 )
 
@@ -21,14 +21,11 @@ const (
 	maxTimeExpired     = 50 // MaxTimeMSExpired
 )
 
-// TransactionState is how far withTransaction has come. It is a value:
-// NextTransaction never changes the one that it is given.
+// TransactionState is the state of withTransaction. NextTransaction never modifies its argument.
 type TransactionState struct {
-	Policy *Policy
-	// Attempt is the number of times that the transaction was started.
-	Attempt int
-	// Timeout is timeoutMS, or TransactionTime.
-	Timeout time.Duration
+	Policy  *Policy
+	Attempt int           // number of times the transaction was started
+	Timeout time.Duration // timeoutMS, or TransactionTime
 }
 
 // TransactionInputKind distinguishes inputs.
@@ -36,33 +33,22 @@ type TransactionInputKind uint8
 
 // The inputs of withTransaction.
 const (
-	// TransactionBegin is the first input.
-	TransactionBegin TransactionInputKind = iota + 1
-	// CallbackFailed is an error of the callback. The caller has aborted the
-	// transaction if it was open.
-	CallbackFailed
-	// CallbackEnded says that the callback has committed or aborted by itself.
-	CallbackEnded
-	// CallbackReturned says that it left the transaction open.
-	CallbackReturned
-	// CommitFailed is an error of commitTransaction.
-	CommitFailed
-	// Committed says that there is none.
-	Committed
-	// TransactionBackedOff answers a BackOff decision.
-	TransactionBackedOff
+	TransactionBegin     TransactionInputKind = iota + 1 // the first input
+	CallbackFailed                                       // an error of the callback; the caller has aborted an open transaction
+	CallbackEnded                                        // the callback itself committed or aborted the transaction
+	CallbackReturned                                     // the callback left the transaction open
+	CommitFailed                                         // an error of commitTransaction
+	Committed                                            // a successful commitTransaction
+	TransactionBackedOff                                 // follows a BackOff decision
 )
 
-// TransactionInput is what happened since the last decision.
+// TransactionInput is an event since the last decision.
 type TransactionInput struct {
-	Kind TransactionInputKind
-	// Labels and Code are those of the error.
-	Labels []string
-	Code   int32
-	// Elapsed is the time since withTransaction was called.
-	Elapsed time.Duration
-	// Jitter is a random number in [0, 1).
-	Jitter float64
+	Kind    TransactionInputKind
+	Labels  []string      // of the error
+	Code    int32         // of the error
+	Elapsed time.Duration // since withTransaction was called
+	Jitter  float64       // a random number in [0, 1)
 }
 
 func (in TransactionInput) has(label string) bool { return slices.Contains(in.Labels, label) }
@@ -75,59 +61,55 @@ type transactionRow struct {
 	then Decision
 }
 
-// transactionTable holds the rules in the order in which they are looked at.
-// It is never written to.
+const sequence = "Convenient API for Transactions, Sequence of Actions"
+
+// transactionTable lists the rules in the order in which they are applied. It is never modified.
 var transactionTable = []transactionRow{
-	{Rule{"T1", "Start the transaction, and call the callback.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "first attempt of the transaction"},
+	{Rule{"T1", "Start the transaction, and call the callback.", sequence, "2018-02-13", "first attempt of the transaction"},
 		[]TransactionInputKind{TransactionBegin}, nil, Decision{Action: StartTransaction}},
-	{Rule{"T2", "If the callback has ended the transaction itself, nothing is left to do.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the callback ended the transaction"},
+	{Rule{"T2", "If the callback has ended the transaction itself, nothing is left to do.", sequence,
+		"2018-02-13", "the callback ended the transaction"},
 		[]TransactionInputKind{CallbackEnded}, nil, Decision{Action: ReturnResult}},
-	{Rule{"T3", "If the callback has left it open, commit.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the callback succeeded"},
+	{Rule{"T3", "If the callback has left it open, commit.", sequence, "2018-02-13", "the callback succeeded"},
 		[]TransactionInputKind{CallbackReturned}, nil, Decision{Action: CommitTransaction}},
-	{Rule{"T4", "A successful commit ends it.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the transaction is committed"},
+	{Rule{"T4", "A successful commit ends it.", sequence, "2018-02-13", "the transaction is committed"},
 		[]TransactionInputKind{Committed}, nil, Decision{Action: ReturnResult}},
-	{Rule{"T5", "A commit whose outcome is not known is not tried again after the timeout.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "there is no time left to commit again"},
+	{Rule{"T5", "A commit whose outcome is not known is not tried again after the timeout.", sequence,
+		"2018-02-13", "there is no time left to commit again"},
 		[]TransactionInputKind{CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return commitAgain(s, in) && in.Elapsed >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T6", "A commit whose outcome is not known is retried at once, except after MaxTimeMSExpired.",
-		"Convenient API for Transactions, Sequence of Actions", "2019-04-24", "the outcome of the commit is not known"},
+	{Rule{"T6", "A commit whose outcome is not known is retried at once, except after MaxTimeMSExpired.", sequence,
+		"2019-04-24", "the outcome of the commit is not known"},
 		[]TransactionInputKind{CommitFailed}, commitAgain, Decision{Action: CommitTransaction}},
-	{Rule{"T7", "An error without the label TransientTransactionError is raised.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the error is not transient"},
+	{Rule{"T7", "An error without the label TransientTransactionError is raised.", sequence,
+		"2018-02-13", "the error is not transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
 			return !in.has(labelTransient)
 		}, Decision{Action: ReturnError}},
-	{Rule{"T8", "A backoff that would exceed the timeout is not started.",
-		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "there is no time left for another transaction"},
+	{Rule{"T8", "A backoff that would exceed the timeout is not started.", sequence,
+		"2025-11-20", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed+transactionBackoff(s, in) >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T9", "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^attempt).",
-		"Convenient API for Transactions, Sequence of Actions", "2026-07-08", "the error is transient"},
+	{Rule{"T9", "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^attempt).", sequence,
+		"2026-07-08", "the error is transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: BackOff}},
-	{Rule{"T10", "Start the transaction again after the backoff.",
-		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "the backoff is over"},
+	{Rule{"T10", "Start the transaction again after the backoff.", sequence, "2025-11-20", "the backoff is over"},
 		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
 	{Rule{expiry, "An error that is raised because no time is left is raised as a timeout, which keeps its labels.",
 		"Convenient API for Transactions, Timeout Error propagation", "2026-02-17", ""},
-		nil, nil, Decision{}}, // it goes with the rule that has raised the error
-	{Rule{"T12", "After the timeout the transaction is not tried again.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "there is no time left for another transaction"},
+		nil, nil, Decision{}}, // NextTransaction adds it to the rule that raises the error
+	{Rule{"T12", "After the timeout the transaction is not tried again.", sequence,
+		"2018-02-13", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T13", "Start the transaction again at once.",
-		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the error is transient"},
+	{Rule{"T13", "Start the transaction again at once.", sequence, "2018-02-13", "the error is transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: StartTransaction}},
 }
 
-// expiry is the rule by which an error becomes a timeout.
+// expiry is the rule that turns an error into a timeout.
 const expiry = "T11"
 
 func commitAgain(_ TransactionState, in TransactionInput) bool {
@@ -139,8 +121,8 @@ func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {
 	return time.Duration(in.Jitter * math.Min(float64(transactionCap), ceiling))
 }
 
-// TransactionRules lists the rules of withTransaction in the order in which
-// they are looked at. The slice is the caller's own.
+// TransactionRules lists the rules of withTransaction in the order in which they are applied. The caller may modify
+// the slice.
 func TransactionRules() []Rule {
 	out := make([]Rule, len(transactionTable))
 	for i, r := range transactionTable {
@@ -149,10 +131,9 @@ func TransactionRules() []Rule {
 	return out
 }
 
-// NextTransaction decides for withTransaction. An error that is returned with
-// Expired true is to become a timeout error that keeps its labels
-// (Convenient API for Transactions, "Timeout Error propagation"). The decision's
-// Raise is not set: it is the error of this input that is raised.
+// NextTransaction returns the next state and decision of withTransaction. If Expired is true, the caller returns a
+// timeout error that keeps the labels (Convenient API for Transactions, "Timeout Error propagation"). Raise is not
+// set: the error of this input is raised.
 func NextTransaction(s TransactionState, in TransactionInput) (TransactionState, Decision) {
 	for _, r := range transactionTable {
 		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) || !s.Policy.has(r.ID) {
@@ -171,5 +152,5 @@ func NextTransaction(s TransactionState, in TransactionInput) (TransactionState,
 		}
 		return s, d
 	}
-	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule answers this input"}
+	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule handles this input"}
 }

@@ -14,9 +14,8 @@ import (
 
 const document = "../../docs/reference-engine.md"
 
-// TestDocumentIsTrue: the tables of docs/reference-engine.md are those of this
-// package, and the tests that it names are there. With UTR_UPDATE=1 it writes
-// the tables anew.
+// TestDocumentIsTrue checks that docs/reference-engine.md contains the tables of this package, and that the tests that
+// it names exist. With UTR_UPDATE=1 it updates the tables.
 func TestDocumentIsTrue(t *testing.T) {
 	text, err := os.ReadFile(document)
 	testkit.Check(t, err)
@@ -27,7 +26,7 @@ func TestDocumentIsTrue(t *testing.T) {
 		before, rest, ok := strings.Cut(got, begin)
 		_, after, ended := strings.Cut(rest, end)
 		if !ok || !ended {
-			t.Fatalf("%s has no place for the table of %s", document, name)
+			t.Fatalf("%s has no markers for the table of %s", document, name)
 		}
 		got = before + begin + table + end + after
 	}
@@ -49,12 +48,12 @@ func TestDocumentIsTrue(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(got, -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name+"(") {
-			t.Errorf("%s names %s, which is not a test", document, name)
+			t.Errorf("%s names %s, which does not exist", document, name)
 		}
 	}
 }
 
-// rows writes a table.
+// rows formats a table.
 func rows[T any](head string, all []T, row func(T) []string) string {
 	out := head + "\n" + strings.Repeat("|---", strings.Count(head, "|")-1) + "|\n"
 	for _, one := range all {
@@ -65,7 +64,7 @@ func rows[T any](head string, all []T, row func(T) []string) string {
 
 func ruleRows(t *testing.T) string {
 	t.Helper()
-	return rows("| rule | says | section | since | without it, this story ends differently |", Rules(), func(r Rule) []string {
+	return rows("| rule | statement | section | since | story that changes without it |", Rules(), func(r Rule) []string {
 		s, ok := witness(t, without(r.ID), true)
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
@@ -75,7 +74,7 @@ func ruleRows(t *testing.T) string {
 }
 
 func transactionRows() string {
-	return rows("| rule | says | section | since |", TransactionRules(), func(r Rule) []string {
+	return rows("| rule | statement | section | since |", TransactionRules(), func(r Rule) []string {
 		return []string{r.ID, r.Statement, r.Section, r.Revision}
 	})
 }
@@ -93,13 +92,13 @@ func policyRows() string {
 }
 
 func operationRows() string {
-	return rows("| operation | retried as | after an overload error if | never otherwise, because |", Operations(), func(o Operation) []string {
+	return rows("| operation | retried as | after an overload error if | not retried otherwise, because |", Operations(), func(o Operation) []string {
 		as, gate, why := "", map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class], o.Why
 		switch {
 		case o.RetryableRead:
 			as = "a read"
 		case o.EndsTransaction:
-			as, gate = "a write, whatever `retryWrites` says", "always"
+			as, gate = "a write, regardless of `retryWrites`", "always"
 		case o.RetryableWrite:
 			as = "a write"
 		case why == "":

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// outcomes are what becomes of an attempt: of a read, a write, or both. What
-// drivers have to label in writes, the caller has labelled.
+// outcomes are the outcomes of an attempt of a read, a write, or both. Failures of writes already have the labels that
+// drivers add.
 var outcomes = []struct {
 	of, name string
 	f        Failure // Kind 0: the attempt succeeds
@@ -20,7 +20,7 @@ var outcomes = []struct {
 	{"r", "network", Failure{Kind: Network}, "retryable"},
 	{"r", "91", Failure{Kind: Server, Code: 91}, "a listed code"},
 	{"r", "42", Failure{Kind: Server, Code: 42}, "a code that is not listed"},
-	{"r", "pool", Failure{Kind: PoolCleared}, "retryable, nothing attempted"},
+	{"r", "pool", Failure{Kind: PoolCleared}, "retryable, not sent"},
 	{"rw", "checkout", Failure{Kind: Checkout}, "the driver's own error"},
 	{"rw", "unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
 	{"r", "handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
@@ -29,15 +29,15 @@ var outcomes = []struct {
 	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
 	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
 	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}},
-		"an earlier error says more"},
+		"an earlier error is raised"},
 	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
-	{"w", "network", Failure{Kind: Network, Labels: []string{labelWrite}}, "it may have written"},
-	{"w", "silent network", Failure{Kind: Network}, "not labelled: the client does not retry writes"},
-	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "the server's label"},
+	{"w", "network", Failure{Kind: Network, Labels: []string{labelWrite}}, "may have written"},
+	{"w", "silent network", Failure{Kind: Network}, "no label: the client does not retry writes"},
+	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "a label"},
 	{"w", "bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
 	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite, labelNoWrites}}, "retryable, nothing written"},
 	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{labelNoWrites}}, "not retryable, nothing written"},
-	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, nothing attempted"},
+	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, not sent"},
 	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
 	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
 	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
@@ -51,11 +51,10 @@ type config struct {
 	retryReads, retryWrites, txn      bool
 	timeout, sharded, retarget, oldie bool
 	left                              time.Duration // until the deadline, at each attempt
-	late                              bool          // from the second attempt on it is over
-	// scarce: there is one token, and not a bucket full.
-	scarce bool
-	// alone, mixed and fading: no server, every other one, or those of the first
-	// two attempts support retryable writes.
+	late                              bool          // the deadline passes before the second attempt
+	scarce                            bool          // the bucket starts with one token
+	// Retryable writes are supported by no server (alone), every other server (mixed), or the servers of the first two
+	// attempts (fading).
 	alone, mixed, fading bool
 }
 
@@ -73,7 +72,7 @@ func (c config) leftAt(attempt int) time.Duration {
 	return c.left
 }
 
-// tokens is what is in the bucket at first, in tenths: 1000 tokens at most.
+// tokens returns the initial number of tokens, in tenths.
 func (c config) tokens() Tokens {
 	switch {
 	case c.policy.Name != "client-backpressure@2025-12":
@@ -89,19 +88,18 @@ func (c config) supports(attempt int) bool {
 	return !c.alone && (!c.mixed || attempt%2 == 1) && (!c.fading || attempt < 3)
 }
 
-// ends reports commit and abort, which are retried whatever the options say.
+// ends reports whether the operation ends a transaction. Such operations are retried regardless of the options.
 func (c config) ends() bool { return c.op == "commitTransaction" }
 
-// wanted states the properties of the specifications over a whole history of
-// failures, without the rules: it knows no state but the list.
+// wanted is the expected decision after a history of failures, computed without rules or state.
 type wanted struct {
 	retry         bool
 	backoff       bool
 	expired       bool
 	raise         int // index into the history
-	most          int // attempts
+	most          int // maximum number of attempts
 	deprioritized []string
-	tokens        Tokens // left, in tenths
+	tokens        Tokens // remaining
 }
 
 func overloaded(h []Failure) bool {
@@ -113,14 +111,13 @@ func want(c config, h []Failure) wanted {
 	name := c.policy.Name
 	final, december, first := name == "current", name == "client-backpressure@2025-12", name == "retryable-writes@2018-03-14"
 	pressure := final || december
-	listed := []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 	var eligible bool
 	gate := c.retryReads && c.retryWrites
 	old := c.oldie && c.policy.Name == "retryable-reads@2024"
 	switch c.op {
 	case "find":
 		eligible = c.retryReads && !c.txn && !old && (last.Kind == Network || last.Kind == PoolCleared ||
-			last.Kind == Server && slices.Contains(listed, last.Code))
+			last.Kind == Server && slices.Contains(listedCodes, last.Code))
 		gate = c.retryReads
 	case "getMore":
 		gate = c.retryReads
@@ -133,7 +130,7 @@ func want(c config, h []Failure) wanted {
 	case "update of many", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
 	}
-	if first { // before labels, and before everything but writes
+	if first { // before labels and retryable reads
 		text := last.Kind == Server && strings.Contains(last.Message, "node is recovering")
 		old := []int32{6, 7, 64, 89, 91, 189, 9001, 10107, 11600, 11602, 13435, 13436}
 		eligible = c.op == "insert" && c.retryWrites && !c.txn && c.supports(n) && !last.Handshake &&
@@ -150,7 +147,7 @@ func want(c config, h []Failure) wanted {
 	if c.timeout && !first {
 		w.most = 1 << 30
 	}
-	step := 50 * time.Millisecond << n
+	step := 50 * time.Millisecond << n // 0.5 · 100 ms · 2^n, or 2^(n-1) in 2025-12
 	if pressure && overloaded(h) {
 		w.most = 3
 		if december {
@@ -158,7 +155,6 @@ func want(c config, h []Failure) wanted {
 		}
 	}
 	w.backoff = pressure && last.Has(labelOverloaded)
-	// half of 100 ms · 2^n, or of 2^(n-1) before, for the jitter of one half
 	left := c.leftAt(n)
 	enough := !c.timeout || first || left > 0 && (!w.backoff || left >= step)
 	w.retry = eligible && n < w.most && enough
@@ -204,13 +200,12 @@ func want(c config, h []Failure) wanted {
 	return w
 }
 
-// shed reports whether every error that would be retried as a write is a retryable
-// overload error, so that the server did nothing.
+// shed reports whether every retryable write error is a retryable overload error, so that nothing was executed.
 func shed(h []Failure) bool {
 	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelWrite) && !(f.Has(labelOverloaded) && f.Has(labelRetryable)) })
 }
 
-// proves reports whether a failure proves that nothing was written.
+// proves reports whether a failure proves that nothing was executed.
 func proves(f Failure) bool {
 	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(labelNoWrites) ||
 		f.Has(labelOverloaded) && f.Has(labelRetryable)
@@ -220,7 +215,7 @@ func configs() []config {
 	var out []config
 	for _, p := range Policies() {
 		if p.Name == "read-preferences@2012-08" {
-			continue // to this package it is that of 2014
+			continue // the same as 2014 for this package
 		}
 		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage",
 			"insert", "commitTransaction", "update of many", "unacknowledged write"} {
@@ -238,7 +233,7 @@ func configs() []config {
 					continue
 				case writes && !c.retryReads, c.scarce && (c.sharded || c.txn), c.retarget && (c.sharded || p.Name != "current"),
 					!writes && bit(5) && p.MinWireVersion == 0:
-					continue // no rule looks at it
+					continue // no rule depends on it
 				case writes:
 					c.alone, c.mixed, c.fading = bit(5) && !bit(6), bit(6) && !bit(5), bit(5) && bit(6)
 				default:
@@ -246,7 +241,7 @@ func configs() []config {
 				}
 				out = append(out, c)
 				c.timeout = true
-				once := c.txn || c.alone || c.mixed || c.fading // what these end has nothing to do with time
+				once := c.txn || c.alone || c.mixed || c.fading // the deadline is irrelevant
 				for _, left := range []time.Duration{0, 120 * time.Millisecond, time.Minute} {
 					if c.left = left; !once || left == time.Minute {
 						out = append(out, c)
@@ -262,7 +257,7 @@ func configs() []config {
 	return out
 }
 
-// TestEverySequence goes over every sequence of outcomes up to four attempts.
+// TestEverySequence tests every sequence of outcomes of up to four attempts.
 func TestEverySequence(t *testing.T) {
 	total := 0
 	for _, c := range configs() {
@@ -279,14 +274,15 @@ func TestEverySequence(t *testing.T) {
 		}
 	}
 	if total < 100_000 {
-		t.Errorf("only %d sequences were seen", total)
+		t.Errorf("only %d sequences were tested", total)
 	}
 }
 
-// walk plays each outcome of the attempt that st is to begin.
+// walk tests each outcome of the next attempt, and recursively of the following ones. It returns the number of
+// sequences.
 func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
-	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
+	server := fmt.Sprintf("s%d", attempt%2) // the third attempt uses the first server again
 	before := slices.Clone(st.Deprioritized)
 	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: Chosen{Address: server, Sharded: c.sharded,
 		Wire: map[bool]int32{true: 5, false: 21}[c.oldie], RetryableWrites: c.supports(attempt)}})
@@ -318,7 +314,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			}
 			f.Server = server
 			check(c.op != "insert" || c.supports(attempt) || !slices.ContainsFunc(h, func(f Failure) bool { return !proves(f) }),
-				"what may be written is sent again to a server that does not know its number")
+				"a write that may have been executed is sent to a server without retryable writes")
 		}
 		if o.f.Kind == 0 {
 			_, d := Next(s, Input{Kind: Succeeded, Tokens: tokens})
@@ -340,7 +336,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 				"another error is raised", d, want)
 			check(d.Expired == expired, "expired", d, expired)
 			_, again := Next(next, Input{Kind: Begin})
-			check(again.Action == ReturnError, "an ended operation goes on", again)
+			check(again.Action == ReturnError, "an ended operation continues", again)
 		}
 		if !w.retry {
 			raises(w.expired)
@@ -365,9 +361,9 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			"the next selection", d, w) {
 			continue
 		}
-		// Whatever the rest says: attempts are counted, and nothing is written twice.
+		// Independently of want, no write is executed twice.
 		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
-		check(of == "r" || numbered || proves(f), "what may be written is sent again, without a number")
+		check(of == "r" || numbered || proves(f), "a write that may have been executed is sent again without a transaction number")
 		check(d.Attempt <= w.most, "too many attempts", d, w)
 		if attempt < 4 {
 			total += walk(t, c, next, w.tokens, hh, path)

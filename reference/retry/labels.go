@@ -2,9 +2,8 @@ package retry
 
 import "slices"
 
-// Labels reports whether the driver adds RetryableWriteError to an error
-// (Retryable Writes, "RetryableWriteError Labels"): to errors of its own, and to
-// those of servers before 4.4.
+// Labels reports whether the driver adds RetryableWriteError to an error (Retryable Writes, "RetryableWriteError
+// Labels"): to its own errors, and to those of servers before 4.4.
 func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
@@ -12,18 +11,17 @@ func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
 		!ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:
-		return true // no server has looked at the command
+		return true // the command was not sent
 	case f.Kind == Server && (at.Wire >= wire44 || f.WriteConcern && at.Mongos):
 		return false
 	}
 	return at.RetryableWrites
 }
 
-// wire44 is the wire version of server 4.4, which labels its errors itself.
+// wire44 is the wire version of server 4.4, the first to add the label itself.
 const wire44 = 9
 
-// labelled reports whether a failure is of a kind that is labelled where writes are
-// retried.
+// labelled reports whether the driver adds the label to this kind of failure if writes are retried.
 func labelled(f Failure) bool {
 	switch f.Kind {
 	case Network, PoolCleared:

@@ -5,40 +5,33 @@ import (
 	"slices"
 )
 
-// Class says which of the client's options allows a retry after an overload
-// error.
+// Class determines which client option enables a retry after an overload error.
 type Class uint8
 
-// The classes.
+// The classes. A Command is a generic command, neither a read nor a write.
 const (
-	// Command is a generic command: neither read nor write.
 	Command Class = iota
 	Read
 	Write
 )
 
-// Operation is what the rules know of an operation.
+// Operation holds the properties of an operation that the rules depend on.
 type Operation struct {
 	Name  string
 	Class Class
-	// RetryableRead is true for operations of "Supported Read Operations".
-	RetryableRead bool
-	// RetryableWrite is true for operations of "Supported Write Operations",
-	// and for commit and abort of a transaction.
-	RetryableWrite bool
-	// EndsTransaction is true for commit and abort, which are retried
-	// whatever retryWrites says.
-	EndsTransaction bool
-	// Why says the reason of an exception.
-	Why string
+	// RetryableRead and RetryableWrite are true for "Supported Read Operations" and "Supported Write Operations";
+	// RetryableWrite also for commitTransaction and abortTransaction.
+	RetryableRead, RetryableWrite bool
+	EndsTransaction               bool   // commitTransaction and abortTransaction, which are retried regardless of retryWrites
+	Why                           string // the operation is never retried
 }
 
-// operationTable is sorted by name, and never written to. Names are those of
-// the commands, or of the format's operations where one command serves several.
+// operationTable is sorted by name and never modified. Names are command names, with a suffix if only some uses of a
+// command are retryable.
 var operationTable = []Operation{
 	{Name: "abortTransaction", Class: Write, RetryableWrite: true, EndsTransaction: true},
 	{Name: "aggregate", Class: Read, RetryableRead: true},
-	{Name: "aggregate with a write stage", Class: Write, Why: "it writes, and carries no transaction number"},
+	{Name: "aggregate with a write stage", Class: Write, Why: "it writes without a transaction number"},
 	{Name: "bulkWrite", Class: Write, RetryableWrite: true},
 	{Name: "bulkWrite with multi-document writes", Class: Write, Why: "a statement may change several documents"},
 	{Name: "commitTransaction", Class: Write, RetryableWrite: true, EndsTransaction: true},
@@ -64,25 +57,23 @@ var operationTable = []Operation{
 	{Name: "listIndexes", Class: Read, RetryableRead: true},
 	{Name: "mapReduce", Class: Read, Why: "it is not ended early when the socket closes"},
 	{Name: "renameCollection", Class: Write},
-	{Name: "runCommand", Class: Command, Why: "a generic command is not known to be a read"},
-	{Name: "unacknowledged write", Class: Write, Why: "no reply says whether it succeeded"},
+	{Name: "runCommand", Class: Command, Why: genericCommand},
+	{Name: "unacknowledged write", Class: Write, Why: "it has no reply"},
 	{Name: "update", Class: Write, RetryableWrite: true},
 	{Name: "update of many", Class: Write, Why: "a statement may change several documents"},
 	{Name: "updateSearchIndex", Class: Write},
 }
 
-// Lookup gives the row of an operation. One that is not in the table is a
-// generic command.
+// Lookup returns an operation by name. An operation that is not in the table is a generic command.
 func Lookup(name string) Operation {
 	i, found := slices.BinarySearchFunc(operationTable, name, func(o Operation, name string) int { return cmp.Compare(o.Name, name) })
 	if found {
 		return operationTable[i]
 	}
-	return Operation{Name: name, Class: Command, Why: "a generic command is not known to be a read"}
+	return Operation{Name: name, Class: Command, Why: genericCommand}
 }
 
-// Operations lists the table, sorted by name. The slice is the caller's own.
+// Operations lists the operations, sorted by name. The caller may modify the slice.
 func Operations() []Operation { return slices.Clone(operationTable) }
 
-// WriteStage reports whether a stage of an aggregation pipeline writes.
-func WriteStage(name string) bool { return name == "$out" || name == "$merge" }
+const genericCommand = "a generic command may not be a read"

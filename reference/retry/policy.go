@@ -9,46 +9,28 @@ import (
 	"time"
 )
 
-// Policy is a dated state of the retry specifications: the rules that it has,
-// and its constants. A policy is never changed once it is made.
+// Policy is a dated revision of the retry specifications: a set of rules and constants. It is immutable.
 type Policy struct {
-	// Name is the name by which users choose it.
-	Name string
-	// Sources are the specifications with the revisions that it follows.
-	Sources []string
-	// Rules are the identifiers of its rules, those of withTransaction included.
-	// No other rule is followed.
-	Rules []string
-	// Wording replaces what is said of a rule, where that had other words or
-	// another date then: empty fields leave it.
-	Wording map[string]Rule
-	// ReadCodes are the server's error codes that make a read retryable.
-	ReadCodes []int32
-	// WriteCodes are those that make a write retryable, as before error labels
-	// (2019-10-21). With them neither server nor driver labels.
-	WriteCodes []int32
-	// WriteMessages are parts of the messages that do, whatever the code.
-	WriteMessages []string
-	// WriteCommands are the only writes that W33 leaves to be retried.
-	WriteCommands []string
-	// RetryWritesOff reports whether retryWrites is false if it is not set, as
-	// before 2019-03-06.
-	RetryWritesOff bool
-	// MinWireVersion is the wire version that a server needs for retryable
-	// reads; 0 means any.
-	MinWireVersion int32
-	// DeprioritizeLastOnly keeps only the newest failed server in the list,
-	// as before 2025-12-08.
-	DeprioritizeLastOnly bool
-	// RetargetOption makes R41 depend on enableOverloadRetargeting.
-	RetargetOption bool
-	// Overload holds the constants of client backpressure, nil without it.
-	Overload *Overload
-	// Pinning names the revision of package pinning that reads follow on replica
-	// sets, as before Server Selection; "" is none.
+	Name    string   // selects the policy in options and flags
+	Sources []string // specifications and their revisions
+	Rules   []string // IDs of the rules in force, including those of withTransaction
+	// Wording overrides fields of rules that had another wording or date in this revision. Empty fields are ignored.
+	Wording   map[string]Rule
+	ReadCodes []int32 // server error codes that make a read retryable
+	// WriteCodes are the codes that make a write retryable, before error labels (2019-10-21). If it is set, neither
+	// servers nor drivers add labels.
+	WriteCodes           []int32
+	WriteMessages        []string  // substrings of error messages that make a write retryable, regardless of the code
+	WriteCommands        []string  // commands that W33 allows to be retried
+	RetryWritesOff       bool      // retryWrites defaults to false, as before 2019-03-06
+	MinWireVersion       int32     // of a server for retryable reads; 0: any
+	DeprioritizeLastOnly bool      // deprioritize only the last failed server, as before 2025-12-08
+	RetargetOption       bool      // R41 depends on enableOverloadRetargeting
+	Overload             *Overload // client backpressure, or nil
+	// Pinning is the revision of package pinning for reads on replica sets, as before Server Selection, or "".
 	Pinning string
-	// TransactionExponent is added to the number of the attempt to make the
-	// exponent of withTransaction's backoff: 0 since 2026-07-08, -1 before.
+	// TransactionExponent is added to the number of the attempt in the exponent of withTransaction's backoff: 0 since
+	// 2026-07-08, -1 before.
 	TransactionExponent int
 }
 
@@ -56,25 +38,18 @@ type Policy struct {
 type Overload struct {
 	MaxRetries              int
 	BaseBackoff, MaxBackoff time.Duration
-	// Growth is the factor from one backoff to the next.
-	Growth float64
-	// Exponent is added to the number of the retry to make the exponent of Growth:
-	// 0 since 2026-07-08, -1 before.
-	Exponent int
-	// ServerBase reports whether baseBackoffMS of the server counts.
-	ServerBase bool
-	// Fixed reports whether maxAdaptiveRetries does not replace MaxRetries.
-	Fixed bool
-	// Bucket is the token bucket, nil without one.
-	Bucket *Bucket
-	// Handshake is the value of the field backpressure in handshakes, a string or
-	// a bool.
-	Handshake any
+	Growth                  float64 // factor from one backoff to the next
+	// Exponent is added to the number of the retry in the exponent of Growth: 0 since 2026-07-08, -1 before.
+	Exponent   int
+	ServerBase bool    // the server's baseBackoffMS replaces BaseBackoff
+	Fixed      bool    // maxAdaptiveRetries is ignored
+	Bucket     *Bucket // or nil
+	Handshake  any     // value of the field backpressure in handshakes, a string or a bool
 }
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
 
-// InForce lists the rules of the policy, in its words.
+// InForce lists the rules of the policy, with its wording.
 func (p *Policy) InForce() []Rule {
 	var out []Rule
 	for _, r := range slices.Concat(Rules(), TransactionRules()) {
@@ -93,37 +68,36 @@ func (p *Policy) InForce() []Rule {
 // Constants describes the constants of the policy.
 func (p *Policy) Constants() []string {
 	var out []string
-	say := func(holds bool, format string, args ...any) {
+	add := func(holds bool, format string, args ...any) {
 		if holds {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	less := map[int]string{-1: " less 1"}
-	say(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
-	say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
+	less := map[int]string{-1: " minus 1"}
+	add(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
+	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
-	say(p.RetryWritesOff, "`retryWrites` defaults to false")
-	say(p.Pinning != "", "reads on replica sets follow the rules P1 to P25, and no others")
-	say(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
-	say(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
-	say(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
+	add(p.RetryWritesOff, "`retryWrites` defaults to false")
+	add(p.Pinning != "", "reads on replica sets follow only the rules P1 to P25")
+	add(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
+	add(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
+	add(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
 	if o := p.Overload; o != nil {
-		say(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
+		add(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
 			o.MaxRetries, o.BaseBackoff, o.MaxBackoff, less[o.Exponent])
-		say(!o.ServerBase, "no `baseBackoffMS`")
-		say(o.Fixed, "no `maxAdaptiveRetries`")
+		add(!o.ServerBase, "no `baseBackoffMS`")
+		add(o.Fixed, "no `maxAdaptiveRetries`")
 		if b := o.Bucket; b != nil {
-			say(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return)
+			add(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return)
 		}
-		say(true, "handshakes have `backpressure` %#v", o.Handshake)
+		add(true, "handshakes have `backpressure` %#v", o.Handshake)
 	}
-	say(p.has("T9"), "withTransaction backs off %v · %v^exponent, %v at most, the exponent is the number of the attempt%s",
+	add(p.has("T9"), "withTransaction backs off %v · %v^exponent, at most %v, the exponent is the number of the attempt%s",
 		transactionBase, transactionGrowth, transactionCap, less[p.TransactionExponent])
 	return out
 }
 
-// Listed reports whether a server's error is retryable by its code or its
-// message, as before error labels.
+// Listed reports whether a server error is retryable by its code or its message, as before error labels.
 func (p *Policy) Listed(f Failure) bool {
 	return slices.Contains(p.WriteCodes, f.Code) || p.listedMessage(f)
 }
@@ -132,7 +106,7 @@ func (p *Policy) listedMessage(f Failure) bool {
 	return slices.ContainsFunc(p.WriteMessages, func(part string) bool { return strings.Contains(f.Message, part) })
 }
 
-// readCodes is the list of "Retryable Error" since 2023-11-30.
+// readCodes lists the codes of "Retryable Error" since 2023-11-30.
 func readCodes() []int32 {
 	return []int32{
 		6,     // HostUnreachable
@@ -151,26 +125,13 @@ func readCodes() []int32 {
 	}
 }
 
-// writeCodes is the list of "Retryable Error" of Retryable Writes, 2018-03-14.
+// writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14: those of reads without the newer
+// ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until 2018-06-07.
 func writeCodes() []int32 {
-	return []int32{
-		6,     // HostUnreachable
-		7,     // HostNotFound
-		64,    // WriteConcernFailed, until 2018-06-07
-		89,    // NetworkTimeout
-		91,    // ShutdownInProgress
-		189,   // PrimarySteppedDown
-		9001,  // SocketException
-		10107, // NotMaster
-		11600, // InterruptedAtShutdown
-		11602, // InterruptedDueToReplStateChange
-		13435, // NotMasterNoSlaveOk
-		13436, // NotMasterOrSecondary
-	}
+	return append(slices.DeleteFunc(readCodes(), func(c int32) bool { return c == 134 || c == 262 }), 64)
 }
 
-// The sets of rules that policies are made of. A rule belongs to the policies
-// that name it, and to no other.
+// The sets of rules that policies consist of.
 const (
 	shared       = "R1 R2 R3 R5 R6 R7 R20 R21 R22 R34 R50"
 	reads        = "R10 R11 R12 R13 R30 R31 R33 R35 R36 R37"
@@ -185,8 +146,7 @@ const (
 	backedOff    = "T8 T9 T10"
 )
 
-// Policies lists the policies, the current one first. The values are the
-// caller's own.
+// Policies lists the policies, the current one first. The caller may modify them.
 func Policies() []*Policy {
 	rules := func(sets ...string) []string { return strings.Fields(strings.Join(sets, " ")) }
 	// T9 until 2026-07-08.
@@ -231,9 +191,9 @@ func Policies() []*Policy {
 		{
 			Name:    "retryable-writes@2018-03-14",
 			Sources: []string{"retryable-writes@2018-03-14"},
-			// W31 and withTransaction are younger than the revision, which knows no
-			// transactions; the engine does, and nothing in them may be sent again.
-			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: before(shared),
+			// W31 and withTransaction are newer than the revision, which has no transactions. The engine has them, and
+			// must not retry writes in them.
+			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: writesWording(shared),
 			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, RetryWritesOff: true,
 		},
@@ -248,8 +208,8 @@ func Policies() []*Policy {
 	}
 }
 
-// before is the wording of rules that writes had two years before reads.
-func before(rules string) map[string]Rule {
+// writesWording is the wording of rules that Retryable Writes had two years before Retryable Reads.
+func writesWording(rules string) map[string]Rule {
 	out := map[string]Rule{}
 	for _, id := range strings.Fields(rules) {
 		out[id] = Rule{Section: "Retryable Writes, Executing Retryable Write Commands", Revision: "2017-08"}
@@ -257,7 +217,7 @@ func before(rules string) map[string]Rule {
 	return out
 }
 
-// Named gives a policy by its name; "" is the current one.
+// Named returns the policy with a name, or the current one for "".
 func Named(name string) (*Policy, error) {
 	all := Policies()
 	if name == "" {
@@ -270,33 +230,29 @@ func Named(name string) (*Policy, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return nil, fmt.Errorf("retry policy %q is not known: there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown retry policy %q: the policies are %s", name, strings.Join(names, ", "))
 }
 
-// Tokens is a number of tokens of the token bucket of client backpressure,
-// counted in tenths: a success gives back a tenth, and sums stay exact.
+// Tokens is a number of tokens in tenths: a success returns a tenth, and sums stay exact.
 type Tokens int
 
 // Token is one token.
 const Token Tokens = 10
 
-// String gives the number, such as 999.1.
+// String formats the number, such as 999.1.
 func (t Tokens) String() string {
 	return strconv.FormatFloat(float64(t)/float64(Token), 'f', -1, 64)
 }
 
-// Bucket holds the constants of the token bucket that limits the retries of a
-// client after overload errors (Client Backpressure, "Token Bucket"). What is
-// in it belongs to the client, for as long as that is open: Input.Tokens gives
-// it to a decision, and Decision.Tokens is what the decision leaves.
+// Bucket holds the constants of the token bucket that limits a client's retries after overload errors (Client
+// Backpressure, "Token Bucket"). The client stores the number of tokens, and passes it in Input.Tokens;
+// Decision.Tokens is the new number.
 type Bucket struct {
-	// Capacity is the most that it holds, and what it begins with.
-	Capacity Tokens
-	// Return is RETRY_TOKEN_RETURN_RATE, what a success puts in.
-	Return Tokens
+	Capacity Tokens // maximum and initial number of tokens
+	Return   Tokens // RETRY_TOKEN_RETURN_RATE, the number of tokens that a success adds
 }
 
-// Bucket gives the policy's token bucket, nil if it has none.
+// Bucket returns the policy's token bucket, or nil.
 func (p *Policy) Bucket() *Bucket {
 	if p.Overload == nil {
 		return nil
@@ -304,7 +260,7 @@ func (p *Policy) Bucket() *Bucket {
 	return p.Overload.Bucket
 }
 
-// deposit puts tokens in, as many as there is room for.
+// deposit adds tokens, up to the capacity.
 func (st *step) deposit(n Tokens) {
 	st.tokens = min(st.Policy.Bucket().Capacity, st.tokens+n)
 }

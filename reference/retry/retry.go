@@ -1,15 +1,11 @@
-// Package retry decides what a driver does next while it performs one command
-// under the retry specifications: select a server, send, back off, return a
-// result, return an error. It is pure. Next takes a state and what happened,
-// and gives the following state and a decision; sockets, clocks and randomness
-// belong to the caller, who passes in what they said.
+// Package retry implements the retry specifications as a pure state machine. Next maps a state and an input to the
+// next state and a decision: select a server, send, back off, return a result, or return an error. The caller does
+// the I/O and passes in times and random numbers.
 //
-// The rules are numbered and stand in one table (Rules). A Policy names the
-// rules of a dated state of the specifications, with its constants; each
-// decision names the rules that led to it.
+// Rules returns the table of numbered rules. A Policy is a dated revision of the specifications: a set of rules and
+// constants. Each decision lists the rules that led to it.
 //
-// Values of this package are plain data. Nothing in it is shared between
-// calls, so everything may be used concurrently.
+// Values of this package are plain data and share nothing, so they may be used concurrently.
 package retry
 
 import (
@@ -17,115 +13,78 @@ import (
 	"time"
 )
 
-// Kind is what an attempt ran into.
+// Kind is a kind of failure.
 type Kind uint8
 
 // The kinds of failure.
 const (
-	// Network is a socket that broke, closed or timed out.
-	Network Kind = iota + 1
-	// Server is an error reply.
-	Server
-	// PoolCleared is a check-out refused because the pool was cleared or is
-	// paused (Connection Monitoring and Pooling, "Connection Pool Errors").
-	PoolCleared
-	// Checkout is any other failure to get a connection that is the driver's
-	// own, such as a wait queue timeout.
-	Checkout
-	// NotBuilt says that the command cannot be built for the chosen server.
-	NotBuilt
-	// Client is any other error that the driver raised by itself.
-	Client
-	// Selection says that no server could be selected.
-	Selection
+	Network     Kind = iota + 1 // a socket error, a closed connection or a socket timeout
+	Server                      // an error reply
+	PoolCleared                 // the pool is cleared or paused (Connection Monitoring and Pooling, "Connection Pool Errors")
+	Checkout                    // any other client-side check-out error, such as a wait queue timeout
+	NotBuilt                    // the command cannot be built for the selected server
+	Client                      // any other client-side error
+	Selection                   // a server selection error
 )
 
-// String gives the kind in the words of the specifications.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	return [...]string{"", "network error", "server error", "pool cleared", "check-out error",
 		"command not built", "client error", "server selection error"}[k]
 }
 
-// Failure describes an error of an attempt, as far as the rules look at it.
+// Failure holds the properties of a failed attempt that the rules depend on.
 type Failure struct {
-	Kind Kind
-	// Handshake is true if it happened while a connection was established or
-	// authenticated.
-	Handshake bool
-	// Code is the code of a server error, 0 if there is none.
-	Code   int32
-	Labels []string
-	// WriteConcern is true if the code is that of a write concern error.
-	WriteConcern bool
-	// Message is the server's. Policies from before error labels look at it.
-	Message string
-	// BaseBackoff is the server's baseBackoffMS, 0 if there is none.
-	BaseBackoff time.Duration
-	// Server is the address of the server that it came from.
-	Server string
-	// Attempt is the number of the attempt that failed, from 1. Next fills
-	// it in; the caller finds its own error again by it.
+	Kind         Kind
+	Handshake    bool  // during the handshake, including authentication
+	Code         int32 // of a server error, or 0
+	Labels       []string
+	WriteConcern bool          // Code is the code of a write concern error
+	Message      string        // of the server, for policies without error labels
+	BaseBackoff  time.Duration // the server's baseBackoffMS, or 0
+	Server       string        // address of the failed server
+	// Attempt is the number of the failed attempt, from 1. Next sets it, and the caller uses it to find its own error.
 	Attempt int
 }
 
-// Has reports whether the failure carries an error label.
+// Has reports whether the failure has an error label.
 func (f Failure) Has(label string) bool { return slices.Contains(f.Labels, label) }
 
-// Settings are what the client, the session and the operation say before the
-// first attempt.
+// Settings are the options of the client, the session and the operation.
 type Settings struct {
 	Operation
-	RetryReads  bool
-	RetryWrites bool
-	// InTransaction is true if the session is in a transaction.
+	RetryReads    bool
+	RetryWrites   bool
 	InTransaction bool
-	// Timeout is true if timeoutMS is set: retries go on until the deadline
-	// (Client Side Operations Timeout, "Retryability").
-	Timeout bool
-	// MaxAdaptiveRetries replaces the policy's limit of retries after an
-	// overload error; nil leaves it.
-	MaxAdaptiveRetries *int
-	// OverloadRetargeting is the client option enableOverloadRetargeting.
-	OverloadRetargeting bool
+	// Timeout is true if timeoutMS is set: retries continue until the deadline (Client Side Operations Timeout,
+	// "Retryability").
+	Timeout             bool
+	MaxAdaptiveRetries  *int // if not nil, replaces the policy's limit of retries after an overload error
+	OverloadRetargeting bool // enableOverloadRetargeting
 }
 
-// State is how far an operation has come. It is a value: Next never changes
-// the one that it is given.
+// State is the state of an operation. Next never modifies its argument.
 type State struct {
 	Policy *Policy
 	Settings
-	// Attempt is the number of the attempt under way, from 1; 0 before the
-	// first decision.
-	Attempt int
-	// Chosen is the server of the attempt under way.
-	Chosen Chosen
-	// Deprioritized holds the addresses for the next selection, in order.
-	Deprioritized []string
-	// Raise is the error to raise if nothing succeeds any more; Kind 0 means
-	// that there is none yet.
-	Raise Failure
-	// Overloaded is true once an overload error was seen: the limit of
-	// retries then is the policy's.
-	Overloaded bool
-	// Numbered is true once a write failed with another error than a retryable
-	// overload error: it may be done already, and no server may do it again
-	// that does not know it by its transaction number.
+	Attempt       int      // number of the current attempt, from 1, or 0 before the first decision
+	Chosen        Chosen   // server of the current attempt
+	Deprioritized []string // addresses, in the order in which they failed
+	Raise         Failure  // the error to raise if no attempt succeeds; Kind 0: none
+	Overloaded    bool     // after an overload error: the limit of overload retries applies
+	// Numbered is true after a write failed with an error other than a retryable overload error. The write may have
+	// been executed, so it may only be sent to servers that recognize its transaction number.
 	Numbered bool
-	// Done is true after a result or an error was returned.
-	Done bool
+	Done     bool // a result or an error was returned
 }
 
-// Chosen is what is known of a selected server.
+// Chosen describes a selected server.
 type Chosen struct {
-	Address string
-	// Sharded is true if it was selected from a sharded cluster.
-	Sharded bool
-	// Mongos is true if it is one, whatever it was selected from.
-	Mongos bool
-	// Wire is its maxWireVersion, 0 if unknown.
-	Wire int32
-	// RetryableWrites is true if it supports sessions and is no standalone.
-	RetryableWrites bool
+	Address         string
+	Sharded         bool  // the topology is a sharded cluster
+	Mongos          bool  // the server is a mongos, in any topology
+	Wire            int32 // maxWireVersion, 0 if unknown
+	RetryableWrites bool  // the server supports sessions and is not a standalone
 }
 
 // InputKind distinguishes inputs.
@@ -133,92 +92,65 @@ type InputKind uint8
 
 // The inputs.
 const (
-	// Begin starts the operation.
-	Begin InputKind = iota + 1
-	// Selected answers a Select decision: Chosen is set.
-	Selected
-	// Succeeded answers a Send decision.
-	Succeeded
-	// Failed answers a Select or Send decision: Failure is set.
-	Failed
-	// BackedOff answers a BackOff decision.
-	BackedOff
+	Begin     InputKind = iota + 1 // starts the operation
+	Selected                       // follows a Select decision: Chosen is set
+	Succeeded                      // follows a Send decision
+	Failed                         // follows a Select or Send decision: Failure is set
+	BackedOff                      // follows a BackOff decision
 )
 
-// Input is what happened since the last decision.
+// Input is an event since the last decision.
 type Input struct {
 	Kind    InputKind
 	Chosen  Chosen
 	Failure Failure
-	// Left is the time until the deadline. It is looked at only if
-	// Settings.Timeout is true.
-	Left time.Duration
-	// Jitter is a random number in [0, 1), for failures.
-	Jitter float64
-	// Tokens is what is in the client's token bucket. It is looked at only if
-	// the policy has one.
-	Tokens Tokens
+	Left    time.Duration // time until the deadline, if Settings.Timeout is true
+	Jitter  float64       // a random number in [0, 1), for failures
+	Tokens  Tokens        // number of tokens in the client's bucket, if the policy has one
 }
 
-// Action is what the caller has to do.
+// Action tells the caller what to do.
 type Action uint8
 
 // The actions.
 const (
-	// Select a server, giving the deprioritized ones to server selection.
-	Select Action = iota + 1
-	// Send the command, built afresh for the chosen server.
-	Send
-	// BackOff waits for Delay and then gives the BackedOff input.
-	BackOff
-	// ReturnResult ends the operation with the result of the last attempt.
-	ReturnResult
-	// ReturnError ends it with the error named by Raise.
-	ReturnError
-	// StartTransaction and CommitTransaction are what withTransaction does:
-	// see NextTransaction.
-	StartTransaction
-	CommitTransaction
+	Select            Action = iota + 1 // a server, with Deprioritized
+	Send                                // the command, built for the selected server
+	BackOff                             // for Delay; the BackedOff input follows
+	ReturnResult                        // of the last attempt, which ends the operation
+	ReturnError                         // of the attempt Raise.Attempt, which ends the operation
+	StartTransaction                    // only of NextTransaction
+	CommitTransaction                   // only of NextTransaction
 )
 
-// String gives the action in the words of the reports.
+// String returns the name of the action in reports.
 func (a Action) String() string {
 	return [...]string{"", "select", "send", "back off", "return result", "return error",
 		"start transaction", "commit transaction"}[a]
 }
 
-// Decision is one step.
+// Decision is the result of Next.
 type Decision struct {
-	Action Action
-	// Attempt is the number of the attempt that the step belongs to.
-	Attempt int
-	// Deprioritized belongs to Select.
-	Deprioritized []string
-	// Delay belongs to BackOff.
-	Delay time.Duration
-	// Raise belongs to ReturnError.
-	Raise Failure
-	// Expired is true if an error is returned because there was no time left
-	// for another attempt.
-	Expired bool
-	// Tokens is what is in the client's token bucket after the step.
-	Tokens Tokens
-	// Rules that fired, in order.
-	Rules []string
-	// Reason says why, in a person's words.
-	Reason string
+	Action        Action
+	Attempt       int           // number of the attempt
+	Deprioritized []string      // of Select
+	Delay         time.Duration // of BackOff
+	Raise         Failure       // of ReturnError
+	Expired       bool          // the error is returned because no time is left for another attempt
+	Tokens        Tokens        // new number of tokens in the client's bucket
+	Rules         []string      // that fired, in order
+	Reason        string        // explains the decision to a person
 }
 
-// Start gives the state before the first attempt.
+// Start returns the state before the first attempt.
 func Start(p *Policy, s Settings) State { return State{Policy: p, Settings: s} }
 
-// Next decides. It never modifies its arguments. An input that does not
-// answer the last decision ends the operation with a client error, so that a
-// mistaken caller cannot loop.
+// Next returns the next state and decision. It never modifies its arguments. An unexpected input ends the operation
+// with a client error, so that a faulty caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
 	st := &step{in: in, State: s, tokens: in.Tokens}
 	if s.Done {
-		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has ended already"}
+		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has already ended"}
 	}
 	if in.Kind == Failed {
 		st.f = in.Failure
@@ -231,7 +163,7 @@ func Next(s State, in Input) (State, Decision) {
 		if st.done {
 			break
 		}
-		// The policy is asked last: to look for the name costs more than most conditions.
+		// The policy is checked last, because that costs more than most conditions.
 		if r.on == in.Kind && r.when(st) && s.Policy.has(r.ID) {
 			st.fired = append(st.fired, r.ID)
 			if r.Reason != "" {
@@ -241,12 +173,8 @@ func Next(s State, in Input) (State, Decision) {
 		}
 	}
 	if !st.done {
+		st.reason = "no rule handles this input"
 		st.finish(Decision{Action: ReturnError, Raise: Failure{Kind: Client, Attempt: s.Attempt}})
-		st.reason = "no rule answers this input"
 	}
-	st.d.Attempt = st.Attempt
-	st.d.Tokens = st.tokens
-	st.d.Rules = st.fired
-	st.d.Reason = st.reason
 	return st.State, st.d
 }

@@ -20,17 +20,17 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 	}
 	for _, r := range slices.Concat(Rules(), TransactionRules()) {
 		if r.ID == "" || seen[r.ID] || !used[r.ID] || r.Statement == "" || r.Section == "" || r.Revision == "" {
-			t.Errorf("rule %+v stands twice, belongs to no policy, or lacks its statement, section or revision", r)
+			t.Errorf("rule %+v is a duplicate, is in no policy, or lacks a statement, section or revision", r)
 		}
 		seen[r.ID] = true
 		delete(used, r.ID)
 	}
 	if len(used) > 0 {
-		t.Errorf("%v are rules of policies, and of no table", used)
+		t.Errorf("%v are rules of policies, but not in a table", used)
 	}
 	p, err := Named("")
 	testkit.Check(t, err)
-	testkit.Equal(t, "the policy without a name", p.Name, "current")
+	testkit.Equal(t, "the default policy", p.Name, "current")
 	_, err = Named("retryable-reads@1999")
 	testkit.Fails(t, err, "retryable-reads@2024")
 }
@@ -39,29 +39,27 @@ func TestOperations(t *testing.T) {
 	for _, o := range append(Operations(), Operation{Name: "ping", Class: Command, Why: Lookup("runCommand").Why}) {
 		testkit.Equal(t, o.Name, Lookup(o.Name), o)
 	}
-	if !WriteStage("$out") || !WriteStage("$merge") || WriteStage("$match") {
-		t.Error("$out and $merge are the stages that write")
-	}
 }
 
-// failing is an attempt of an operation with the current policy.
+// failing returns the state of an attempt with the current policy.
 func failing(op string, attempt int) State {
 	p, _ := Named("")
 	return State{Policy: p, Attempt: attempt, Chosen: Chosen{Address: "a", Wire: 21, RetryableWrites: true},
 		Settings: Settings{Operation: Lookup(op), RetryReads: true, RetryWrites: true}}
 }
 
+var listedCodes = []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
+
 func TestEveryListedCodeIsRetryable(t *testing.T) {
-	listed := []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 	for code := range int32(20000) {
 		_, d := Next(failing("find", 1), Input{Kind: Failed, Failure: Failure{Kind: Server, Code: code}})
-		if retried := d.Action == Select; retried != slices.Contains(listed, code) {
+		if retried := d.Action == Select; retried != slices.Contains(listedCodes, code) {
 			t.Errorf("code %d: retried %v", code, retried)
 		}
 	}
 }
 
-// TestBackoffsDoNotOverflow: testdata/overload.txt has shorter ones.
+// TestBackoffsDoNotOverflow tests a long backoff. testdata/overload.txt has shorter ones.
 func TestBackoffsDoNotOverflow(t *testing.T) {
 	s, retries := failing("find", 900), 1000
 	s.Settings.MaxAdaptiveRetries = &retries
@@ -69,8 +67,7 @@ func TestBackoffsDoNotOverflow(t *testing.T) {
 	testkit.Equal(t, "the delay", d.Delay, 10*time.Second)
 }
 
-// TestStatesAreValues: what a caller does with one decision changes neither the
-// state that it came of nor another decision from the same state.
+// TestStatesAreValues checks that modifying a decision changes neither its state nor another decision from that state.
 func TestStatesAreValues(t *testing.T) {
 	s := failing("find", 1)
 	s.Chosen.Sharded, s.Deprioritized = true, append(make([]string, 0, 4), "a")
@@ -80,7 +77,7 @@ func TestStatesAreValues(t *testing.T) {
 	next, d := fail("b")
 	other, _ := fail("c")
 	d.Deprioritized[0] = "changed by the caller"
-	testkit.Equal(t, "the states avoid", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized}, [][]string{{"a"}, {"a", "b"}, {"a", "c"}})
+	testkit.Equal(t, "deprioritized", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized}, [][]string{{"a"}, {"a", "b"}, {"a", "c"}})
 }
 
 func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocumentIsTrue$ .
 
-// Error labels that the rules look at.
+// Error labels that the rules depend on.
 const (
 	labelOverloaded = "SystemOverloadedError"
 	labelRetryable  = "RetryableError"
@@ -18,22 +18,16 @@ const (
 
 // Rule is one statement of a specification.
 type Rule struct {
-	// ID is short and never changes its meaning: R for reads and what all
-	// retries share, W for writes, B for client backpressure.
-	ID string
-	// Statement is the rule in our words.
-	Statement string
-	// Section of the specification that it comes from.
-	Section string
-	// Revision is the date of the specification's change that brought it, or
-	// of the first version that has it.
-	Revision string
-	// Reason is said of a decision that this rule was the last to shape.
-	Reason string
+	// ID is stable: R for reads and rules of all retries, W for writes, B for client backpressure, T for
+	// withTransaction, P for package pinning.
+	ID        string
+	Statement string // in our words
+	Section   string // of the specification
+	Revision  string // date of the first version of the specification with this rule
+	Reason    string // of a decision, if this is the last rule with a reason
 }
 
-// Rules lists all rules in the order in which they are looked at. The slice
-// is the caller's own.
+// Rules lists all rules in the order in which they are applied. The caller may modify the slice.
 func Rules() []Rule {
 	out := make([]Rule, len(table))
 	for i, r := range table {
@@ -42,8 +36,8 @@ func Rules() []Rule {
 	return out
 }
 
-// row is a rule that can be applied: to one kind of input, if when holds. when
-// changes nothing, and is asked of rules as well that the policy does not have.
+// row is a rule for one kind of input. It applies if when returns true. when must not modify the step, because it is
+// also called for rules that are not in the policy.
 type row struct {
 	Rule
 	on   InputKind
@@ -51,7 +45,7 @@ type row struct {
 	then func(*step)
 }
 
-// step is one call of Next while the rules go over it.
+// step is the state of one call of Next.
 type step struct {
 	in Input
 	State
@@ -65,16 +59,16 @@ type step struct {
 	read     bool // the failure is a retryable read error
 	write    bool // the failure is a retryable write error
 	overload bool // the failure is a retryable overload error
-	gated    bool // the overload rules do not allow one
-	silent   bool // the failure says that nothing was written
+	gated    bool // the client's options do not allow an overload retry
+	silent   bool // the failure has the label NoWritesPerformed
 }
 
 func (st *step) finish(d Decision) {
+	d.Attempt, d.Tokens, d.Rules, d.Reason = st.Attempt, st.tokens, st.fired, st.reason
 	st.d, st.done = d, true
 	st.Done = d.Action == ReturnResult || d.Action == ReturnError
 }
 
-// What rules say of a retry.
 func allowRead(st *step)   { st.read = true }
 func forbidRead(st *step)  { st.read = false }
 func allowWrite(st *step)  { st.write = true }
@@ -100,14 +94,8 @@ func (st *step) selectServer() {
 // retrying reports whether this is not the first attempt.
 func (st *step) retrying() bool { return st.Attempt > 1 }
 
-func (st *step) eligible() bool {
-	return st.read || st.write || st.overload && !st.gated
-}
-
-// attempted reports whether the caller can infer from the failure that an
-// attempt was made. A broken handshake is a retryable error of a read like any
-// other; for a write it proves that nothing was written (Retryable Writes,
-// "Executing Retryable Write Commands").
+// attempted reports whether the failure shows that an attempt was made. For a write, a handshake error shows that
+// nothing was written (Retryable Writes, "Executing Retryable Write Commands").
 func (st *step) attempted() bool {
 	if st.silent || st.f.Handshake && st.writes() {
 		return false
@@ -115,25 +103,23 @@ func (st *step) attempted() bool {
 	return st.f.Kind == Network || st.f.Kind == Server
 }
 
-// reads reports whether an error is looked at as that of a read: of all that is no
-// write.
+// reads reports whether the rules for read errors apply. Generic commands count as reads.
 func (st *step) reads() bool { return st.Class != Write }
 
-// writeError says that the failure is a retryable write error, or would have
-// been labelled as one if the write were retried. Which of the two it was, the
-// rules that forbid a retry need not know.
+// writeError reports whether the failure is a retryable write error, or would be labelled as one if the write were
+// retried.
 func (st *step) writeError() bool {
 	return st.write || !st.reads() && st.Policy.has("W10") && labelled(st.f)
 }
 
-// supported says the same of a supported write operation.
+// supported is writeError for supported write operations.
 func (st *step) supported() bool { return st.writeError() && st.RetryableWrite }
 
-// writes reports whether errors are raised as those of a write; runCommand counts
-// as one (Client Backpressure, "Overload retry policy", 6).
+// writes reports whether the rules for write errors determine which error is raised. Generic commands count as writes
+// (Client Backpressure, "Overload retry policy", 6).
 func (st *step) writes() bool { return st.Class != Read }
 
-// limit is the number of retries allowed, -1 for no limit.
+// limit returns the maximum number of retries, or -1 for no limit.
 func (st *step) limit() int {
 	o := st.Policy.Overload
 	if st.Overloaded && o != nil {
@@ -148,8 +134,7 @@ func (st *step) limit() int {
 	return 1
 }
 
-// delay is the backoff before the retry that follows this attempt: none
-// without client backpressure.
+// delay returns the backoff before the next retry, 0 without client backpressure.
 func (st *step) delay() time.Duration {
 	o := st.Policy.Overload
 	if o == nil {
@@ -176,20 +161,19 @@ func (st *step) deprioritize() {
 
 func always(*step) bool { return true }
 
-// old reports whether the policy asks for a wire version that a server does not have.
+// old reports whether a server is older than the policy's minimum wire version.
 func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
 
-// shed reports whether the server has refused the command because it is overloaded.
+// shed reports whether the server rejected the command because it is overloaded.
 func (st *step) shed() bool { return st.f.Has(labelOverloaded) }
 
-// listed reports whether the server's error has one of some codes.
+// listed reports whether the failure is a server error with one of the codes.
 func (st *step) listed(codes []int32) bool {
 	return st.f.Kind == Server && slices.Contains(codes, st.f.Code)
 }
 
-// table holds the rules in the order in which they are looked at: what the
-// failure is, which error would be raised, whether a retry is allowed, which
-// server it avoids, and what it waits for. It is never written to.
+// table lists the rules in the order in which they are applied: the kind of failure, the error to raise, whether a
+// retry is allowed, the deprioritized servers, and the backoff. It is never modified.
 var table = []row{
 	{Rule{"R1", "Select the first server as usual, with nothing deprioritized.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "first attempt"},
@@ -237,7 +221,7 @@ var table = []row{
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "the command cannot be built for the new server"},
 		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.Raise.Kind != 0 }, (*step).raise},
 
-	// What the failure is.
+	// The kind of failure.
 	{Rule{"R10", "A network error is retryable.",
 		"Retryable Reads, Retryable Error", "2019-03", ""},
 		Failed, func(st *step) bool { return st.reads() && st.f.Kind == Network && !st.f.Handshake }, allowRead},
@@ -278,7 +262,7 @@ var table = []row{
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
 		Failed, (*step).shed, func(st *step) { st.Overloaded = true }},
 
-	// Which error would be raised now.
+	// The error to raise.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
 		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites) },
@@ -341,7 +325,7 @@ var table = []row{
 		}, func(st *step) { st.gated = true }},
 	{Rule{"R34", "Any other error is raised.",
 		"Retryable Reads, When to allow retry", "2019-03", ""},
-		Failed, func(st *step) bool { return !st.eligible() }, func(st *step) {
+		Failed, func(st *step) bool { return !st.read && !st.write && (!st.overload || st.gated) }, func(st *step) {
 			if st.reason == "" {
 				st.reason = "the error is not retryable"
 			}
@@ -370,7 +354,7 @@ var table = []row{
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Failed, (*step).shed, func(st *step) { st.tokens -= Token }},
 
-	// Which server the retry avoids, and what it waits for.
+	// The deprioritized servers, and the backoff.
 	{Rule{"R40", "In a sharded cluster, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2023-08-26", "retry on another mongos"},
 		Failed, func(st *step) bool { return st.Chosen.Sharded && st.f.Server != "" }, (*step).deprioritize},

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Case is one selection, described in a file.
+// Case is one selection, read from a file.
 type Case struct {
 	Topology      Topology
 	Preference    Preference
@@ -20,8 +20,7 @@ type Case struct {
 	Options       Options
 }
 
-// caseFile is the form of a case, which is that of the test files of Server Selection and
-// Max Staleness. What these expect is not read here.
+// caseFile is a test file of Server Selection or Max Staleness. Expected results are accepted and ignored.
 type caseFile struct {
 	HeartbeatMS int64 `yaml:"heartbeatFrequencyMS"`
 	Topology    struct {
@@ -61,9 +60,8 @@ type casePreference struct {
 	MaxStaleness *int64              `yaml:"maxStalenessSeconds"`
 }
 
-// ParseCase reads a case: a YAML document as in the test files of Server Selection. Unknown
-// fields, types and modes are errors. Without heartbeatFrequencyMS it is 10 seconds;
-// localThresholdMS is 15.
+// ParseCase reads a case from a YAML document in the format of the Server Selection test files. It returns an error
+// for unknown fields and types. heartbeatFrequencyMS defaults to 10 seconds; localThresholdMS is 15.
 func ParseCase(text []byte) (Case, error) {
 	var f caseFile
 	if err := decode(text, &f); err != nil {
@@ -98,8 +96,8 @@ func ParseCase(text []byte) (Case, error) {
 	return c, nil
 }
 
-// ParsePreference reads a read preference: a mode, or a document with mode, tag_sets and
-// maxStalenessSeconds, in YAML.
+// ParsePreference reads a read preference from YAML: either a mode, or a document with mode, tag_sets and
+// maxStalenessSeconds.
 func ParsePreference(text string) (Preference, error) {
 	var p casePreference
 	if decode([]byte(text), &p.Mode) != nil {
@@ -112,13 +110,13 @@ func ParsePreference(text string) (Preference, error) {
 	return out, out.Validate()
 }
 
-// decode reads one YAML document without unknown fields.
+// decode reads one YAML document and rejects unknown fields.
 func decode(text []byte, to any) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	err := d.Decode(to)
 	if errors.Is(err, io.EOF) {
-		return errors.New("the document is empty")
+		return errors.New("empty document")
 	}
 	return err
 }

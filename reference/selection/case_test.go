@@ -13,15 +13,15 @@ func TestParseCase(t *testing.T) {
 	const servers = "topology_description: {type: Sharded, servers: [{address: a, type: Mongos, avg_rtt_ms: 2.5, tags: {dc: ny}, lastUpdateTime: 7, lastWrite: {lastWriteDate: {$numberLong: \"9\"}}}]}\n"
 	minute := int64(90)
 	for _, r := range []struct{ reason, text, fails string }{
-		{"nothing", "", "the document is empty"},
+		{"an empty file", "", "empty document"},
 		{"a field is misspelt", "topologydescription: {}", "field topologydescription not found"},
 		{"a field of a server is misspelt", "topology_description: {type: Sharded, servers: [{adress: a}]}", "field adress not found"},
 		{"the type of the topology is unknown", "topology_description: {type: Cluster}", `type: "Cluster" is not one of [Unknown Single`},
 		{"the type of a server is unknown", "topology_description: {type: Sharded, servers: [{address: a, type: mongos}]}", `servers[0]: type: "mongos" is not one of`},
 		{"a server without an address", "topology_description: {type: Sharded, servers: [{type: Mongos}]}", "servers[0]: address is missing"},
 		{"a date that is not a number", strings.Replace(servers, `"9"`, "today", 1), `lastWriteDate: "today" is not a number`},
-		{"an operation that is neither", servers + "operation: ping", `operation: "ping" is not one of read, write`},
-		{"all there is", servers + "operation: write\nheartbeatFrequencyMS: 500\nread_preference: {mode: Nearest, tag_sets: [{dc: ny}], maxStalenessSeconds: 90}\n" +
+		{"an unknown operation", servers + "operation: ping", `operation: "ping" is not one of read, write`},
+		{"all fields", servers + "operation: write\nheartbeatFrequencyMS: 500\nread_preference: {mode: Nearest, tag_sets: [{dc: ny}], maxStalenessSeconds: 90}\n" +
 			"deprioritized_servers: [{address: a}]\nsuitable_servers: []", ""},
 	} {
 		got, err := selection.ParseCase([]byte(r.text))
@@ -49,12 +49,12 @@ func TestParsePreference(t *testing.T) {
 		fails        string
 	}{
 		{"a mode", "secondary", mode(selection.Secondary), ""},
-		{"a mode as test files spell it", "SecondaryPreferred", mode(selection.SecondaryPreferred), ""},
+		{"a mode spelled as in test files", "SecondaryPreferred", mode(selection.SecondaryPreferred), ""},
 		{"a document", "{mode: nearest, tag_sets: [{dc: ny}, {}]}", mode(nearest, tags{"dc": "ny"}, tags{}), ""},
-		{"an unknown mode", "nearer", mode("nearer"), `no mode "nearer"`},
+		{"an unknown mode", "nearer", mode("nearer"), `unknown mode "nearer"`},
 		{"a misspelt field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
 		{"primary with tags", "{mode: primary, tag_sets: [{dc: ny}]}", mode(selection.Primary, tags{"dc": "ny"}), "primary cannot have tag sets"},
-		{"nothing", "", selection.Preference{}, "empty"},
+		{"an empty text", "", selection.Preference{}, "empty"},
 	} {
 		got, err := selection.ParsePreference(r.text)
 		testkit.Equal(t, r.reason, got, r.want)

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// official is what the test files expect. ParseCase reads the rest.
+// official holds the expected results of a test file. ParseCase reads the rest.
 type official struct {
 	Suitable []struct{ Address string } `yaml:"suitable_servers"`
 	Window   []struct{ Address string } `yaml:"in_latency_window"`
@@ -42,8 +42,7 @@ func sorted(servers []selection.Server) []string {
 	return slices.Sorted(slices.Values(addresses(servers)))
 }
 
-// TestOfficial holds the logic tests of the Server Selection and Max Staleness
-// specifications, as far as they are at hand.
+// TestOfficial runs the logic tests of the Server Selection and Max Staleness specifications, if they are available.
 func TestOfficial(t *testing.T) {
 	for _, folder := range []string{"server-selection/tests/server_selection", "max-staleness/tests", "server-selection/tests/in_window"} {
 		t.Run(folder, func(t *testing.T) {
@@ -73,15 +72,15 @@ func testOfficial(t *testing.T, path string) {
 		frequencies(t, f, c)
 		return
 	}
-	suitable, err := selection.Suitable(c.Topology, c.Preference, c.Deprioritized, c.Options)
+	servers, err := suitable(c.Topology, c.Preference, c.Deprioritized, c.Options)
 	if (err != nil) != f.Error {
 		t.Fatalf("error %v, want one: %t", err, f.Error)
 	}
-	testkit.Equal(t, "suitable", sorted(suitable), expected(f.Suitable))
-	testkit.Equal(t, "in the window", sorted(selection.InWindow(suitable, c.Options.LocalThreshold)), expected(f.Window))
+	testkit.Equal(t, "suitable", sorted(servers), expected(f.Suitable))
+	testkit.Equal(t, "in the window", sorted(selection.InWindow(servers, c.Options.LocalThreshold)), expected(f.Window))
 }
 
-// frequencies is the test of choosing within the latency window.
+// frequencies tests how often Pick chooses each server in the latency window.
 func frequencies(t *testing.T, f official, c selection.Case) {
 	r, load, seen := rand.New(rand.NewPCG(1, 2)), map[string]int{}, map[string]int{}
 	for _, m := range f.Mocked {

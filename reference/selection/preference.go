@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,10 +12,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Mode says which members of a replica set are candidates for reads.
+// Mode is a read preference mode.
 type Mode string
 
-// The modes, spelled as $readPreference has them.
+// The modes, spelled as in $readPreference.
 const (
 	Primary            Mode = "primary"
 	PrimaryPreferred   Mode = "primaryPreferred"
@@ -23,8 +24,7 @@ const (
 	Nearest            Mode = "nearest"
 )
 
-// ModeOf gives the mode of a name whose first letter may have any case: suites and
-// test files have both.
+// ModeOf returns the mode with a name whose first letter may be upper case, as in specification tests.
 func ModeOf(name string) Mode {
 	if name == "" {
 		return ""
@@ -35,70 +35,58 @@ func ModeOf(name string) Mode {
 // Preference is a read preference. The zero value is the default: primary.
 type Preference struct {
 	Mode Mode // "" means primary
-	// TagSets are tried in order; the first that matches a candidate counts.
-	// An empty list, as well as an empty tag set, matches every server.
+	// TagSets are tried in order until one matches a candidate. An empty list and an empty tag set match every server.
 	TagSets []map[string]string
-	// MaxStalenessSeconds is the greatest replication lag that a secondary
-	// may have. Nil and -1 mean that there is no maximum.
+	// MaxStalenessSeconds is the maximum replication lag of a secondary. Nil and -1 mean no maximum.
 	MaxStalenessSeconds *int64
 	// Hedge is hedge.enabled, deprecated since server 8.0. Nil: not sent.
 	Hedge *bool
 }
 
-// The figures that the specifications fix.
+// Constants of the specifications.
 const (
 	// DefaultLocalThreshold is the default of localThresholdMS.
 	DefaultLocalThreshold = 15 * time.Millisecond
-	// smallestMaxStaleness is the least maxStalenessSeconds that a replica
-	// set accepts (Max Staleness, "smallestMaxStalenessSeconds").
+	// smallestMaxStaleness is the minimum of maxStalenessSeconds for replica sets (Max Staleness,
+	// "smallestMaxStalenessSeconds").
 	smallestMaxStaleness = 90 * time.Second
-	// idleWritePeriod is how often an idle primary writes a no-op, which
-	// bounds how fresh a secondary can look (Max Staleness,
-	// "idleWritePeriodMS").
+	// idleWritePeriod is how often an idle primary writes a no-op (Max Staleness, "idleWritePeriodMS").
 	idleWritePeriod = 10 * time.Second
 )
 
-// invalid is the error of a read preference that can never be served, whatever
-// the servers do: the operation has to fail at once, instead of waiting.
+// invalid returns the error for a read preference that no server can ever satisfy. The operation fails at once
+// instead of waiting.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("read preference is not valid: "+format, args...)
+	return fmt.Errorf("invalid read preference: "+format, args...)
 }
 
-// Reads gives the mode, primary if none is set.
-func (p Preference) Reads() Mode {
-	if p.Mode == "" {
-		return Primary
-	}
-	return p.Mode
-}
+// Reads returns the mode, or Primary if it is not set.
+func (p Preference) Reads() Mode { return cmp.Or(p.Mode, Primary) }
 
-// maxStaleness gives the maximum, and whether there is one.
+// maxStaleness returns the maximum staleness, or false if none is set.
 func (p Preference) maxStaleness() (time.Duration, bool) {
 	if p.MaxStalenessSeconds == nil || *p.MaxStalenessSeconds == -1 {
 		return 0, false
 	}
-	const most = math.MaxInt64 / int64(time.Second) // what a Duration can hold
+	const most = math.MaxInt64 / int64(time.Second) // the limit of a Duration
 	return time.Duration(max(-most, min(most, *p.MaxStalenessSeconds))) * time.Second, true
 }
 
-// Tagged reports whether there is a tag set that demands anything.
+// Tagged reports whether any tag set is not empty.
 func (p Preference) Tagged() bool {
 	return slices.ContainsFunc(p.TagSets, func(t map[string]string) bool { return len(t) > 0 })
 }
 
-// Validate reports what is wrong with the preference on its own, before any
-// topology is known.
+// Validate returns an error if the preference is invalid for every topology.
 func (p Preference) Validate() error {
 	switch p.Reads() {
 	case PrimaryPreferred, Secondary, SecondaryPreferred, Nearest:
 		return nil
 	case Primary:
 	default:
-		return invalid("there is no mode %q", p.Mode)
+		return invalid("unknown mode %q", p.Mode)
 	}
-	// "Clients MUST raise an error if a non-empty tag set is given in
-	// tag_sets and the mode field is 'primary'" (Server Selection, "tag_sets").
-	if p.Tagged() {
+	if p.Tagged() { // (Server Selection, "tag_sets")
 		return invalid("mode primary cannot have tag sets")
 	}
 	if d, ok := p.maxStaleness(); ok && d > 0 {
@@ -107,31 +95,30 @@ func (p Preference) Validate() error {
 	return nil
 }
 
-// validateStaleness applies the minimum that holds for replica sets alone:
-// other topologies hand the value on, or ignore it (Server Selection,
-// "maxStalenessSeconds").
+// validateStaleness checks maxStalenessSeconds against the minimum for replica sets. Other topologies pass the
+// value on or ignore it (Server Selection, "maxStalenessSeconds").
 func (p Preference) validateStaleness(topology TopologyType, heartbeat time.Duration) error {
 	most, ok := p.maxStaleness()
 	if !ok || (topology != ReplicaSetWithPrimary && topology != ReplicaSetNoPrimary) {
 		return nil
 	}
 	if most < smallestMaxStaleness {
-		return invalid("maxStalenessSeconds is %d, and the least that a replica set accepts is %d",
+		return invalid("maxStalenessSeconds is %d, but the minimum for a replica set is %d",
 			*p.MaxStalenessSeconds, smallestMaxStaleness/time.Second)
 	}
 	if most < heartbeat+idleWritePeriod {
-		return invalid("maxStalenessSeconds is %d, less than heartbeatFrequencyMS %d and idleWritePeriodMS %d together",
+		return invalid("maxStalenessSeconds is %d, less than the sum of heartbeatFrequencyMS %d and idleWritePeriodMS %d",
 			*p.MaxStalenessSeconds, heartbeat.Milliseconds(), idleWritePeriod.Milliseconds())
 	}
 	return nil
 }
 
-// Document gives the preference as $readPreference writes it (Server
-// Selection, "Document structure"). Tags are in the order of their names.
+// Document returns the preference as a $readPreference document (Server Selection, "Document structure"), with
+// tags sorted by name.
 func (p Preference) Document() bson.D {
 	doc := bson.D{{Key: "mode", Value: string(p.Reads())}}
 	if p.Reads() == Primary {
-		return doc // nothing else may be there
+		return doc // no other field is allowed
 	}
 	if len(p.TagSets) > 0 {
 		tags := make(bson.A, len(p.TagSets))
@@ -153,7 +140,7 @@ func (p Preference) Document() bson.D {
 	return doc
 }
 
-// shortest writes a number as an int32 where it fits, as drivers do.
+// shortest returns the number as an int32 if it fits, as drivers send it.
 func shortest(n int64) any {
 	if n == int64(int32(n)) {
 		return int32(n)

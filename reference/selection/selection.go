@@ -7,40 +7,37 @@ import (
 	"time"
 )
 
-// Operation is what a server is selected for.
+// Operation is the type of operation that a server is selected for.
 type Operation uint8
 
-// The operation types. A generic runCommand counts as a read.
+// The operation types. runCommand is a read.
 const (
 	Read Operation = iota
 	Write
 )
 
-// Options are the settings of the client and the kind of operation.
+// Options are the client settings and the operation type.
 type Options struct {
 	Operation          Operation
-	LocalThreshold     time.Duration // localThresholdMS; 0 is a window without width
+	LocalThreshold     time.Duration // localThresholdMS; 0 keeps only the nearest servers
 	HeartbeatFrequency time.Duration // heartbeatFrequencyMS
 }
 
-// Select gives the servers that the operation may be sent to: the suitable
-// ones within the latency window, in the order of the topology. None is not an
-// error: the caller waits for the topology to change. An error says that the
-// preference is not valid, so that waiting would not help.
+// Select returns the suitable servers within the latency window, in the order of the topology. If it returns no
+// servers and no error, the caller waits for the topology to change. An error means that the preference is invalid,
+// so waiting is useless.
 func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
 	return selector{topology: t, preference: p, options: o}.all(deprioritized)
 }
 
-// Step is what one rule of a selection leaves.
+// Step is the result of one rule of a selection.
 type Step struct {
-	// Rule says which servers remain.
-	Rule string
-	// Servers are those, in the order of the topology.
-	Servers []Server
+	Rule    string   // describes the remaining servers
+	Servers []Server // in the order of the topology
 }
 
-// Explain gives the steps of Select: the last one leaves what Select gives. If no server
-// that is not deprioritized is suitable, the steps begin again with all servers.
+// Explain returns the steps of Select. The last step contains the servers that Select returns. If all suitable
+// servers are deprioritized, the steps restart with all servers.
 func Explain(t Topology, p Preference, deprioritized []string, o Options) ([]Step, error) {
 	var steps []Step
 	_, err := selector{topology: t, preference: p, options: o, step: func(rule string, left []Server) {
@@ -49,9 +46,8 @@ func Explain(t Topology, p Preference, deprioritized []string, o Options) ([]Ste
 	return steps, err
 }
 
-// InWindow keeps the servers whose average round trip time is at most
-// threshold above the shortest (Server Selection, "Filtering suitable servers
-// based on the latency window").
+// InWindow returns the servers whose average round trip time exceeds the shortest by at most threshold (Server
+// Selection, "Filtering suitable servers based on the latency window").
 func InWindow(servers []Server, threshold time.Duration) []Server {
 	if len(servers) == 0 {
 		return nil
@@ -60,16 +56,15 @@ func InWindow(servers []Server, threshold time.Duration) []Server {
 	return Keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
 }
 
-// Pick chooses one of the servers in the latency window: two at random, and of
-// these the one with fewer operations under way (steps 6 and 7 of the
-// algorithm). random(n) gives a number from 0 to n-1; operations gives a
-// server's operationCount. The list must not be empty.
+// Pick chooses two of the servers in the latency window at random and returns the one with fewer operations in
+// progress (steps 6 and 7 of the algorithm). random(n) returns a number from 0 to n-1; operations returns a server's
+// operationCount. The list must not be empty.
 func Pick(servers []Server, operations func(address string) int, random func(n int) int) Server {
 	if len(servers) == 1 {
 		return servers[0]
 	}
 	i, j := random(len(servers)), random(len(servers)-1)
-	if j >= i { // two different ones, each pair as likely as any other
+	if j >= i { // two different servers, every pair equally likely
 		j++
 	}
 	if operations(servers[j].Address) < operations(servers[i].Address) {
@@ -78,18 +73,16 @@ func Pick(servers []Server, operations func(address string) int, random func(n i
 	return servers[i]
 }
 
-// selector applies the rules of one selection to any part of the servers. It
-// keeps the whole topology, since staleness is judged by a primary that may be
-// deprioritized itself.
+// selector applies the rules of one selection to a subset of the servers. It keeps the whole topology, because
+// staleness is relative to the primary, which may be deprioritized.
 type selector struct {
 	topology   Topology
 	preference Preference
 	options    Options
-	// step, if it is not nil, is called with what each rule leaves.
-	step func(rule string, left []Server)
+	step       func(rule string, left []Server) // if not nil, is called with the result of each rule
 }
 
-// leaves reports what a rule leaves.
+// leaves passes the result of a rule to step, and returns it.
 func (s selector) leaves(left []Server, rule string, args ...any) []Server {
 	if s.step != nil {
 		s.step(fmt.Sprintf(rule, args...), left)
@@ -102,14 +95,13 @@ func (s selector) all(deprioritized []string) ([]Server, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return s.leaves(InWindow(found, s.options.LocalThreshold), "at most localThresholdMS %d farther than the nearest of them",
+	return s.leaves(InWindow(found, s.options.LocalThreshold), "within localThresholdMS %d of the nearest of them",
 		s.options.LocalThreshold.Milliseconds()), nil
 }
 
-// usable gives the suitable servers before the latency window is applied
-// (Server Selection, "Multi-threaded or asynchronous server selection", step
-// 3). The preference of a write is ignored. Deprioritized servers are used if no
-// other is suitable.
+// usable returns the suitable servers before the latency window is applied (Server Selection, "Multi-threaded or
+// asynchronous server selection", step 3). Writes ignore the preference. Deprioritized servers are used only if no
+// other server is suitable.
 func (s selector) usable(deprioritized []string) ([]Server, error) {
 	if s.options.Operation == Write {
 		s.preference = Preference{}
@@ -135,7 +127,7 @@ func (s selector) usable(deprioritized []string) ([]Server, error) {
 func (s selector) suitable(servers []Server) []Server {
 	switch s.topology.Type {
 	case Single:
-		return s.leaves(Keep(servers, Server.Available), "available, whatever its type")
+		return s.leaves(Keep(servers, Server.Available), "available, of any type")
 	case LoadBalanced:
 		return s.leaves(Keep(servers, OfType(LoadBalancer)), "the load balancer")
 	case Sharded:
@@ -143,12 +135,11 @@ func (s selector) suitable(servers []Server) []Server {
 	case ReplicaSetWithPrimary, ReplicaSetNoPrimary:
 		return s.members(servers)
 	default: // Unknown
-		return s.leaves(nil, "none, because the topology is not known")
+		return s.leaves(nil, "none, because the topology is unknown")
 	}
 }
 
-// members applies the modes. The two that prefer are one mode first and
-// another as the fallback; tags and staleness never touch the primary there.
+// members applies the mode. Tags and staleness apply to the primary only in mode nearest.
 func (s selector) members(servers []Server) []Server {
 	primaries := func() []Server { return s.leaves(Keep(servers, OfType(RSPrimary)), "the primary") }
 	secondaries := func() []Server { return s.eligible(s.leaves(Keep(servers, OfType(RSSecondary)), "secondaries")) }
@@ -172,23 +163,23 @@ func (s selector) members(servers []Server) []Server {
 	}
 }
 
-// eligible filters candidates by staleness first, and then by tag sets, so
-// that a later tag set can serve when those of an earlier one are too stale.
+// eligible filters candidates by maxStalenessSeconds, and then by the first tag set with any match, so that a later tag
+// set is used if all matches of an earlier one are too stale.
 func (s selector) eligible(candidates []Server) []Server {
-	return s.tagged(s.fresh(candidates))
-}
-
-func (s selector) fresh(candidates []Server) []Server {
-	most, ok := s.preference.maxStaleness()
-	if !ok {
-		return candidates
+	if most, ok := s.preference.maxStaleness(); ok {
+		candidates = s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
+			"at most maxStalenessSeconds %d stale; the primary is never stale", most/time.Second)
 	}
-	return s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
-		"at most maxStalenessSeconds %d stale, the primary never", most/time.Second)
+	for i, set := range s.preference.TagSets {
+		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		if len(found) > 0 || i == len(s.preference.TagSets)-1 {
+			return found
+		}
+	}
+	return candidates
 }
 
-// staleness estimates how far a server lags (Max Staleness, "Client"). It can
-// be negative for a while.
+// staleness estimates the replication lag of a server (Max Staleness, "Client"). It may be negative.
 func (s selector) staleness(v Server) time.Duration {
 	if v.Type != RSSecondary {
 		return 0
@@ -198,27 +189,8 @@ func (s selector) staleness(v Server) time.Duration {
 		p := all[i]
 		return v.LastUpdate.Sub(v.LastWrite) - p.LastUpdate.Sub(p.LastWrite) + s.options.HeartbeatFrequency
 	}
-	var latest time.Time
-	for i, o := range Keep(all, OfType(RSSecondary)) {
-		if i == 0 || o.LastWrite.After(latest) {
-			latest = o.LastWrite
-		}
-	}
-	return latest.Sub(v.LastWrite) + s.options.HeartbeatFrequency
-}
-
-// tagged keeps the candidates of the first tag set that matches any.
-func (s selector) tagged(candidates []Server) []Server {
-	if len(s.preference.TagSets) == 0 {
-		return candidates
-	}
-	for i, set := range s.preference.TagSets {
-		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
-		if len(found) > 0 {
-			return found
-		}
-	}
-	return nil
+	latest := slices.MaxFunc(Keep(all, OfType(RSSecondary)), func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
+	return latest.LastWrite.Sub(v.LastWrite) + s.options.HeartbeatFrequency
 }
 
 // HasTags reports whether a server has every tag of a set.
@@ -231,12 +203,12 @@ func HasTags(server, set map[string]string) bool {
 	return true
 }
 
-// OfType accepts servers of some types.
+// OfType returns a predicate that reports whether a server has one of the types.
 func OfType(types ...ServerType) func(Server) bool {
 	return func(v Server) bool { return slices.Contains(types, v.Type) }
 }
 
-// Keep copies the servers that fit.
+// Keep returns a new slice of the servers for which fits returns true.
 func Keep(servers []Server, fits func(Server) bool) []Server {
 	var out []Server
 	for _, v := range servers {

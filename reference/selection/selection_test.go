@@ -3,6 +3,7 @@ package selection_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,8 +57,8 @@ func tagged(text string) tags {
 	return out
 }
 
-// preferred reads a preference: a mode, sets of tags ("-" is an empty one), and
-// "<" with a maximum of staleness. "()" is a list without sets.
+// preferred reads a preference: a mode, tag sets ("-" is an empty set, "()" an empty list), and "<" with
+// maxStalenessSeconds.
 func preferred(text string) (p selection.Preference) {
 	for i, word := range strings.Split(text, " ") {
 		if stale, ok := strings.CutPrefix(word, "<"); ok {
@@ -74,16 +75,22 @@ func preferred(text string) (p selection.Preference) {
 	return p
 }
 
-// defaults are the options of a read on a client without settings.
+// suitable returns the suitable servers, without a latency window.
+func suitable(t selection.Topology, p selection.Preference, deprioritized []string, o selection.Options) ([]selection.Server, error) {
+	o.LocalThreshold = math.MaxInt64
+	return selection.Select(t, p, deprioritized, o)
+}
+
+// defaults are the options of a read with the default client settings.
 var defaults = selection.Options{LocalThreshold: selection.DefaultLocalThreshold, HeartbeatFrequency: 10 * time.Second}
 
-// TestSelect has what TestTwin, which draws its questions, cannot ask or says less
-// clearly. It also changes what it is given back, which is the caller's own.
+// TestSelect plays the cases that TestTwin, which generates its cases at random, does not reach. It also modifies
+// the returned slices, which belong to the caller.
 func TestSelect(t *testing.T) {
 	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Operation = selection.Write },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},
 		"rare heartbeats": func(o *selection.Options) { o.HeartbeatFrequency = 120 * time.Second }}
-	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var topology selection.Topology
 		for line := range strings.Lines(s.Text) {
 			if text, ok := strings.CutPrefix(line, "topology "); ok {
@@ -92,7 +99,7 @@ func TestSelect(t *testing.T) {
 			if strings.HasPrefix(line, "    ") {
 				continue
 			}
-			told += line
+			transcript += line
 			if line[0] != '>' {
 				continue
 			}
@@ -103,32 +110,31 @@ func TestSelect(t *testing.T) {
 			}
 			options[part[1]](&o)
 			before := slices.Clone(topology.Servers)
-			suitable, err := selection.Suitable(topology, preference, deprioritized, o)
+			all, err := suitable(topology, preference, deprioritized, o)
 			window, err2 := selection.Select(topology, preference, deprioritized, o)
 			if fmt.Sprint(err) != fmt.Sprint(err2) {
 				t.Errorf("%s: errors %v, %v", line, err, err2)
 			}
 			if err != nil {
-				told += "    error: " + err.Error() + "\n"
+				transcript += "    error: " + err.Error() + "\n"
 				continue
 			}
-			servers, inside := strings.Join(addresses(suitable), " "), strings.Join(addresses(window), " ")
-			told += "    " + cmp.Or(servers, "none")
+			servers, inside := strings.Join(addresses(all), " "), strings.Join(addresses(window), " ")
+			transcript += "    " + cmp.Or(servers, "none")
 			if inside != servers {
-				told += ", and in the window " + inside
+				transcript += ", and in the window " + inside
 			}
-			told += "\n"
+			transcript += "\n"
 			for i := range window {
 				window[i].Address = "changed by the caller"
 			}
 			testkit.Same(t, line+": the topology changed", topology.Servers, before)
 		}
-		return told
+		return transcript
 	})
 }
 
-// Every choice of two different servers is met once, and of these the one
-// with fewer operations is taken.
+// TestPick checks that every ordered pair of servers is chosen once, and that the server with fewer operations wins.
 func TestPick(t *testing.T) {
 	servers := []selection.Server{{Address: "a"}, {Address: "b"}, {Address: "c"}}
 	load, picked := map[string]int{"a": 3, "b": 0, "c": 3}, map[string]int{}
@@ -139,14 +145,14 @@ func TestPick(t *testing.T) {
 				v := numbers[0]
 				numbers = numbers[1:]
 				if v >= n {
-					t.Fatalf("random(%d) asked for, where %d is a choice", n, v)
+					t.Fatalf("random(%d) was called, want a range that includes %d", n, v)
 				}
 				return v
 			}
 			picked[selection.Pick(servers, func(a string) int { return load[a] }, random).Address]++
 		}
 	}
-	// b is in four of the six ordered pairs; the others are a with c.
+	// b is in four of the six ordered pairs. The other two are a and c.
 	testkit.Equal(t, "picked", picked, map[string]int{"a": 1, "b": 4, "c": 1})
 	one := selection.Pick(servers[2:], func(string) int { return 9 }, func(int) int { t.Fatal("no choice to make"); return 0 })
 	testkit.Equal(t, "the only server", one.Address, "c")
@@ -154,23 +160,23 @@ func TestPick(t *testing.T) {
 
 func TestPass(t *testing.T) {
 	testkit.Retell(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
-		asked, _, _ := strings.Cut(s.Text, "\n")
-		words := append(strings.Fields(asked)[1:], "")
+		request, _, _ := strings.Cut(s.Text, "\n")
+		words := append(strings.Fields(request)[1:], "")
 		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]), mode(selection.Mode(words[2])))
 		if !send && got.Mode != "" {
-			t.Errorf("it is not to be sent, and has mode %s", got.Mode)
+			t.Errorf("a preference that is not sent has mode %s", got.Mode)
 		}
-		return fmt.Sprintf("%s\n    %s\n", asked, map[bool]string{true: string(got.Mode), false: "nothing"}[send])
+		return fmt.Sprintf("%s\n    %s\n", request, map[bool]string{true: string(got.Mode), false: "nothing"}[send])
 	})
 }
 
 func TestDocument(t *testing.T) {
 	yes := true
 	for _, row := range []struct{ reason, preference, want string }{
-		{"primary has the mode alone", "primary -", `{"mode":"primary"}`},
-		{"the mode is in camel case", "secondaryPreferred", `{"mode":"secondaryPreferred","hedge":{"enabled":true}}`},
-		{"-1 is left out", "nearest <-1", `{"mode":"nearest","hedge":{"enabled":true}}`},
-		{"what an int32 does not hold stays a long", "nearest <2147483648",
+		{"primary has only a mode", "primary -", `{"mode":"primary"}`},
+		{"the mode is camel case", "secondaryPreferred", `{"mode":"secondaryPreferred","hedge":{"enabled":true}}`},
+		{"-1 is omitted", "nearest <-1", `{"mode":"nearest","hedge":{"enabled":true}}`},
+		{"a number that exceeds an int32 is an int64", "nearest <2147483648",
 			`{"mode":"nearest","maxStalenessSeconds":{"$numberLong":"2147483648"},"hedge":{"enabled":true}}`},
 		{"all fields", "secondary rack:1,dc:ny - <120",
 			`{"mode":"secondary","tags":[{"dc":"ny","rack":"1"},{}],"maxStalenessSeconds":{"$numberInt":"120"},"hedge":{"enabled":true}}`},

@@ -1,11 +1,9 @@
-// Package selection is server selection as a pure function: from a picture of
-// the topology, a read preference and the servers that an operation wants to
-// keep away from, to the servers that it may be sent to. It does no I/O, reads
-// no clock and draws no random numbers, so that every rule of the Server
-// Selection and Max Staleness specifications can be checked by a table.
+// Package selection implements server selection as pure functions of a topology description, a read preference
+// and a list of deprioritized servers. It does no I/O, reads no clock and draws no random numbers, so that every
+// rule of the Server Selection and Max Staleness specifications can be tested with a table.
 //
-// Waiting for a suitable server, and watching the topology, are the caller's.
-// All functions may be called concurrently; none changes its arguments.
+// The caller monitors the topology and waits for a suitable server. All functions may be called concurrently and
+// never modify their arguments.
 package selection
 
 import "time"
@@ -45,27 +43,26 @@ const (
 var serverTypes = []ServerType{UnknownServer, PossiblePrimary, Standalone, Mongos, RSPrimary, RSSecondary, RSArbiter, RSOther,
 	RSGhost, LoadBalancer}
 
-// Topology is what a client believes of a deployment at one moment.
+// Topology is a topology description: a client's view of a deployment at one moment.
 type Topology struct {
 	Type    TopologyType
 	Servers []Server
 }
 
-// Server is what a client believes of one server.
+// Server is a server description.
 type Server struct {
 	Address string
 	Type    ServerType
 	// RTT is the average round trip time of hello.
 	RTT  time.Duration
 	Tags map[string]string
-	// LastWrite is lastWrite.lastWriteDate of the server's hello response;
-	// LastUpdate is when the client got that response, by its own clock.
+	// LastWrite is lastWrite.lastWriteDate of the server's hello response. LastUpdate is when the client received
+	// that response, on the client's clock.
 	LastWrite  time.Time
 	LastUpdate time.Time
 }
 
-// Available reports whether the server is believed to be reachable and able
-// to answer (Server Selection, "Terms").
+// Available reports whether the server is known to be reachable (Server Selection, "Terms").
 func (s Server) Available() bool {
 	return s.Type != UnknownServer && s.Type != PossiblePrimary && s.Type != ""
 }

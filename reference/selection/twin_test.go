@@ -10,8 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 )
 
-// twin answers the same question the other way round: it looks at one server
-// at a time and asks whether anything speaks against it.
+// twin is a second implementation of Select, which checks one server at a time.
 func twin(t selection.Topology, p selection.Preference, deprioritized []string, o selection.Options) []string {
 	serves := func(v selection.Server, among []selection.Server) bool {
 		kind := map[selection.TopologyType]selection.ServerType{selection.Sharded: selection.Mongos, selection.LoadBalanced: selection.LoadBalancer}
@@ -72,7 +71,7 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 					return true
 				}
 				if exists(func(x selection.Server) bool { return candidate(x) && freshEnough(x) && bears(x, set) }) {
-					return false // an earlier set serves others
+					return false // an earlier set matches other servers
 				}
 			}
 			return false
@@ -98,7 +97,7 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 	return pass(t.Servers)
 }
 
-// random draws a question of the kind that can have an answer.
+// random generates a valid selection.
 func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, selection.Options) {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	some := func() tags {
@@ -144,12 +143,12 @@ func TestTwin(t *testing.T) {
 		if options.Operation == selection.Write {
 			preference = selection.Preference{}
 		}
-		got, err := selection.Suitable(topology, preference, deprioritized, options)
+		got, err := suitable(topology, preference, deprioritized, options)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if diff := cmp.Diff(twin(topology, preference, deprioritized, options), addresses(got)); diff != "" {
-			t.Fatalf("seed %d: %+v %+v without %v (-twin +Suitable)\n%s", seed, topology, preference, deprioritized, diff)
+			t.Fatalf("seed %d: %+v %+v without %v (-twin +Select)\n%s", seed, topology, preference, deprioritized, diff)
 		}
 		window := selection.InWindow(got, options.LocalThreshold)
 		steps, err := selection.Explain(topology, preference, deprioritized, options)
@@ -157,7 +156,7 @@ func TestTwin(t *testing.T) {
 			t.Fatalf("seed %d: %d steps, %v", seed, len(steps), err)
 		}
 		if diff := cmp.Diff(addresses(window), addresses(steps[len(steps)-1].Servers)); diff != "" {
-			t.Fatalf("seed %d: %+v: the last step leaves others (-Select +Explain)\n%s", seed, steps, diff)
+			t.Fatalf("seed %d: %+v: the last step differs (-Select +Explain)\n%s", seed, steps, diff)
 		}
 		for _, s := range got {
 			inside := !slices.ContainsFunc(got, func(o selection.Server) bool { return s.RTT > o.RTT+options.LocalThreshold })
