@@ -1,5 +1,4 @@
-# The ways to work on utr; docs/testing.md says which is for what. `make test` is
-# what CI runs.
+# docs/testing.md describes these targets. CI runs `make test`.
 
 GO ?= go
 GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -11,29 +10,29 @@ FUZZTIME ?= 15s
 check: ## pure packages, format, vet, staticcheck: while you work
 	@.ci/test check
 
-test: ## all that CI checks
+test: ## all checks of CI
 	@.ci/test test
 
-soak: ## everything, whole and again and again: nightly and before a release
+soak: ## all tests in full, and many random rounds: weekly and before a release
 	@.ci/test soak
 
-mutate: ## break the program in one place at a time, as internal/mutate/list.yml says
+mutate: ## check that the tests detect each fault in internal/mutate/list.yml
 	$(GO) run ./internal/mutate
 
 lint: ## more linters, and known vulnerabilities
 	$(GO) run $(GOLANGCI) run ./...
 	$(GO) run $(GOVULNCHECK) ./...
 
-cover: ## coverage.html: which lines tests execute
+cover: ## write build/coverage.html
 	@mkdir -p build
 	$(GO) test -coverpkg ./... -coverprofile build/coverage.out $$($(GO) list ./... | grep -v /soak/)
 	$(GO) tool cover -html build/coverage.out -o build/coverage.html
 	$(GO) tool cover -func build/coverage.out | tail -n 1
 
-bench: ## figures of docs/performance.md, in less than five minutes
+bench: ## measure the figures of docs/performance.md, in less than five minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
 
-bench-peers: ## the Go driver's own runner and PyMongo's beside utr, on the same deployment: COUNT=10 takes most of an hour
+bench-peers: ## compare with the runners of the Go driver and PyMongo: an hour with COUNT=10
 	@.ci/peers
 
 fuzz: ## every fuzz target for FUZZTIME
@@ -44,7 +43,7 @@ fuzz: ## every fuzz target for FUZZTIME
 		done; \
 	done
 
-generate: ## generated suites and pages
+generate: ## regenerate suites and pages
 	$(GO) generate ./...
 	$(GO) run ./cmd/utr help --markdown > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
