@@ -68,7 +68,7 @@ func TestSuites(t *testing.T) {
 			b.Config.Jobs = 1 // starting more processes takes longer than the tests
 			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
 			verdicts := b.Everywhere(t, suites)
-			bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipCapability)
+			bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipCapability)
 			mutantsFail(t, b, suites, verdicts)
 		})
 	}

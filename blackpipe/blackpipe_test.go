@@ -106,9 +106,9 @@ func try(t *testing.T, faults []fault, app func(ctx context.Context, uri string)
 			testkit.Check(t, err)
 			defer func() { testkit.Check(t, server.Close()) }()
 			play := script.Play(server, nil)
-			testkit.Ends(t, "the application", app(testkit.Context(t), server.URI()), r.app)
+			testkit.WantError(t, "the application", app(testkit.Context(t), server.URI()), r.app)
 			err = play.End()
-			testkit.Ends(t, "the script", err, r.play)
+			testkit.WantError(t, "the script", err, r.play)
 			if unexpected := (*blackpipe.Unexpected)(nil); r.play != "" && !errors.As(err, &unexpected) {
 				t.Errorf("%T is not an *Unexpected", err)
 			}
@@ -171,7 +171,7 @@ func TestTopologies(t *testing.T) {
 		testkit.Check(t, server.Close())
 	}
 	_, err := blackpipe.Listen(blackpipe.Options{Topology: "ring"})
-	testkit.Fails(t, err, `"ring" is not one of single, replicaset`)
+	testkit.ErrorContains(t, err, `"ring" is not one of single, replicaset`)
 }
 
 // A test can answer hello itself. Unacknowledged writes get no reply.
@@ -218,7 +218,7 @@ func TestParseScript(t *testing.T) {
 		{"an invalid step in any", "steps: [{any: [{expect: {ping: 1}}]}]", "the step requires"},
 	} {
 		_, err := blackpipe.ParseScript("s.yml", []byte(r.text))
-		testkit.Ends(t, r.reason, err, r.fails)
+		testkit.WantError(t, r.reason, err, r.fails)
 	}
 }
 

@@ -154,7 +154,7 @@ func (p *Play) next(m *Message) (Step, *Unexpected) {
 			return step, nil
 		}
 		p.failed = &Unexpected{Position: group[0].Expect.Position, Mismatches: first,
-			Message: fmt.Sprintf("message %d does not match: %s", p.received+1, matchers.Extended(command, false))}
+			Message: fmt.Sprintf("message %d does not match: %s", p.received+1, matchers.ExtendedJSON(command, false))}
 		close(p.done)
 		return Step{}, p.failed
 	}

@@ -63,7 +63,7 @@ func ParseScript(file string, text []byte) (*Script, error) {
 	}
 	var s Script
 	for _, f := range root.Fields {
-		switch n, whole := f.Value.Whole(); f.Key {
+		switch n, whole := f.Value.Integer(); f.Key {
 		case "topology":
 			if s.Options.Topology = f.Value.Text(); !slices.Contains(topologies, s.Options.Topology) {
 				return nil, errorAt(f.Value, "topology is not one of %s", strings.Join(topologies, ", "))

@@ -122,7 +122,7 @@ func (s *Server) serve(c net.Conn) {
 		} else {
 			var of wire.Msg
 			of, err = wire.ParseMsg(h, body)
-			m.Command, m.Unacknowledged = of.Single(), of.Flags&wire.MoreToCome != 0
+			m.Command, m.Unacknowledged = of.Document(), of.Flags&wire.MoreToCome != 0
 		}
 		first, e := m.Command.IndexErr(0)
 		if err != nil || e != nil {

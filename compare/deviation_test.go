@@ -104,7 +104,7 @@ func TestDeviationSuites(t *testing.T) {
 
 // Deviations explain only their own differences.
 func TestExplanations(t *testing.T) {
-	testkit.Retell(t, "testdata/explanations.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/explanations.txt", func(t *testing.T, s testkit.Story) string {
 		of, engines := lines(s), [2]string{"reference", "driver"}
 		text := func(side string) string { return strings.ReplaceAll(of[side], "; ", "\n") }
 		if named := strings.Fields(of["engines"]); len(named) == 2 {

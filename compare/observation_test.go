@@ -68,7 +68,7 @@ func retold(s testkit.Story, results ...string) string {
 }
 
 func TestFolding(t *testing.T) {
-	testkit.Retell(t, "testdata/folding.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/folding.txt", func(t *testing.T, s testkit.Story) string {
 		of, sharded := lines(s), strings.HasPrefix(s.Text, "sharded")
 		log := func(side string) []string { return logOf(result.ClientLog{Events: story(t, of[side])}, sharded).Lines }
 		if slices.Equal(log("left"), log("right")) {
@@ -79,7 +79,7 @@ func TestFolding(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	testkit.Retell(t, "testdata/outcomes.txt", func(t *testing.T, s testkit.Story) (told string) {
+	testkit.PlayStories(t, "testdata/outcomes.txt", func(t *testing.T, s testkit.Story) (told string) {
 		for line := range strings.Lines(s.Text) {
 			words, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "> ")
 			if !ok {
@@ -100,7 +100,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestPairs(t *testing.T) {
-	testkit.Retell(t, "testdata/pairs.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/pairs.txt", func(t *testing.T, s testkit.Story) string {
 		on := func(text string) []*result.Verdict {
 			part := append(strings.SplitN(text, ", ", 3), "")
 			name, deployment, _ := strings.Cut(part[0], " ")

@@ -137,7 +137,7 @@ func known() map[string]map[string]string {
 		all[ops][string(o.Kind)+"."+o.Name] = ""
 	}
 	policy := retry.Policies()[0]
-	for _, r := range policy.InForce() {
+	for _, r := range policy.RulesInForce() {
 		all[rules][r.ID] = r.Statement
 	}
 	for _, code := range policy.ReadCodes {

@@ -48,7 +48,7 @@ func TestLocalSource(t *testing.T) {
 		o.Jobs, o.Parameters = map[string]int{"2 jobs": 2}[more], more == "asks for parameters"
 		source, err := OpenLocal(t.Context(), o)
 		if text, is := strings.CutPrefix(steps, "reject "); is {
-			testkit.Fails(t, err, text)
+			testkit.ErrorContains(t, err, text)
 			return
 		}
 		testkit.Check(t, err)

@@ -92,7 +92,7 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 		return nil, err
 	}
 	p := newPool(o.Note)
-	p.mends = true
+	p.repairs = true
 	p.cleanUp = cleanUps{func(context.Context) error { client.Close(); return nil }}
 	s := &orchestrated{OrchestrationOptions: o, client: client, pool: p, owner: self.Owner()}
 	defer func() {

@@ -54,9 +54,9 @@ func orchestrate(t *testing.T) *service {
 		},
 		"reject": func(text string) {
 			_, s.fault = OpenOrchestration(s.ctx, s.options)
-			testkit.Fails(t, s.fault, text)
+			testkit.ErrorContains(t, s.fault, text)
 		},
-		"and":    func(text string) { testkit.Fails(t, s.fault, text) },
+		"and":    func(text string) { testkit.ErrorContains(t, s.fault, text) },
 		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); heldBy(t, err) },
 		"url":    func(url string) { s.options.URL = url },
 		"vanish": func(string) { s.twin.Vanish() },
@@ -126,7 +126,7 @@ func TestOrchestration(t *testing.T) {
 		t.Parallel() // some wait for clusters that never become ready
 		s := orchestrate(t)
 		s.play(steps)
-		testkit.Says(t, s.notes.String())
+		testkit.Contains(t, s.notes.String())
 		for _, body := range s.twin.Bodies() {
 			for _, key := range []string{"password", "auth_key"} {
 				if secret, _ := body[key].(string); secret != "" && !strings.Contains(s.secrets.String(), secret+"\n") {
@@ -166,7 +166,7 @@ func TestOrchestratedPool(t *testing.T) {
 	full, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := s.Acquire(full, 0)
-	testkit.Fails(t, err, "canceled")
+	testkit.ErrorContains(t, err, "canceled")
 	ids := make(map[any]bool)
 	for _, body := range s.twin.Bodies() {
 		ids[body["id"]] = true
@@ -189,10 +189,10 @@ func TestOrchestratedBalancers(t *testing.T) {
 		testkit.Check(t, conn.Close())
 	}
 	_, _, err = balance(routers, []int{3})
-	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
+	testkit.ErrorContains(t, err, "its 2 routers have 1 ports for load balancers")
 	balancers.Close()
 	_, err = net.Dial("tcp", balancers.All)
-	testkit.Fails(t, err)
+	testkit.ErrorContains(t, err)
 }
 
 // Logs are read if the service is on this machine. It reports their paths after creating the cluster.

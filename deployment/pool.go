@@ -67,7 +67,7 @@ type poolOffer struct {
 type pool struct {
 	note     func(string)
 	patience time.Duration // bounds the wait of Close for clusters being created
-	mends    bool          // see Mends
+	repairs  bool          // see Repairs
 	about    []Description
 	cleanUp  cleanUps // runs after all clusters are removed
 
@@ -85,11 +85,11 @@ type pool struct {
 	changed chan struct{} // closed and replaced at each change
 }
 
-// Mends reports whether a source handles broken deployments, even existing ones: it repairs them, continues with
+// Repairs reports whether a source handles broken deployments, even existing ones: it repairs them, continues with
 // others, or fails immediately when none is left.
-func Mends(s Source) bool {
+func Repairs(s Source) bool {
 	p, ok := s.(*pool)
-	return ok && p.mends
+	return ok && p.repairs
 }
 
 // CloseLimit bounds Source.Close, whatever a service does: the wait for clusters being created, and the removal of all.

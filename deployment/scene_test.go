@@ -81,7 +81,7 @@ func newScene(t testing.TB, words string) *scene {
 			testkit.Check(t, err)
 			t.Cleanup(func() { testkit.Check(t, s.Source.Close()) })
 		},
-		"reject":  func(text string) { _, err := OpenCluster(testkit.Context(t), s.o); testkit.Fails(t, err, text) },
+		"reject":  func(text string) { _, err := OpenCluster(testkit.Context(t), s.o); testkit.ErrorContains(t, err, text) },
 		"refused": func(run string) { _, err := OpenCluster(testkit.Context(t), s.o); s.is(run, heldBy(t, err)) },
 		"lock": func(string) {
 			var err error
@@ -125,7 +125,7 @@ func newScene(t testing.TB, words string) *scene {
 			s.is("mine", s.holder())
 			testkit.Equal(t, "the lock is lost, or expires earlier", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)}, []bool{false, false})
 		},
-		"lost": func(text string) { testkit.Fails(t, testkit.Receive(t, "Lost is called", s.lost), text) },
+		"lost": func(text string) { testkit.ErrorContains(t, testkit.Receive(t, "Lost is called", s.lost), text) },
 		"calm": func(want string) {
 			testkit.Equal(t, "Quiet", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
 		},
@@ -289,5 +289,5 @@ func TestLocks(t *testing.T) {
 		newScene(t, words).play(steps)
 	})
 	uri := "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"
-	testkit.Fails(t, Clean(testkit.Context(t), uri, "", nil), "nothing listens there")
+	testkit.ErrorContains(t, Clean(testkit.Context(t), uri, "", nil), "nothing listens there")
 }

@@ -86,7 +86,7 @@ func (s *script) play(steps string) {
 		case "refuse": // the offer, and the error
 			offer, _ := strconv.Atoi(word)
 			_, err := s.Acquire(s.ctx, offer)
-			testkit.Fails(s, err, rest)
+			testkit.ErrorContains(s, err, rest)
 		case "wait": // lend in the background
 			go func() {
 				d, err := s.Acquire(s.ctx, 0)
@@ -100,7 +100,7 @@ func (s *script) play(steps string) {
 			s.name(step, about, <-s.waiting)
 		case "fail": // the error of wait
 			err, _ := (<-s.waiting).(error)
-			testkit.Fails(s, err, about)
+			testkit.ErrorContains(s, err, about)
 		case "interrupt":
 			s.cancel(errors.New("interrupted"))
 		case "return", "break":
@@ -114,12 +114,12 @@ func (s *script) play(steps string) {
 		case "took":
 			testkit.Equal(s, step, time.Since(s.began), about)
 		case "notes":
-			testkit.Says(s, s.notes.String(), about)
+			testkit.Contains(s, s.notes.String(), about)
 		case "quiet":
 			testkit.Equal(s, "notes", s.notes.String(), "")
 		case "close":
 			if err := s.Close(); about != "" {
-				testkit.Fails(s, err, about)
+				testkit.ErrorContains(s, err, about)
 			} else {
 				testkit.Check(s, err)
 			}

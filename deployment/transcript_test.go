@@ -107,7 +107,7 @@ var transcripts = testkit.Commands{
 			"write": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code},
 				WriteErrors: mongo.WriteErrors{{Code: 11000}}},
 		}[a[0]]
-		return fmt.Sprint(wire.Passing(err)), nil
+		return fmt.Sprint(wire.Transient(err)), nil
 	},
 	// Each offer can be acquired and used through all its connection strings, and its description is correct.
 	"embed": func(t *testing.T, a []string) (string, error) { // a version, access control, and topologies

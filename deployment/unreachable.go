@@ -91,7 +91,7 @@ func (u uri) redact(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(secret.NewKeeper(u.String()).Hide(err.Error()))
+	return errors.New(secret.NewKeeper(u.String()).Redact(err.Error()))
 }
 
 // plain explains why connecting to a deployment failed, without credentials. It does not reword other errors.

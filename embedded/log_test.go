@@ -87,7 +87,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 		t.Error("a wrong password was accepted")
 	}
 	text := logged(d, began)
-	testkit.Says(t, text, "createUser admin ok", "createUser admin error", "sasl")
+	testkit.Contains(t, text, "createUser admin ok", "createUser admin error", "sasl")
 	for _, not := range []string{"open-sesame", "another-word", "wrong-word", "n=ann", "n,,", "r=", "p=", base64.StdEncoding.EncodeToString([]byte("n,,"))} {
 		if strings.Contains(text, not) {
 			t.Errorf("the log contains %q:\n%s", not, text)

@@ -47,18 +47,18 @@ func ParseMember(text string) (m Member, err error) {
 
 func (o *Options) readSet() ([]server.Member, error) {
 	switch {
-	case len(o.Set) == 0:
+	case len(o.MemberConfigs) == 0:
 		return nil, nil
 	case o.Topology != ReplicaSet:
 		return nil, fmt.Errorf("a %s has no members to configure", o.Topology)
-	case len(o.Set) > o.Members:
-		return nil, fmt.Errorf("%d members are configured, but the replica set has %d", len(o.Set), o.Members)
+	case len(o.MemberConfigs) > o.Members:
+		return nil, fmt.Errorf("%d members are configured, but the replica set has %d", len(o.MemberConfigs), o.Members)
 	}
 	var members bson.A
 	for i := range o.Members {
 		member := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}
-		if i < len(o.Set) {
-			member = append(member, o.Set[i].Config...)
+		if i < len(o.MemberConfigs) {
+			member = append(member, o.MemberConfigs[i].Config...)
 		}
 		members = append(members, member)
 	}
@@ -71,7 +71,7 @@ func (o *Options) readSet() ([]server.Member, error) {
 }
 
 func (d *Deployment) shape(m *server.Member, p *server.Process) {
-	if configured := d.options.Set; int(m.ID) < len(configured) {
+	if configured := d.options.MemberConfigs; int(m.ID) < len(configured) {
 		host := m.Host
 		*m, p.Latency = d.set[m.ID], configured[m.ID].Latency
 		m.Host = host

@@ -40,8 +40,8 @@ type Description struct {
 	Features []string
 }
 
-// Serves reports whether the engine supports an operation.
-func (d Description) Serves(kind, name string) bool {
+// Supports reports whether the engine supports an operation.
+func (d Description) Supports(kind, name string) bool {
 	return slices.Contains(d.Operations, kind+"."+name)
 }
 

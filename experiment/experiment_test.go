@@ -202,7 +202,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 
 // Every bound of a configuration is checked.
 func TestCheck(t *testing.T) {
-	testkit.Retell(t, "testdata/check.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/check.txt", func(t *testing.T, s testkit.Story) string {
 		c, given := Defaults(), strings.SplitAfter(s.Text, "\n")[0]
 		testkit.Check(t, json.Unmarshal([]byte(given), &c))
 		_, err := Overload(context.Background(), c, nil)

@@ -55,7 +55,7 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 func (m *Matcher) matchError(operation Expectation, outcome result.Outcome) {
 	switch err := outcome.Err; {
 	case err == nil:
-		m.reject(operation.Error, "success: "+abridge(Extended(outcome.Value, false)), "expected an error, but the operation succeeded")
+		m.reject(operation.Error, "success: "+abridge(ExtendedJSON(outcome.Value, false)), "expected an error, but the operation succeeded")
 	case err.Unsupported != "":
 		m.reject(operation.Error, describeError(err), "the engine does not support this: %s", err.Unsupported)
 	default:
@@ -77,7 +77,7 @@ func (err raised) has(key, own string, ok func(string) bool) bool {
 }
 
 func matchErrorCode(m *Matcher, want *source.Value, err raised) {
-	code, whole := want.Whole()
+	code, whole := want.Integer()
 	switch {
 	case !err.HasCode:
 		m.reject(want, describeError(err.Error), "the error has no code")
@@ -108,7 +108,7 @@ func matchWriteErrors(m *Matcher, want *source.Value, err raised) {
 	}
 	for _, i := range slices.Sorted(maps.Keys(err.WriteErrors)) {
 		if want.Get(strconv.Itoa(i)) == nil {
-			m.reject(want, abridge(Extended(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
+			m.reject(want, abridge(ExtendedJSON(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
 		}
 	}
 }

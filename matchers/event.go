@@ -152,7 +152,7 @@ func describeEvent(e *result.Event) string {
 		parts = append(parts, e.Command.CommandName, "on", e.Command.DatabaseName)
 		for _, raw := range []bson.Raw{e.Command.Command, e.Command.Reply} {
 			if len(raw) > 0 {
-				parts = append(parts, Extended(document(raw), false))
+				parts = append(parts, ExtendedJSON(document(raw), false))
 			}
 		}
 		if e.Command.Failure != nil {
@@ -191,5 +191,5 @@ func (m *Matcher) alikeLogs(want *source.Value, l *result.LogMessage) bool {
 }
 
 func describeLog(l *result.LogMessage) string {
-	return abridge(strings.Join([]string{l.Level, l.Component, Extended(present(l.Data), false)}, " "))
+	return abridge(strings.Join([]string{l.Level, l.Component, ExtendedJSON(present(l.Data), false)}, " "))
 }

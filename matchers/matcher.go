@@ -178,7 +178,7 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 				id := want.Get("_id")
 				return id != nil && m.holds(func() { m.match(id, got.Lookup("_id"), Nested) })
 			},
-			describe: func(got bson.Raw) string { return abridge(Extended(document(got), false)) },
+			describe: func(got bson.Raw) string { return abridge(ExtendedJSON(document(got), false)) },
 		})
 	})
 }

@@ -124,7 +124,7 @@ func (m *Matcher) lookUp(operator string, name *source.Value) (*source.Value, er
 	case value.Type == 0:
 		return nil, fmt.Errorf("entity %q has no value", name.String)
 	}
-	return source.ParseJSON(name.Position.File, []byte(Extended(value, false)))
+	return source.ParseJSON(name.Position.File, []byte(ExtendedJSON(value, false)))
 }
 
 func (m *Matcher) matchBytes(want, argument *source.Value, actual bson.RawValue) {

@@ -19,18 +19,18 @@ const nothing = "(nothing)"
 // equal.
 func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
 	scalar, isScalar, _ := want.Scalar()
-	wanted, got = want.JSON(), Extended(actual, false)
+	wanted, got = want.JSON(), ExtendedJSON(actual, false)
 	if isScalar {
-		wanted = Extended(scalar, false)
+		wanted = ExtendedJSON(scalar, false)
 	}
 	if wanted == got && isScalar {
-		wanted, got = Extended(scalar, true), Extended(actual, true)
+		wanted, got = ExtendedJSON(scalar, true), ExtendedJSON(actual, true)
 	}
 	return abridge(wanted), abridge(got)
 }
 
-// Extended renders a value as Extended JSON, a missing one as "(nothing)".
-func Extended(v bson.RawValue, canonical bool) string {
+// ExtendedJSON renders a value as ExtendedJSON JSON, a missing one as "(nothing)".
+func ExtendedJSON(v bson.RawValue, canonical bool) string {
 	if v.Type == 0 {
 		return nothing
 	}
@@ -72,7 +72,7 @@ type value string
 // tree converts a value for go-cmp.
 func tree(v bson.RawValue) any {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
-		return value(Extended(v, v.Type == bson.TypeInt64))
+		return value(ExtendedJSON(v, v.Type == bson.TypeInt64))
 	}
 	list, err := elements(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape
 	scalar, isScalar, err := want.Scalar()
 	switch {
 	case isScalar:
-		return value(Extended(scalar, scalar.Type == bson.TypeInt64))
+		return value(ExtendedJSON(scalar, scalar.Type == bson.TypeInt64))
 	case operator != "" || err != nil:
 		return value(want.JSON())
 	}

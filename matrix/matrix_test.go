@@ -64,7 +64,7 @@ m.yml:4:21: tls is set here and at m.yml:1:54, for the same cell`
 	testkit.Equal(t, "the error", err, want)
 	many := strings.Repeat("v, ", 71)
 	_, err = Parse("m.yml", []byte("clusters: [{embedded: {topology: ["+many+"], server-version: ["+many+"]}}]\nsuites: [a]\n"), nil, empty)
-	testkit.Fails(t, err, "the matrix has more than 5000 cells")
+	testkit.ErrorContains(t, err, "the matrix has more than 5000 cells")
 }
 
 func FuzzParse(f *testing.F) {
@@ -103,7 +103,7 @@ func TestNightly(t *testing.T) {
 			}
 		}
 	}
-	testkit.Says(t, show(f), want...)
+	testkit.Contains(t, show(f), want...)
 	for _, c := range f.Cells {
 		testkit.Equal(t, c.Name+" has a minute or more", c.Timeout >= time.Minute, true)
 	}

@@ -61,11 +61,11 @@ type Setting struct {
 	Constants  Constants
 }
 
-// Lacking is the error of a test that could not run.
-type Lacking struct{ What string }
+// Unmet is the error of a test that could not run.
+type Unmet struct{ What string }
 
 // Error implements error.
-func (l *Lacking) Error() string { return l.What }
+func (l *Unmet) Error() string { return l.What }
 
 // Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not be
 // used again.

@@ -103,7 +103,7 @@ func TestProseCanFail(t *testing.T) {
 				topology = test.Needs.Topologies[n-1]
 			}
 			err := check(t, test, otherwise[test.Name], topology)
-			if lacking := (*Lacking)(nil); err == nil || errors.As(err, &lacking) {
+			if lacking := (*Unmet)(nil); err == nil || errors.As(err, &lacking) {
 				t.Errorf("it ends with %v under %s", err, otherwise[test.Name])
 			}
 			t.Log(err)

@@ -228,7 +228,7 @@ func (c *client) discovered(n int, kinds ...string) []string {
 		}
 		if time.Now().After(deadline) {
 			which := strings.Join(kinds, " or ")
-			c.stage.check(&Lacking{fmt.Sprintf("it requires %d of %s, and the deployment has %d", n, which, len(found))})
+			c.stage.check(&Unmet{fmt.Sprintf("it requires %d of %s, and the deployment has %d", n, which, len(found))})
 		}
 		_, _ = c.do("database", "runCommand", ping)
 	}
@@ -241,7 +241,7 @@ func (k *stage) between(address string, hooks interpose.Hooks) string {
 	k.atEnd(func(context.Context) error { p.Close(); return nil })
 	uri := k.setting.Deployment.DirectURI(p.Address())
 	if lower := strings.ToLower(uri); strings.Contains(lower, "tls=true") || strings.Contains(lower, "ssl=true") || strings.Contains(lower, "compressors=") {
-		k.check(&Lacking{"it reads the messages of clients, which must not be encrypted or compressed"})
+		k.check(&Unmet{"it reads the messages of clients, which must not be encrypted or compressed"})
 	}
 	return uri
 }
@@ -249,7 +249,7 @@ func (k *stage) between(address string, hooks interpose.Hooks) string {
 // afterFirst calls f after the first reply to a command, before the client receives it.
 func (k *stage) afterFirst(command string, f func()) interpose.Hooks {
 	var first sync.Once
-	return interpose.Hooks{Replied: func(name string, _ interpose.Deed) {
+	return interpose.Hooks{Replied: func(name string, _ interpose.Action) {
 		if name == command {
 			first.Do(func() { k.try(f) })
 		}

@@ -255,9 +255,9 @@ func withWriteError(r reply, err *result.Error) *result.Error {
 func (c *call) override(cmd *command) *result.Error {
 	cmd.explicit = cmd.explicit || c.Has("readPreference")
 	for name, read := range map[string]func(bson.RawValue) error{
-		"readPreference": enginekit.Try(&cmd.preference, preferenceOf),
-		"readConcern":    enginekit.Try(&cmd.readConcern, readConcernOf),
-		"writeConcern":   enginekit.Try(&cmd.writeConcern, writeConcernOf),
+		"readPreference": enginekit.SetErr(&cmd.preference, preferenceOf),
+		"readConcern":    enginekit.SetErr(&cmd.readConcern, readConcernOf),
+		"writeConcern":   enginekit.SetErr(&cmd.writeConcern, writeConcernOf),
 	} {
 		if !c.Has(name) {
 			continue

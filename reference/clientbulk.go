@@ -155,5 +155,5 @@ func (w *write) result(d bson.Raw) bson.D {
 
 // described converts a server error to the fields of the specification: code, message, details.
 func described(d bson.Raw) bson.Raw {
-	return enginekit.Described(d.Lookup("code"), d.Lookup("errmsg"), d.Lookup("errInfo"))
+	return enginekit.WriteErrorDocument(d.Lookup("code"), d.Lookup("errmsg"), d.Lookup("errInfo"))
 }

@@ -74,7 +74,7 @@ func TestDescribe(t *testing.T) {
 	testkit.Check(t, err)
 	about, err := e.Describe(t.Context())
 	if err != nil || !slices.IsSorted(about.Operations) || len(about.Operations) < 60 ||
-		!about.Serves("collection", "find") || about.Serves("clientEncryption", "encrypt") {
+		!about.Supports("collection", "find") || about.Supports("clientEncryption", "encrypt") {
 		t.Errorf("%v: %+v", err, about)
 	}
 	for _, o := range []Options{{Policy: "none"}, {Backoff: "some"}} {

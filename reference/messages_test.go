@@ -43,7 +43,7 @@ func only(messages []result.LogMessage, command, text string) []result.LogMessag
 }
 
 func TestLogMessages(t *testing.T) {
-	testkit.Retell(t, "testdata/logs.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/logs.txt", func(t *testing.T, s testkit.Story) string {
 		transcript, _, _ := strings.Cut(s.Text, "    ")
 		observe, options, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(transcript, "observe ")), "\nclient ")
 		for _, m := range logsOf(t, observe, options, "insert") {

@@ -19,7 +19,7 @@ func driverInfo(text string) options.DriverInfo {
 }
 
 func TestMetadataIsAppended(t *testing.T) {
-	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (transcript string) {
+	testkit.PlayStories(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var m metadata
 		for line := range strings.Lines(s.Text) {
 			given, ok := strings.CutPrefix(line, "> ")

@@ -191,7 +191,7 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 	t, by := describe(current)
 	var candidates []selection.Server
 	if w.pinned != "" {
-		candidates = selection.Keep(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
+		candidates = selection.Filter(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
 		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.settings.heartbeat}
 		if w.write {

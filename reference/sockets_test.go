@@ -22,7 +22,7 @@ import (
 
 // TestSockets plays the stories in testdata/sockets.txt.
 func TestSockets(t *testing.T) {
-	testkit.Retell(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (transcript string) {
+	testkit.PlayStories(t, "testdata/sockets.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		synctest.Test(t, func(t *testing.T) { transcript = playSockets(t, s.Text) + "\n" })
 		return transcript
 	})

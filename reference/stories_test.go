@@ -10,7 +10,7 @@ import (
 
 // TestStories plays the stories in testdata.
 func TestStories(t *testing.T) {
-	testkit.Retell(t, "testdata/stories/*.txt", func(t *testing.T, s testkit.Story) string { return play(t, s.Text) })
+	testkit.PlayStories(t, "testdata/stories/*.txt", func(t *testing.T, s testkit.Story) string { return play(t, s.Text) })
 }
 
 // checkStory plays a story with one operation.

@@ -36,7 +36,7 @@ func sentBy(h wire.Header, body []byte) (sent, error) {
 		return sent{h.OpCode, 0, query}, err
 	}
 	m, err := wire.ParseMsg(h, body)
-	return sent{h.OpCode, uint32(m.Flags), m.Single()}, err
+	return sent{h.OpCode, uint32(m.Flags), m.Document()}, err
 }
 
 func (m sent) name() string { return m.body.Index(0).Key() }

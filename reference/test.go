@@ -104,10 +104,10 @@ func (s scope) with(name string, v bson.RawValue) (scope, error) {
 
 func (s *scope) fields() enginekit.Fields {
 	return enginekit.Fields{
-		"readConcern":    enginekit.Try(&s.readConcern, readConcernOf),
-		"writeConcern":   enginekit.Try(&s.writeConcern, writeConcernOf),
-		"readPreference": enginekit.Try(&s.preference, preferenceOf),
-		"timeoutMS":      enginekit.Try(&s.timeout, timeoutOf),
+		"readConcern":    enginekit.SetErr(&s.readConcern, readConcernOf),
+		"writeConcern":   enginekit.SetErr(&s.writeConcern, writeConcernOf),
+		"readPreference": enginekit.SetErr(&s.preference, preferenceOf),
+		"timeoutMS":      enginekit.SetErr(&s.timeout, timeoutOf),
 	}
 }
 
@@ -134,7 +134,7 @@ func openSession(c *client, e engine.Entity) (*clientSession, error) {
 			at.T, at.I, ok = v.TimestampOK()
 			return at, ok // the runner has replaced names by values
 		}),
-		"defaultTimeoutMS": enginekit.Try(&s.timeout, timeoutOf),
+		"defaultTimeoutMS": enginekit.SetErr(&s.timeout, timeoutOf),
 		"defaultTransactionOptions": func(v bson.RawValue) error {
 			return s.defaults.fields().Read("transaction options", v, unsupportedField)
 		},

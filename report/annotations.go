@@ -20,7 +20,7 @@ func Annotated(inner Generator) Generator {
 		var out bytes.Buffer
 		switch n := n.(type) {
 		case result.TestFinished:
-			if v := n.Verdict; v.Status.Red() {
+			if v := n.Verdict; v.Status.FailsRun() {
 				out.WriteString(Annotation("error", placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
 			}
 		case result.RunFinished:

@@ -42,13 +42,13 @@ func remark(c result.CellFinished) string {
 	add(&s, c.Broken != "", "; %s", c.Broken)
 	add(&s, sign(c) == "–", "; no test ran")
 	add(&s, problems > 0, "; %s", plural(problems, "problem"))
-	add(&s, !c.Kept.IsZero(), "; %s", keptFrom(c))
+	add(&s, !c.KeptFrom.IsZero(), "; %s", keptFrom(c))
 	return strings.TrimPrefix(s, "; ")
 }
 
 // keptFrom names the earlier run that a kept cell comes from.
 func keptFrom(c result.CellFinished) string {
-	return "kept from an earlier run, of " + c.Kept.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return "kept from an earlier run, of " + c.KeptFrom.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
 // sign is the sign of a cell: red if it makes its matrix red, neutral if no test
@@ -146,7 +146,7 @@ func (c *cellSums) add(v *result.Verdict) {
 }
 
 // addRun adds the run of a report. p.Run is not nil.
-func (c *cellSums) addRun(p *Past) {
+func (c *cellSums) addRun(p *SavedRun) {
 	for name, began := range p.Run.Kept {
 		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
 			sum.kept = began
@@ -167,7 +167,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 		if sum.runs > 0 {
 			sum.summary.Duration = sum.runs
 		}
-		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary, Kept: sum.kept})
+		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary, KeptFrom: sum.kept})
 	}
 	return notes
 }

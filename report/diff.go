@@ -116,18 +116,18 @@ func (d *Difference) add(c Change, slower time.Duration) {
 	was, is := c.Old, c.New
 	if was == nil {
 		put(Added)
-		if is.Status.Red() {
+		if is.Status.FailsRun() {
 			put(NewFailure)
 		}
 		return
 	}
 	skipped := was.Status == result.Skipped || is.Status == result.Skipped
 	switch {
-	case is.Status.Red() && !was.Status.Red():
+	case is.Status.FailsRun() && !was.Status.FailsRun():
 		put(NewFailure)
-	case is.Status.Red() && is.Status != was.Status:
+	case is.Status.FailsRun() && is.Status != was.Status:
 		put(OtherFailure)
-	case is.Status == result.Passed && (was.Status.Red() || was.Status == result.KnownFailing):
+	case is.Status == result.Passed && (was.Status.FailsRun() || was.Status == result.KnownFailing):
 		put(Fixed)
 	case skipped && (was.Status != is.Status || was.SkipKind != is.SkipKind || was.Reason != is.Reason):
 		put(SkipChanged)
@@ -178,7 +178,7 @@ func outcome(v *result.Verdict) string {
 	switch {
 	case v.Status == result.Skipped:
 		s += " (" + skipReason(v) + ")"
-	case v.Status.Red() && len(v.Mismatches)+len(v.Reason) > 0:
+	case v.Status.FailsRun() && len(v.Mismatches)+len(v.Reason) > 0:
 		s += " (" + clip(firstFault(v), briefWidth) + ")"
 	case v.Reason != "":
 		s += " (" + clip(v.Reason, briefWidth) + ")"

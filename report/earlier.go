@@ -12,9 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Earlier is the time, duration and statuses of an earlier run, for trends. It
+// EarlierRun is the time, duration and statuses of an earlier run, for trends. It
 // takes some tens of bytes per test.
-type Earlier struct {
+type EarlierRun struct {
 	name     string
 	began    time.Time
 	duration time.Duration
@@ -38,8 +38,8 @@ func freeHash[T any](id result.TestID, taken map[testHash]T) testHash {
 
 // ReadEarlier reads a JSON report of an earlier run, possibly by another version of
 // utr. If the report has no time, the run has the time written.
-func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, error) {
-	e := &Earlier{name: name, statuses: map[testHash]uint8{}}
+func ReadEarlier(name string, from io.Reader, written time.Time) (*EarlierRun, error) {
+	e := &EarlierRun{name: name, statuses: map[testHash]uint8{}}
 	var span span
 	err := eachRecord(name, from, func(line []byte) error { return e.add(line, &span) })
 	if e.began = span.first; e.began.IsZero() {
@@ -50,7 +50,7 @@ func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, erro
 }
 
 // Tests is the number of verdicts in the report.
-func (e *Earlier) Tests() int { return len(e.statuses) }
+func (e *EarlierRun) Tests() int { return len(e.statuses) }
 
 // span is the time of a run, according to its records.
 type span struct {
@@ -85,7 +85,7 @@ func (s *span) duration() time.Duration {
 	return s.last.Sub(s.first)
 }
 
-func (e *Earlier) add(line []byte, s *span) error {
+func (e *EarlierRun) add(line []byte, s *span) error {
 	var r struct {
 		File, Test, Deployment, Cell string
 		Iteration                    int
@@ -121,13 +121,13 @@ const mostEarlier = 16
 
 // trends are earlier runs, oldest first.
 type trends struct {
-	runs []*Earlier
+	runs []*EarlierRun
 	seen map[testHash]struct{} // tests of this run
 }
 
-func newTrends(runs []*Earlier) *trends {
+func newTrends(runs []*EarlierRun) *trends {
 	runs = slices.Clone(runs)
-	slices.SortStableFunc(runs, func(a, b *Earlier) int { return a.began.Compare(b.began) })
+	slices.SortStableFunc(runs, func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
 	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testHash]struct{}{}}
 }
 

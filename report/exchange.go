@@ -121,7 +121,7 @@ func (d direction) record(r *record, v *result.Verdict) {
 func (d direction) attempt(r *attemptRecord, v *result.Verdict) {
 	move(d, &r.Status, &v.Status)
 	move(d, &r.Reason, &v.Reason)
-	move(d, &r.Time, &v.Began)
+	move(d, &r.Time, &v.Started)
 	d.duration(&r.DurationMS, &v.Duration)
 	d.duration(&r.Timings.SetupMS, &v.Timings.Setup)
 	d.duration(&r.Timings.EngineMS, &v.Timings.Engine)

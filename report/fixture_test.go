@@ -55,7 +55,7 @@ func ended(day int, endings string) []result.Note {
 			continue
 		}
 		id := result.TestID{File: "specs/find.yml", Suite: "find", Description: fmt.Sprintf("t%d", i), Deployment: "replicaset 8.0", Iteration: 1}
-		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c], Began: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
+		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c], Started: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
 		s.Add(v)
 		notes = append(notes, result.TestFinished{Verdict: v})
 	}
@@ -75,7 +75,7 @@ func shard(name string, notes []result.Note) []result.Note {
 func cells() []result.Note {
 	before := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
 	verdict := func(cell, test string, s result.Status) result.Note {
-		return result.TestFinished{Verdict: &result.Verdict{Status: s, Began: before, Duration: time.Second,
+		return result.TestFinished{Verdict: &result.Verdict{Status: s, Started: before, Duration: time.Second,
 			Test: result.TestID{File: "f.yml", Suite: "s", Description: test, Deployment: "single 8.0", Cell: cell}}}
 	}
 	bad := result.Summary{Failed: 1, KnownFailing: 1, Duration: 90 * time.Second, Problems: []string{"p", "q"}}
@@ -83,7 +83,7 @@ func cells() []result.Note {
 		result.RunStarted{Engine: "e", Total: 4, Files: 1},
 		verdict("a", "t", result.Passed), result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
 		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing), result.CellFinished{Cell: "b|c", Summary: bad},
-		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", Kept: before, Summary: result.Summary{Skipped: 1}},
+		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", KeptFrom: before, Summary: result.Summary{Skipped: 1}},
 		result.CellFinished{Cell: "e", Broken: "exit code 3: no\x1banswer"},
 		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second}},
 	}
@@ -108,7 +108,7 @@ func lines(b []byte) []string { return strings.Split(strings.TrimSuffix(string(b
 
 func finished(v *result.Verdict) result.Note { return result.TestFinished{Verdict: v} }
 
-func read(t *testing.T, text []byte) *report.Past {
+func read(t *testing.T, text []byte) *report.SavedRun {
 	t.Helper()
 	p, err := report.Read("r.json", bytes.NewReader(text))
 	testkit.Check(t, err)
@@ -116,7 +116,7 @@ func read(t *testing.T, text []byte) *report.Past {
 }
 
 // earlier writes and reads the report of a run.
-func earlier(t *testing.T, name string, notes []result.Note) *report.Earlier {
+func earlier(t *testing.T, name string, notes []result.Note) *report.EarlierRun {
 	t.Helper()
 	text := generate(report.JSON(), notes)
 	e, err := report.ReadEarlier(name, bytes.NewReader(text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))

@@ -31,7 +31,7 @@ var pageJS string
 //
 // With earlier runs, in any order, it shows the history of each test and compares
 // the runs. Of more than sixteen, it shows the last ones.
-func HTML(earlier ...*Earlier) Generator {
+func HTML(earlier ...*EarlierRun) Generator {
 	h := &page{}
 	if len(earlier) > 0 {
 		h.trends = newTrends(earlier)
@@ -67,7 +67,7 @@ func (h *page) note(n result.Note) {
 	case result.TestFinished:
 		h.verdict(n.Verdict)
 	case result.CellFinished:
-		if !n.Kept.IsZero() {
+		if !n.KeptFrom.IsZero() {
 			h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
 		}
 	case result.RunFinished:
@@ -138,7 +138,7 @@ func (h *page) verdict(v *result.Verdict) {
 	switch {
 	case v.Status == result.Skipped:
 		about["reason"] = skipReason(v)
-	case v.Status.Red():
+	case v.Status.FailsRun():
 		about["cause"] = causeOf(v)
 	}
 	if h.trends != nil {
@@ -150,7 +150,7 @@ func (h *page) verdict(v *result.Verdict) {
 	for _, a := range v.Attempts {
 		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), evidenceRecord: h.evidence(a)})
 	}
-	if len(v.Rerun) > 0 && (v.Status.Red() || v.Status == result.KnownFailing) {
+	if len(v.Rerun) > 0 && (v.Status.FailsRun() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
 	}
 	if h.line("detail", d) != nil { // a number that JSON cannot write

@@ -82,7 +82,7 @@ func (j *junit) add(v *result.Verdict) {
 		name := v.Test.File
 		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
 		s := &junitSuite{Name: printable(name)}
-		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // v.Began is in an earlier run if the cell was kept
+		if began := cmp.Or(v.Started, j.start); !began.IsZero() { // v.Began is in an earlier run if the cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 		}
 		j.suites = append(j.suites, s)

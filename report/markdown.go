@@ -45,9 +45,9 @@ func (m *markdown) add(v *result.Verdict) {
 	switch {
 	case v.Status == result.Skipped:
 		m.skips[skipReason(v)]++
-	case v.Status.Red() && len(m.red) < markdownFailures:
+	case v.Status.FailsRun() && len(m.red) < markdownFailures:
 		m.red = append(m.red, slim(v))
-	case v.Status.Red():
+	case v.Status.FailsRun():
 		m.more++
 	}
 	m.slowest.add(v)

@@ -11,7 +11,7 @@ import (
 // Merge returns the notes of a run that consists of several, such as its shards.
 // Tests in more than one part, missing or truncated shards, and the problems of
 // each part become problems of the run.
-func Merge(parts []*Past) []result.Note {
+func Merge(parts []*SavedRun) []result.Note {
 	var notes []result.Note
 	var s result.Summary
 	started := result.RunStarted{Jobs: len(parts)}
@@ -37,7 +37,7 @@ func Merge(parts []*Past) []result.Note {
 			files[v.Test.File] = true
 			s.Add(v)
 			cells.add(v)
-			tests.add(v.Began, v.Duration)
+			tests.add(v.Started, v.Duration)
 			notes = append(notes, result.TestFinished{Verdict: v})
 		}
 		if shared > 0 {
@@ -68,8 +68,8 @@ func Merge(parts []*Past) []result.Note {
 }
 
 // shardFaults reports incomplete, missing and duplicate shards of each cell.
-func shardFaults(parts []*Past) (faults []string) {
-	of := map[string][]*Past{}
+func shardFaults(parts []*SavedRun) (faults []string) {
+	of := map[string][]*SavedRun{}
 	for _, p := range parts {
 		of[p.Cell] = append(of[p.Cell], p)
 	}
@@ -85,7 +85,7 @@ func shardFaults(parts []*Past) (faults []string) {
 	return faults
 }
 
-func shardFaultsOf(parts []*Past) (faults []string) {
+func shardFaultsOf(parts []*SavedRun) (faults []string) {
 	var names []string
 	count := 0
 	for _, p := range parts {

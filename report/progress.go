@@ -48,10 +48,10 @@ func (s *status) note(n result.Note) {
 		s.current = title(n.Test)
 	case result.TestFinished:
 		s.done++
-		if n.Verdict.Status.Red() {
+		if n.Verdict.Status.FailsRun() {
 			s.red++
 		}
-		if n.Verdict.Status != result.Skipped || !n.Verdict.Began.IsZero() {
+		if n.Verdict.Status != result.Skipped || !n.Verdict.Started.IsZero() {
 			s.left--
 			s.pace.add(s.now())
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Past is a run that was read from its JSON report.
-type Past struct {
+// SavedRun is a run that was read from its JSON report.
+type SavedRun struct {
 	Name     string // of the report, for messages
 	Verdicts []*result.Verdict
 	Shard    string // such as "2/5"; "" for a whole run
@@ -43,8 +43,8 @@ func (r *PastRun) Duration() time.Duration { return fromMilliseconds(r.DurationM
 // Read reads a JSON report. JSON writes the same report from the result. Errors
 // contain the line. Records with unknown fields are errors, since they come from
 // another version.
-func Read(name string, from io.Reader) (*Past, error) {
-	p := &Past{Name: name}
+func Read(name string, from io.Reader) (*SavedRun, error) {
+	p := &SavedRun{Name: name}
 	return p, eachRecord(name, from, p.add)
 }
 
@@ -67,7 +67,7 @@ func eachRecord(name string, from io.Reader, add func(line []byte) error) error 
 	}
 }
 
-func (p *Past) add(line []byte) error {
+func (p *SavedRun) add(line []byte) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	var r struct {

@@ -41,8 +41,8 @@ func (r *records) test(v *result.Verdict) {
 
 func (r *records) cell(n result.CellFinished) {
 	r.cells = true
-	if !n.Kept.IsZero() {
-		r.kept[n.Cell] = n.Kept
+	if !n.KeptFrom.IsZero() {
+		r.kept[n.Cell] = n.KeptFrom
 	}
 }
 

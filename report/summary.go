@@ -43,7 +43,7 @@ func byCount(counts map[string]int) []string {
 
 // headline summarizes a run, the worst first.
 func headline(s result.Summary) string {
-	line, red := "", counted(s, result.Status.Red)
+	line, red := "", counted(s, result.Status.FailsRun)
 	add(&line, red != "", ", %s", red)
 	add(&line, len(s.Problems) > 0, ", %s", plural(len(s.Problems), "problem"))
 	add(&line, s.Interrupted, ", interrupted")

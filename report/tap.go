@@ -34,7 +34,7 @@ func (t *tap) start(n result.RunStarted) {
 }
 
 func (t *tap) cell(n result.CellFinished) {
-	if !n.Kept.IsZero() {
+	if !n.KeptFrom.IsZero() {
 		t.comment(fmt.Sprintf("cell %s: %s", n.Cell, keptFrom(n)))
 	}
 }

@@ -40,10 +40,10 @@ type TestFinished struct{ Verdict *Verdict }
 
 // CellFinished follows the tests of each cell of a matrix, even if it has none.
 type CellFinished struct {
-	Cell    string
-	Summary Summary   // of this cell alone
-	Broken  string    // why the cell is incomplete, such as a dead process; "" if complete
-	Kept    time.Time // start of the earlier run that the result is kept from; zero for this run
+	Cell     string
+	Summary  Summary   // of this cell alone
+	Broken   string    // why the cell is incomplete, such as a dead process; "" if complete
+	KeptFrom time.Time // start of the earlier run that the result is kept from; zero for this run
 }
 
 // RunFinished is the last note.

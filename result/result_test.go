@@ -20,8 +20,8 @@ func TestSummary(t *testing.T) {
 				t.Errorf("%s: %d tests counted as %s", status, c.Tests, c.Status)
 			}
 		}
-		if got := one.ExitCode(); got != exits[status] || status.Red() != (exits[status] != 0) {
-			t.Errorf("%s: exit code %d, red is %t", status, got, status.Red())
+		if got := one.ExitCode(); got != exits[status] || status.FailsRun() != (exits[status] != 0) {
+			t.Errorf("%s: exit code %d, red is %t", status, got, status.FailsRun())
 		}
 		for range i + 1 {
 			all.Add(&result.Verdict{Status: status, Timings: result.Timings{Setup: time.Second}})

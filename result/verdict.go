@@ -21,8 +21,8 @@ const (
 	Flaky        Status = "flaky"
 )
 
-// Red reports whether a status makes the run fail.
-func (s Status) Red() bool { return s == Failed || s == Broken || s == Flaky }
+// FailsRun reports whether a status makes the run fail.
+func (s Status) FailsRun() bool { return s == Failed || s == Broken || s == Flaky }
 
 // Statuses returns all statuses in the order of reports.
 func Statuses() []Status { return []Status{Failed, Broken, Flaky, Passed, KnownFailing, Skipped} }
@@ -83,7 +83,7 @@ type Verdict struct {
 	// What Limits omitted from Mismatches, Operations and ServerLog.
 	OmittedMismatches, OmittedOperations, OmittedLog Gap
 
-	Began    time.Time // zero if unknown
+	Started  time.Time // zero if unknown
 	Duration time.Duration
 	Timings  Timings
 	Rerun    []string // argument vector that runs this test again

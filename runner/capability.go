@@ -11,10 +11,10 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Lacking returns what a test requires and the engine does not support: a newer
+// Missing returns what a test requires and the engine does not support: a newer
 // schema version, with which the test fails, operations such as "collection.find",
 // and features.
-func Lacking(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
+func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
 	need := func(met bool, name string) {
 		if !met && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -25,7 +25,7 @@ func Lacking(s *specs.Suite, t *specs.Test, about engine.Description) (names []s
 		need(operations.Kind(e.Kind) != operations.ClientEncryption || slices.Contains(about.Features, engine.FeatureEncryption), "clientEncryption entities")
 	}
 	for _, o := range t.Steps {
-		need(!o.Known || o.Kind == operations.TestRunner || about.Serves(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
+		need(!o.Known || o.Kind == operations.TestRunner || about.Supports(string(o.Kind), o.Name), fmt.Sprintf("%s.%s", o.Kind, o.Name))
 	}
 	need(len(t.ExpectLogMessages) == 0 || slices.Contains(about.Features, engine.FeatureLogging), "log messages")
 	need(len(t.ExpectTracing) == 0, "tracing spans")

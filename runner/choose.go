@@ -67,7 +67,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	if base.fails = incompatible(s, about); base.fails != nil {
 		return []job{base}
 	}
-	missing := Lacking(s, t, about)
+	missing := Missing(s, t, about)
 	var jobs []job
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base

@@ -35,7 +35,7 @@ func TestEntityMap(t *testing.T) {
 		{"a value that is a client", value("client"), `entity of unexpected type: "client" is a client, not a BSON value`},
 		{"a value", value("value"), ""},
 	} {
-		testkit.Ends(t, row.reason, row.err, row.want)
+		testkit.WantError(t, row.reason, row.err, row.want)
 	}
 	cursor, err := m.get("cursor")
 	testkit.Check(t, err)

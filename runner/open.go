@@ -181,7 +181,7 @@ func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error)
 	if err != nil {
 		return nil, err
 	}
-	value, err := source.ParseJSON(name.Position.File, []byte(matchers.Extended(saved, true)))
+	value, err := source.ParseJSON(name.Position.File, []byte(matchers.ExtendedJSON(saved, true)))
 	if err != nil {
 		return nil, err
 	}
@@ -196,11 +196,11 @@ var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondar
 // ("awaitMinPoolSizeMS"). Earlier events are not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
 	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
-	connections, _ := size.Whole()
+	connections, _ := size.Integer()
 	if limit == nil || connections <= 0 {
 		return nil
 	}
-	milliseconds, _ := limit.Whole()
+	milliseconds, _ := limit.Integer()
 	wait := time.Duration(milliseconds) * time.Millisecond
 	ctx, cancel := limited(ctx, wait, "awaitMinPoolSizeMS")
 	defer cancel()

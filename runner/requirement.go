@@ -116,14 +116,14 @@ func (w world) parameter(r specs.Requirement) (need, have string) {
 	for _, f := range r.ServerParameters.Fields {
 		need = "server parameter " + f.Key
 		if v, err := f.Value.BSON(); err == nil {
-			need += "=" + matchers.Extended(v, false)
+			need += "=" + matchers.ExtendedJSON(v, false)
 		}
 		has, err := w.deployment.Parameters.LookupErr(f.Key)
 		if err != nil {
 			return need, "no such parameter"
 		}
 		if len(matchers.New(nil).Value(f.Key, f.Value, has, matchers.Nested)) > 0 {
-			return need, matchers.Extended(has, false)
+			return need, matchers.ExtendedJSON(has, false)
 		}
 	}
 	return "", ""

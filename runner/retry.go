@@ -12,7 +12,7 @@ import (
 // does not count.
 func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 	attempts := []*result.Verdict{r.do(ctx, j)}
-	for last := attempts[0]; last.Status.Red() && len(attempts) <= r.cfg.Retries && ctx.Err() == nil && r.stopped() == nil; {
+	for last := attempts[0]; last.Status.FailsRun() && len(attempts) <= r.cfg.Retries && ctx.Err() == nil && r.stopped() == nil; {
 		if last = r.do(ctx, j); last.Status == result.Skipped {
 			break
 		}
@@ -30,7 +30,7 @@ func merged(attempts []*result.Verdict) *result.Verdict {
 	}
 	v := *last
 	switch {
-	case last.Status.Red():
+	case last.Status.FailsRun():
 		v.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no pass in %d attempts", v.Reason, n), "; ")
 	case last.Status == result.Passed:
 		v = *attempts[n-2]
@@ -41,7 +41,7 @@ func merged(attempts []*result.Verdict) *result.Verdict {
 		}
 		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, strings.Join(statuses, ", "), v.Reason), ": ")
 	}
-	v.Attempts, v.Began = attempts, attempts[0].Began
+	v.Attempts, v.Started = attempts, attempts[0].Started
 	v.Duration, v.Timings = 0, result.Timings{}
 	for _, a := range attempts {
 		v.Duration += a.Duration

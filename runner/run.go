@@ -191,7 +191,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.locked(func() { r.summary.Interrupted = true })
 		return skipped(notRun("interrupted"))
 	default:
-		if d != nil && !d.Owned() && !deployment.Mends(r.cfg.Source) {
+		if d != nil && !d.Owned() && !deployment.Repairs(r.cfg.Source) {
 			r.abandon(r.offers[j.offer].Name)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
@@ -223,7 +223,7 @@ func (r *run) keep(s *site, state condition) bool {
 	if state == usable || state == suspect && !s.deployment.Owned() {
 		return true
 	}
-	if !s.deployment.Owned() && !deployment.Mends(r.cfg.Source) {
+	if !s.deployment.Owned() && !deployment.Repairs(r.cfg.Source) {
 		r.abandon(s.about.Name)
 	}
 	r.locked(func() { delete(r.sites, s.deployment) })

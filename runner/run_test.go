@@ -129,7 +129,7 @@ func TestServerLog(t *testing.T) {
 		}
 		second := func(n time.Duration) time.Time { return began.Add(n * time.Second) }
 		testkit.Equal(t, "windows of the log", d.windows, [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}})
-		testkit.Equal(t, "when the second test ran", []any{v["fails"].Began, v["fails"].Duration}, []any{second(1), time.Second})
+		testkit.Equal(t, "when the second test ran", []any{v["fails"].Started, v["fails"].Duration}, []any{second(1), time.Second})
 	})
 }
 
@@ -137,11 +137,11 @@ func TestServerLog(t *testing.T) {
 func TestMergedAttempts(t *testing.T) {
 	var attempts []*result.Verdict
 	for i, s := range []result.Status{result.Failed, result.Broken, result.Passed} {
-		attempts = append(attempts, &result.Verdict{Status: s, Began: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
+		attempts = append(attempts, &result.Verdict{Status: s, Started: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
 	}
 	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} {
 		got := merged(attempts[:n])
-		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
+		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Started != attempts[0].Started {
 			t.Errorf("%d attempts: %+v", n, got)
 		}
 	}

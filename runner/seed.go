@@ -96,7 +96,7 @@ const attempts = 3
 // retried calls a function again after transient errors, such as a stepdown or a
 // closed connection.
 func retried(ctx context.Context, do func() error) error {
-	return retriedAfter(ctx, wire.Passing, do)
+	return retriedAfter(ctx, wire.Transient, do)
 }
 
 func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
@@ -111,7 +111,7 @@ func retriedAfter(ctx context.Context, passes func(error) bool, do func() error)
 // passingForSeed also includes errors of a write of an earlier test that arrived
 // between drop and create.
 func passingForSeed(err error) bool {
-	return wire.Passing(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
+	return wire.Transient(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
 }
 
 // create drops a collection and its state collections of queryable encryption,

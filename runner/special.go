@@ -24,7 +24,7 @@ type call struct {
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
 func (c call) text(name string) string         { return c.value(name).Text() }
-func (c call) number(name string) int64        { n, _ := c.value(name).Whole(); return n }
+func (c call) number(name string) int64        { n, _ := c.value(name).Integer(); return n }
 func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
 }
@@ -49,7 +49,7 @@ func (c call) expect(want, is bool, yes, no string) *fault {
 func (c call) equal(argument, got, what string) *fault {
 	want := c.value(argument)
 	text := want.JSON()
-	if n, whole := want.Whole(); whole {
+	if n, whole := want.Integer(); whole {
 		text = strconv.FormatInt(n, 10)
 	}
 	if text == got {

@@ -27,14 +27,14 @@ func querySession[T any](
 	}
 	out, ok := read(outcome.Value)
 	if !ok {
-		f = breakf("%s answered %s, which is not %s", name, matchers.Extended(outcome.Value, false), what)
+		f = breakf("%s answered %s, which is not %s", name, matchers.ExtendedJSON(outcome.Value, false), what)
 	}
 	return out, f
 }
 
 // assertTransactionState ("assertSessionTransactionState").
 func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
-	rendered := func(v bson.RawValue) (string, bool) { return matchers.Extended(v, false), true }
+	rendered := func(v bson.RawValue) (string, bool) { return matchers.ExtendedJSON(v, false), true }
 	state, f := querySession(ctx, t, c, engine.OpTransactionState, rendered, "")
 	if f != nil {
 		return f
@@ -84,7 +84,7 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	var state result.TopologyState
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
-		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.Extended(outcome.Value, false))
+		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.ExtendedJSON(outcome.Value, false))
 	}
 	return state, nil
 }

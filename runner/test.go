@@ -68,7 +68,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	})
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
 	v = t.verdict(j, cleanup, lost, died)
-	v.Began, v.Duration = started, r.now().Sub(started)
+	v.Started, v.Duration = started, r.now().Sub(started)
 	switch {
 	case lost != nil:
 		state = unreachable
@@ -150,7 +150,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 
 func flawed(test *specs.Test) *fault {
 	var all []result.Mismatch
-	for _, p := range test.Flaws {
+	for _, p := range test.Errors {
 		all = append(all, result.Mismatch{Path: p.Path, Position: p.Position, Message: p.Message})
 	}
 	return failed(all)

@@ -50,7 +50,7 @@ func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdi
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operations
 	}
-	if v.Status.Red() {
+	if v.Status.FailsRun() {
 		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}

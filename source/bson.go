@@ -97,9 +97,9 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	return rv, err == nil, err
 }
 
-// Whole returns an integer, plain or in Extended JSON, or a double without a
+// Integer returns an integer, plain or in Extended JSON, or a double without a
 // fraction.
-func (v *Value) Whole() (int64, bool) {
+func (v *Value) Integer() (int64, bool) {
 	rv, err := v.BSON()
 	if f, ok := rv.DoubleOK(); ok {
 		return int64(f), f == math.Trunc(f) && math.Abs(f) < 1<<53

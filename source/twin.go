@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Twin renders a value as the JSON twin of a suite in the specifications
+// JSONTwin renders a value as the JSON twin of a suite in the specifications
 // repository, which js-yaml and JSON.stringify write: indented by two spaces,
 // keys that are array indexes first, numbers as in JavaScript. It ends with a
 // line feed.
-func (v *Value) Twin() []byte { return []byte(v.twin("\n") + "\n") }
+func (v *Value) JSONTwin() []byte { return []byte(v.twin("\n") + "\n") }
 
 // twin renders a value; newline is a line feed and the current indentation.
 func (v *Value) twin(newline string) string {

@@ -28,7 +28,7 @@ func TestTwin(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			v, err := ParseYAML("a.yml", []byte(row.yaml))
 			testkit.Check(t, err)
-			testkit.Equal(t, "JSON", string(v.Twin()), row.want)
+			testkit.Equal(t, "JSON", string(v.JSONTwin()), row.want)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestOfficialTwins(t *testing.T) {
 			if !strings.HasSuffix(stem, "expectedTracingSpans-emptyNestedSpan") { // nested:[]
 				t.Error(err)
 			}
-		case !bytes.Equal(v.Twin(), want):
+		case !bytes.Equal(v.JSONTwin(), want):
 			t.Errorf("%s: the twin differs", path)
 		}
 		compared++

@@ -45,7 +45,7 @@ func (i *inspection) checkArguments(s step, sc scope) {
 				i.report("missing-argument", s.place, "operation %s requires argument %s", s.Name, a.Name)
 			}
 		case a.Type == operations.Count:
-			if n, whole := v.Whole(); !whole || n < 0 {
+			if n, whole := v.Integer(); !whole || n < 0 {
 				i.report("argument-value", v, "argument %s must be a non-negative integer, not %s", a.Name, v.JSON())
 			}
 		case a.Type != "" && v.Kind.String() != string(a.Type):

@@ -14,10 +14,10 @@ import (
 // Check is a semantic check: a rule of the format that its schema does not express. Most checks are
 // warnings, because the format requires the test to fail and not the file to be rejected.
 type Check struct {
-	Name     string
-	Severity Severity
-	Doc      string // the rule, in a sentence
-	Fails    bool   // a violation is one of Test.Flaws
+	Name      string
+	Severity  Severity
+	Doc       string // the rule, in a sentence
+	FailsTest bool   // a violation is one of Test.Errors
 }
 
 // Checks returns all semantic checks.
@@ -146,8 +146,8 @@ func (s *Suite) addFlaws(problems []Problem) {
 		within := fmt.Sprintf("tests[%d].", k)
 		for _, p := range problems {
 			path, inside := strings.CutPrefix(p.Path, within)
-			if p.Path = path; checkOf(p.Rule).Fails && (inside || strings.HasPrefix(path, "createEntities[")) {
-				t.Flaws = append(t.Flaws, p)
+			if p.Path = path; checkOf(p.Rule).FailsTest && (inside || strings.HasPrefix(path, "createEntities[")) {
+				t.Errors = append(t.Errors, p)
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func TestChecks(t *testing.T) {
 	testkit.Golden(t, checksFile, all)
 }
 
-// A test's Flaws are its problems by the rules that make a test fail.
+// A test's Errors are its problems by the rules that make a test fail.
 func TestFlaws(t *testing.T) {
 	const good = `{name: find, object: collection0, arguments: {filter: {}}}`
 	const flawed = `{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {}}], writeConcern: {j: true}}}`
@@ -99,7 +99,7 @@ func TestFlaws(t *testing.T) {
 		nil, // only fails while it runs
 	} {
 		var got []string
-		for _, p := range s.Tests[i].Flaws {
+		for _, p := range s.Tests[i].Errors {
 			got = append(got, p.Path)
 		}
 		if !slices.Equal(got, want) {
@@ -111,8 +111,8 @@ func TestFlaws(t *testing.T) {
 		"tests: [{description: a, operations: ["+good+"]}, {description: b, operations: ["+warned+"]}]"))
 	testkit.Check(t, err)
 	for _, test := range s.Tests {
-		if len(test.Flaws) != 1 || test.Flaws[0].Path != "createEntities[3].session.sessionOptions.x" {
-			t.Errorf("test %s has the flaws %v", test.Description, test.Flaws)
+		if len(test.Errors) != 1 || test.Errors[0].Path != "createEntities[3].session.sessionOptions.x" {
+			t.Errorf("test %s has the flaws %v", test.Description, test.Errors)
 		}
 	}
 }

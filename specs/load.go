@@ -23,20 +23,20 @@ type Options struct {
 
 // Loaded has the files found, in the order of the paths and by name within a directory.
 type Loaded struct {
-	Suites  []*Suite
-	Others  []string // files of other formats, such as JSON schemas, found in directories
-	Refused []string // suites that are invalid, as expected
+	Suites   []*Suite
+	Others   []string // files of other formats, such as JSON schemas, found in directories
+	Rejected []string // suites that are invalid, as expected
 }
 
-// Left summarizes the files that are not among the suites, "" if all are.
-func (l *Loaded) Left() string {
+// Summary summarizes the files that are not among the suites, "" if all are.
+func (l *Loaded) Summary() string {
 	var parts []string
 	for _, p := range []struct {
 		files     []string
 		one, many string
 	}{
 		{l.Others, "skipped 1 file of another format", "skipped %d files of other formats"},
-		{l.Refused, "rejected 1 invalid suite, as expected", "rejected %d invalid suites, as expected"},
+		{l.Rejected, "rejected 1 invalid suite, as expected", "rejected %d invalid suites, as expected"},
 	} {
 		switch n := len(p.files); {
 		case n == 1:
@@ -80,7 +80,7 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		case c.suite != nil:
 			loaded.Suites = append(loaded.Suites, c.suite)
 		case c.rejected:
-			loaded.Refused = append(loaded.Refused, c.name)
+			loaded.Rejected = append(loaded.Rejected, c.name)
 		default:
 			loaded.Others = append(loaded.Others, c.name)
 		}
@@ -105,7 +105,7 @@ type File struct {
 	Data          []byte
 	Root          *source.Value
 	Twin          string // the name of the JSON form of a YAML file, or ""
-	MustBeRefused bool   // whether it is in a folder of invalid suites
+	MustBeInvalid bool   // whether it is in a folder of invalid suites
 }
 
 // Read finds files as Load does, and parses them without their twins. It omits files that must be
@@ -188,7 +188,7 @@ func (c *candidate) open() (*File, error) {
 }
 
 func (c *candidate) parse() (*File, error) {
-	f := &File{Name: c.name, MustBeRefused: c.expected == mustBeInvalid}
+	f := &File{Name: c.name, MustBeInvalid: c.expected == mustBeInvalid}
 	if c.twin != nil {
 		f.Twin = c.twin.name
 	}

@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 		for _, f := range loaded.Others {
 			got = append(got, "other format: "+f)
 		}
-		for _, f := range loaded.Refused {
+		for _, f := range loaded.Rejected {
 			got = append(got, "refused: "+f)
 		}
 		var all *specs.LoadError
@@ -87,10 +87,10 @@ func TestLeft(t *testing.T) {
 	for want, l := range map[string]specs.Loaded{
 		"":                                 {},
 		"skipped 1 file of another format": {Others: []string{"a"}},
-		"skipped 2 files of other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"}, Refused: []string{"c"}},
-		"rejected 3 invalid suites, as expected":                                  {Refused: []string{"a", "b", "c"}},
+		"skipped 2 files of other formats; rejected 1 invalid suite, as expected": {Others: []string{"a", "b"}, Rejected: []string{"c"}},
+		"rejected 3 invalid suites, as expected":                                  {Rejected: []string{"a", "b", "c"}},
 	} {
-		testkit.Equal(t, "the summary", l.Left(), want)
+		testkit.Equal(t, "the summary", l.Summary(), want)
 	}
 }
 

@@ -21,14 +21,14 @@ func TestOfficialSuites(t *testing.T) {
 	loaded, err := specs.Load([]string{root}, specs.Options{Twins: os.Getenv("UTR_SOAK") == "1"})
 	testkit.Check(t, err)
 	formats := filepath.Join(root, "unified-test-format/tests")
-	for _, file := range loaded.Refused {
+	for _, file := range loaded.Rejected {
 		if filepath.Dir(file) != filepath.Join(formats, "invalid") && filepath.Base(file) != "schemaVersion-unsupported.yml" {
 			t.Errorf("rejected: %s", file)
 		}
 	}
 	invalid, err := filepath.Glob(filepath.Join(formats, "invalid/*.yml"))
-	if err != nil || len(loaded.Refused) < len(invalid) || len(invalid) < 100 {
-		t.Errorf("%d of %d invalid suites are rejected: %v", len(loaded.Refused), len(invalid), err)
+	if err != nil || len(loaded.Rejected) < len(invalid) || len(invalid) < 100 {
+		t.Errorf("%d of %d invalid suites are rejected: %v", len(loaded.Rejected), len(invalid), err)
 	}
 	// Naming their folder reports why, by the schema alone.
 	_, err = specs.Load([]string{filepath.Join(formats, "invalid")}, specs.Options{})

@@ -70,10 +70,10 @@ type Test struct {
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
 	Outcome           []CollectionData
-	// Flaws make the test fail before it begins: the format requires the test runner to raise an error
+	// Errors make the test fail before it begins: the format requires the test runner to raise an error
 	// for them, and a driver may never detect them. Their paths are relative to the test, or begin at
 	// the file's createEntities. The suite's Warnings contain them, too.
-	Flaws []Problem
+	Errors []Problem
 }
 
 // Operation is one operation with its assertions.

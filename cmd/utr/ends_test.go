@@ -64,7 +64,7 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 			server.Freeze()
 			for _, signal := range signals {
 				u.Signal(signal)
-				u.Hear("cleaning up (fail points, sessions, clients); this takes up to")
+				u.WaitStderr("cleaning up (fail points, sessions, clients); this takes up to")
 			}
 			end := u.End().Want(3)
 			left := strings.Contains(end.Out, "interrupted; clean-up: ") && strings.Contains(end.Out, "fail point failCommand could not be turned off")

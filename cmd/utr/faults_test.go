@@ -125,7 +125,7 @@ func TestTwoRuns(t *testing.T) {
 	p.Run("clean", "--uri", w.uri).Want(3, "it is in use by a run on host ")
 	testkit.Equal(t, "the fail point of the first run is on", w.ping() != nil, true)
 	third := p.Start("run", "--uri", w.uri, "--wait-for-lock", "10m", suiteFile(t, reads))
-	third.Hear("utr: waiting up to 10m0s for the deployment")
+	third.WaitStderr("utr: waiting up to 10m0s for the deployment")
 	first.Signal(syscall.SIGINT)
 	third.End().Want(0)
 	first.End().Want(3)

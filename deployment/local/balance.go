@@ -71,7 +71,7 @@ func (b *Balancers) serve(client net.Conn, targets []string, first int) {
 		}
 		defer b.own(server)()
 		if _, err := io.WriteString(server, proxyHeader(client.RemoteAddr(), client.LocalAddr())); err == nil {
-			relay.Pass(client, server)
+			relay.Copy(client, server)
 		}
 		return
 	}

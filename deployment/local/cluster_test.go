@@ -94,7 +94,7 @@ func TestStartFails(t *testing.T) {
 				return net.Listen("tcp", net.JoinHostPort(address, "0"))
 			}
 			_, err := Start(t.Context(), b.options)
-			testkit.Fails(t, err, r.want...)
+			testkit.ErrorContains(t, err, r.want...)
 			testkit.Equal(t, "starts", starts, r.starts)
 			var failed *StartError
 			if !errors.As(err, &failed) {
@@ -116,7 +116,7 @@ func TestInvalidOptions(t *testing.T) {
 		b := newBench(t, "whole")
 		change(&b.options)
 		_, err := Start(t.Context(), b.options)
-		testkit.Fails(t, err, want)
+		testkit.ErrorContains(t, err, want)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestPortTaken(t *testing.T) {
 	first, err := p.Next()
 	testkit.Check(t, err)
 	_, err = p.Next()
-	testkit.Fails(t, err)
+	testkit.ErrorContains(t, err)
 	p.free(first)
 	_, err = p.Next()
 	testkit.Check(t, err)
@@ -177,7 +177,7 @@ func TestServerDies(t *testing.T) {
 	if died := new(DiedError); !errors.As(c.Dead(), &died) {
 		t.Errorf("%T", c.Dead())
 	}
-	testkit.Fails(t, c.Dead(), "mongod ended: exit status 14 (unrecoverable error)", "Fatal assertion 4711")
+	testkit.ErrorContains(t, c.Dead(), "mongod ended: exit status 14 (unrecoverable error)", "Fatal assertion 4711")
 	b.close(c)
 }
 

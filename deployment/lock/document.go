@@ -64,7 +64,7 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 	for range tries {
 		reply, err = d.Run(ctx, database, command)
 		code := wire.CodeOf(err) // another client's killAllSessions interrupts it
-		if passes := wire.Passing(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
+		if passes := wire.Transient(err) || code == codeWriteConflict || code == codeInterrupted; !passes || ctx.Err() != nil {
 			break
 		}
 	}

@@ -33,7 +33,7 @@ func (h *Holder) Stale() bool { return !h.Now.Before(h.Expires) }
 // Over reports whether the lock can be taken over: the lease has expired, or the run has certainly ended.
 func (h *Holder) Over() bool {
 	fate, err := ledger.Run{Place: h.Place, Process: ledger.Process{PID: h.PID, Started: h.Began}}.Fate()
-	return h.Stale() || err == nil && fate == ledger.Gone
+	return h.Stale() || err == nil && fate == ledger.Ended
 }
 
 // String describes the holder for people.

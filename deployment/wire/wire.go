@@ -132,9 +132,9 @@ func refusal(reply bson.Raw) error {
 // it (Retryable Reads, "Retryable Error"; Change Streams, "Resumable Error").
 var passing = []int32{6, 7, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 
-// Passing reports whether to retry an idempotent command: it failed with a network error or a temporary server error,
+// Transient reports whether to retry an idempotent command: it failed with a network error or a temporary server error,
 // possibly while waiting for the write concern.
-func Passing(err error) bool {
+func Transient(err error) bool {
 	return mongo.IsNetworkError(err) || slices.Contains(passing, CodeOf(err))
 }
 

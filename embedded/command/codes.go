@@ -202,21 +202,23 @@ func Errorf(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// First keeps the first error of a parser.
-type First struct{ Err error }
+// FirstError keeps the first error of a parser.
+type FirstError struct{ Err error }
 
 // Note keeps err if it is the first error.
-func (f *First) Note(err error) {
+func (f *FirstError) Note(err error) {
 	if f.Err == nil {
 		f.Err = err
 	}
 }
 
 // Fail notes an error with a code.
-func (f *First) Fail(code int32, format string, args ...any) { f.Note(Errorf(code, format, args...)) }
+func (f *FirstError) Fail(code int32, format string, args ...any) {
+	f.Note(Errorf(code, format, args...))
+}
 
 // Refuse notes an error if a condition is true.
-func (f *First) Refuse(when bool, code int32, format string, args ...any) {
+func (f *FirstError) Refuse(when bool, code int32, format string, args ...any) {
 	if when {
 		f.Fail(code, format, args...)
 	}

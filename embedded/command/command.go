@@ -35,8 +35,8 @@ type Row struct {
 	OnlyOK bool
 	// ReadConcern lists the levels of readConcern that are accepted outside of transactions; nil means only local.
 	ReadConcern []string
-	// Untimed commands do not accept afterClusterTime.
-	Untimed bool
+	// NoAfterClusterTime commands do not accept afterClusterTime.
+	NoAfterClusterTime bool
 	// OnSecondary commands run on a secondary with any read preference. Other commands that are not Write require
 	// secondaryOk or a $readPreference.
 	OnSecondary bool
@@ -47,12 +47,12 @@ type Row struct {
 	// API lists the versions of the stable API that contain the command ("1", "12"); it is deprecated in version
 	// Deprecated.
 	API, Deprecated string
-	// BeforeUsers commands are allowed by the localhost exception: without authentication while no user exists.
-	BeforeUsers bool
+	// LocalhostException commands are allowed by the localhost exception: without authentication while no user exists.
+	LocalhostException bool
 	// EndsTransaction is set for commitTransaction and abortTransaction.
 	EndsTransaction bool
-	// NotFirst is the error message if the command starts a transaction; "" if it may.
-	NotFirst string
+	// StartTransactionError is the error message if the command starts a transaction; "" if it may.
+	StartTransactionError string
 	// Retryable commands may have a txnNumber outside of a transaction, Transactional commands inside.
 	Retryable, Transactional bool
 	// NoTransaction commands are rejected in transactions.
@@ -94,8 +94,8 @@ type Request struct {
 	// that returns the next reply.
 	ExhaustAllowed bool
 	Stream         func() (bson.D, error)
-	// Strikes evaluates the named fail point for the command: it reports whether it is hit, and its effect.
-	Strikes func(failPoint string) (Failure, bool)
+	// FailPoint evaluates the named fail point for the command: it reports whether it is hit, and its effect.
+	FailPoint func(failPoint string) (Failure, bool)
 	// HangUp closes the connection. The command continues, but its reply is not sent.
 	HangUp func()
 	// Operations returns the commands in progress for $currentOp: of this server, or of all shards of a mongos.
@@ -103,8 +103,8 @@ type Request struct {
 	// AfterOK are fields that the dispatcher appends to the reply, after the cluster time (recoveryToken). A handler
 	// may set it on success and on failure.
 	AfterOK bson.D
-	// Watches is set by handlers of change streams, whose errors may be resumable.
-	Watches bool
+	// IsChangeStream is set by handlers of change streams, whose errors may be resumable.
+	IsChangeStream bool
 }
 
 // Server describes the server of a request.

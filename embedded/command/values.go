@@ -15,20 +15,20 @@ func TypeName(raw bson.RawValue) string {
 	return value.TypeName(v)
 }
 
-// Items returns the elements of an array in a validated document; nil if the value is not an array.
-func Items(v bson.RawValue) []bson.RawValue {
+// Elements returns the elements of an array in a validated document; nil if the value is not an array.
+func Elements(v bson.RawValue) []bson.RawValue {
 	list, _ := v.ArrayOK()
 	items, _ := list.Values() // a validated document cannot cause an error
 	return items
 }
 
-// Texts returns the strings in an array; nil if the value is not an array.
-func Texts(v bson.RawValue) []string {
+// Strings returns the strings in an array; nil if the value is not an array.
+func Strings(v bson.RawValue) []string {
 	if v.Type != bson.TypeArray {
 		return nil
 	}
 	out := []string{}
-	for _, item := range Items(v) {
+	for _, item := range Elements(v) {
 		if s, ok := item.StringValueOK(); ok {
 			out = append(out, s)
 		}

@@ -146,7 +146,7 @@ func aggregate(s *scope, a *args) action {
 		a.Note(pipeline.CheckNames(g.list))
 	}
 	return func() (bson.D, error) {
-		late := &args{of: a.of, doc: a.doc, First: new(command.First)}
+		late := &args{of: a.of, doc: a.doc, FirstError: new(command.FirstError)}
 		if g.level, g.at = late.readConcern(s.d); late.Err != nil {
 			return nil, late.Err
 		}
@@ -165,7 +165,7 @@ func parseAggregate(s *scope, a *args) *aggregation {
 	if str, ok := a.any("aggregate").(string); ok {
 		g.name, g.ns = str, s.req.DB+"."+str
 		a.checkName(s.req.DB, str)
-	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
+	} else if n, ok := value.Int64(a.any("aggregate")); !ok || n != 1 {
 		a.Fail(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 	}
 	g.list = a.array("pipeline")

@@ -18,11 +18,11 @@ type args struct {
 	of  string // the name of the command or subdocument in messages
 	doc bson.D
 	old bool // use the messages of find before 5.0
-	*command.First
+	*command.FirstError
 }
 
 func (a *args) part(key string) *args {
-	return &args{of: a.of + "." + key, doc: a.document(key), First: a.First}
+	return &args{of: a.of + "." + key, doc: a.document(key), FirstError: a.FirstError}
 }
 
 // batchSize returns cursor.batchSize, or -1 if it is missing.
@@ -75,7 +75,7 @@ func (a *args) number(key string, fallback int64) int64 {
 		a.Fail(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v))
 		return fallback
 	}
-	n, ok := value.Whole(v)
+	n, ok := value.Int64(v)
 	if !ok {
 		n = int64(value.Float(v))
 	}

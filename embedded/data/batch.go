@@ -56,7 +56,7 @@ func checkSize(n int) error {
 // id returns the statement id of the i-th statement.
 func (b *batch) id(i int) int32 {
 	if i < len(b.stmtIDs) {
-		n, _ := value.Whole(b.stmtIDs[i])
+		n, _ := value.Int64(b.stmtIDs[i])
 		return int32(n)
 	}
 	return int32(b.stmtID) + int32(i)

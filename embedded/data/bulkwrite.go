@@ -76,19 +76,19 @@ func (r *bulk) operations() []*args {
 			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 			break
 		}
-		switch n, ok := value.Whole(op[0].Value); {
+		switch n, ok := value.Int64(op[0].Value); {
 		case op[0].Key != "insert" && op[0].Key != "update" && op[0].Key != "delete":
 			a.Fail(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
 		case !ok || n < 0 || n >= int64(len(r.targets)):
 			a.Fail(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
-		ops = append(ops, &args{of: "bulkWrite.ops", doc: op, First: new(command.First)})
+		ops = append(ops, &args{of: "bulkWrite.ops", doc: op, FirstError: new(command.FirstError)})
 	}
 	return ops
 }
 
 func (r *bulk) target(op *args) target {
-	n, _ := value.Whole(op.doc[0].Value)
+	n, _ := value.Int64(op.doc[0].Value)
 	return r.targets[n]
 }
 

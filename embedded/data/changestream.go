@@ -47,7 +47,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 	case !ok:
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
-	a := &args{of: "$changeStream", doc: doc, First: new(command.First)}
+	a := &args{of: "$changeStream", doc: doc, FirstError: new(command.FirstError)}
 	for _, e := range doc {
 		a.Refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
 	}

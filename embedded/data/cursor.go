@@ -171,8 +171,8 @@ func getMore(s *scope, a *args) action {
 		}
 		ended := true // on an error
 		defer func() { d.checkIn(c, ended) }()
-		_, s.req.Watches = c.source.(*stream)
-		if f, hit := s.req.Strikes(failpoint.FailGetMoreAfterCursorCheckout); hit {
+		_, s.req.IsChangeStream = c.source.(*stream)
+		if f, hit := s.req.FailPoint(failpoint.FailGetMoreAfterCursorCheckout); hit {
 			return nil, command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 		}
 		docs, done, err := d.next(s.req.Context, c, size, maxTime)

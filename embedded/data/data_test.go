@@ -77,7 +77,7 @@ func (b *bench) request(doc bson.D) (*command.Request, error) {
 		return nil, command.Errorf(59, "no such command: '%s'", doc[0].Key)
 	}
 	body := value.Encode(doc)
-	req := &command.Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, Strikes: b.strikes, HangUp: b.hangUp}
+	req := &command.Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, FailPoint: b.strikes, HangUp: b.hangUp}
 	if row.AdminOnly || row.Name == "listDatabases" {
 		req.DB = "admin"
 	}
@@ -178,10 +178,10 @@ func TestFailingGetMore(t *testing.T) {
 		id := cursorID(b.must(open))
 		req, err := b.request(ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)))
 		testkit.Check(t, err)
-		req.Strikes = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 6}, true }
+		req.FailPoint = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 6}, true }
 		for _, code := range []int32{6, 43} {
-			if _, err := req.Row.Run(req); codeOf(nil, err) != code || req.Watches != watches {
-				t.Errorf("%s: got %v, want code %d; watches is %v", open, err, code, req.Watches)
+			if _, err := req.Row.Run(req); codeOf(nil, err) != code || req.IsChangeStream != watches {
+				t.Errorf("%s: got %v, want code %d; watches is %v", open, err, code, req.IsChangeStream)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func createIndexes(s *scope, a *args) action {
 	for i, v := range list {
 		spec, ok := v.(bson.D)
 		a.Refuse(!ok, command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
-		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, First: a.First}, wire(s.req))
+		specs[i] = parseIndex(&args{of: "createIndexes.indexes", doc: spec, FirstError: a.FirstError}, wire(s.req))
 	}
 	return func() (bson.D, error) {
 		reply, err := s.buildIndexes(name, specs)

@@ -74,7 +74,7 @@ func listDatabases(s *scope, a *args) action {
 		}
 		list, total := bson.A{}, int64(0)
 		for _, doc := range docs {
-			size, _ := value.Whole(doc[1].Value)
+			size, _ := value.Int64(doc[1].Value)
 			total += size
 			if nameOnly {
 				doc = doc[:1]

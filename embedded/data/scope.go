@@ -327,7 +327,7 @@ func (s *scope) commit() error {
 	if s.session == nil || len(s.work.steps) == s.work.from.steps {
 		return nil
 	}
-	f, hit := s.req.Strikes(failpoint.OnPrimaryTransactionalWrite)
+	f, hit := s.req.FailPoint(failpoint.OnPrimaryTransactionalWrite)
 	if !hit {
 		return nil
 	}

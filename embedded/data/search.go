@@ -180,6 +180,6 @@ func maxTimeMS(req *command.Request) int64 {
 	if !ok {
 		return 0
 	}
-	n, _ := value.Whole(v)
+	n, _ := value.Int64(v)
 	return n
 }

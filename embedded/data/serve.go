@@ -27,7 +27,7 @@ func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), 
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc, First: new(command.First)}
+		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc, FirstError: new(command.FirstError)}
 		do := h(s, a)
 		return func() (bson.D, error) { return s.serve(do) }, a.Err
 	}

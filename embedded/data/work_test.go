@@ -51,7 +51,7 @@ func TestTransactionalWrites(t *testing.T) {
 			if got += fmt.Sprint(" ", id); updated {
 				got += fmt.Sprint("+", x)
 			}
-			if n, _ := value.Whole(id); updated || n < 8 {
+			if n, _ := value.Int64(id); updated || n < 8 {
 				changed++
 			}
 		}

@@ -233,7 +233,7 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
-		st := &args{of: a.of + "." + key, doc: doc, First: a.First}
+		st := &args{of: a.of + "." + key, doc: doc, FirstError: a.FirstError}
 		st.only(fields)
 		st.Note(tooNew(req, st.of, doc))
 		for _, r := range required {

@@ -79,7 +79,7 @@ func (e *effect) readSequence(m mode) error {
 	case list.Type != bson.TypeArray:
 		return command.Errorf(command.CodeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
 	}
-	for i, v := range command.Items(list) {
+	for i, v := range command.Elements(list) {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return command.Errorf(command.CodeTypeMismatch, "'sequence.%d' is a %s, not an object", i, command.TypeName(v))
@@ -96,7 +96,7 @@ func (e *effect) readSequence(m mode) error {
 // read reads a copy of the data of a fail point.
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: command.Texts(data.Lookup("errorLabels")), LoseReply: isTrue(data, "loseReply")}
+	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: command.Strings(data.Lookup("errorLabels")), LoseReply: isTrue(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
@@ -136,7 +136,7 @@ func (e *effect) appliesTo(c Command) bool {
 	}
 	commands := e.kind.commands
 	if commands == nil {
-		commands = command.Texts(e.data.Lookup("failCommands"))
+		commands = command.Strings(e.data.Lookup("failCommands"))
 	}
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }

@@ -69,7 +69,7 @@ func TestStorm(t *testing.T) {
 				if strings.Contains(row.reason, "killed") {
 					_ = c.Kill(c.Members()[0])
 				}
-				testkit.Ends(t, "the storm", storm(c, seed, from, n), row.want)
+				testkit.WantError(t, "the storm", storm(c, seed, from, n), row.want)
 				close(never)
 				testkit.Check(t, c.Close())
 			})

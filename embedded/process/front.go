@@ -216,7 +216,7 @@ func (f *front) forward(client net.Conn, address string) {
 		return
 	}
 	defer closeOnDone(f.ctx, client, host)()
-	relay.Pass(client, host)
+	relay.Copy(client, host)
 }
 
 // address returns the default address of the process.

@@ -44,7 +44,7 @@ func (p *proc) start(more ...string) {
 	p.Process = p.story.Start(p.args...)
 	testkit.Until(p.story.t, "a process to serve", func() bool { return p.serving() > before || p.Ended() })
 	if p.Ended() {
-		p.story.t.Fatalf("%q has ended: %s", p.args, p.Said())
+		p.story.t.Fatalf("%q has ended: %s", p.args, p.Errors())
 	}
 }
 
@@ -208,7 +208,7 @@ func (s *story) step(line string) {
 		testkit.Until(t, line, func() bool { return s.run(strings.TrimPrefix(line, "until ")) == "" })
 	case "log":
 		rest, found := s.procs[name].log(), true
-		if testkit.Says(t, rest); strings.Contains(rest, "payload") {
+		if testkit.Contains(t, rest); strings.Contains(rest, "payload") {
 			t.Errorf("the log contains authentication messages: %s", rest)
 		}
 		for part := range strings.SplitSeq(strings.TrimPrefix(line, "log "+name+" "), " & ") {

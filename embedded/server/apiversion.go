@@ -43,7 +43,7 @@ func (x *exchange) apiVersion() error {
 }
 
 func (x *exchange) strictPipeline(version string) error {
-	for _, s := range command.Items(x.request.Body.Lookup("pipeline")) {
+	for _, s := range command.Elements(x.request.Body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
 		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the only such stages that exist here
 			return command.Errorf(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)

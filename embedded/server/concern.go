@@ -109,7 +109,7 @@ func (x *exchange) readConcern() error {
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
 	after := concern.Lookup("afterClusterTime")
-	if x.row.Untimed && !after.IsZero() {
+	if x.row.NoAfterClusterTime && !after.IsZero() {
 		return command.Errorf(command.CodeInvalidOptions, "afterClusterTime is not allowed for this command")
 	}
 	t, i, ok := after.TimestampOK()

@@ -167,7 +167,7 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	if err != nil {
 		return err
 	}
-	x, err := k.begin(m.Single(), m.Flags&wire.ExhaustAllowed != 0)
+	x, err := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	x.request = command.Request{
 		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
-		Strikes: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
+		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
 	// mongod closes the connection if $db is not a string.
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
@@ -287,7 +287,7 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return command.Errorf(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	localhostException := x.row.BeforeUsers && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
+	localhostException := x.row.LocalhostException && x.request.DB == "admin" && !x.conn.server.cluster.Users.nonEmpty.Load()
 	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !localhostException {
 		return command.Errorf(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
@@ -335,7 +335,7 @@ func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
 		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
 	}
-	sets := command.Items(tags)
+	sets := command.Elements(tags)
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
 	switch {
 	case primary && (len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument):
@@ -457,7 +457,7 @@ func (x *exchange) labels(code int32, concern bool) []string {
 			labels = append(labels, "NoWritesPerformed")
 		}
 	}
-	if x.has(errorLabels) && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
+	if x.has(errorLabels) && !concern && (r.IsChangeStream || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
 		(command.Resumable.In(code, p.Wire) || command.Retriable.In(code, p.Wire)) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
@@ -471,7 +471,7 @@ func (x *exchange) labels(code int32, concern bool) []string {
 }
 
 func opensChangeStream(body bson.Raw) bool {
-	stages := command.Items(body.Lookup("pipeline"))
+	stages := command.Elements(body.Lookup("pipeline"))
 	if len(stages) == 0 {
 		return false
 	}

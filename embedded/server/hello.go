@@ -129,7 +129,7 @@ func (k *conn) handshake(body bson.Raw) error {
 		}
 		k.logClient(client)
 	}
-	if offered := command.Texts(body.Lookup("compression")); offered != nil {
+	if offered := command.Strings(body.Lookup("compression")); offered != nil {
 		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })
 	}
 	return nil

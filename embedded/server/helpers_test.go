@@ -39,9 +39,9 @@ func (s *stub) Rows() []command.Row {
 	}
 	return []command.Row{
 		{Name: "find", Run: fine, ReadConcern: command.ReadConcernLevels, API: "1"},
-		{Name: "getMore", OnSecondary: true, ReadConcern: command.ReadConcernLevels, Untimed: true, Run: func(r *command.Request) (bson.D, error) { // of a change stream, if it fails
+		{Name: "getMore", OnSecondary: true, ReadConcern: command.ReadConcernLevels, NoAfterClusterTime: true, Run: func(r *command.Request) (bson.D, error) { // of a change stream, if it fails
 			if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
-				r.Watches = true
+				r.IsChangeStream = true
 				return nil, command.Errorf(int32(code), "as requested")
 			}
 			return fine(r)
@@ -49,7 +49,7 @@ func (s *stub) Rows() []command.Row {
 		{Name: "aggregate", Run: fine, WriteConcern: true, ReadConcern: command.ReadConcernLevels, API: "1"},
 		{Name: "insert", Run: fine, Write: true, OnlyOK: true, API: "1"},
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
-		{Name: "commitTransaction", Run: fine, AdminOnly: true, WriteConcern: true, EndsTransaction: true, NotFirst: "Cannot start a transaction with a commit", API: "1"},
+		{Name: "commitTransaction", Run: fine, AdminOnly: true, WriteConcern: true, EndsTransaction: true, StartTransactionError: "Cannot start a transaction with a commit", API: "1"},
 		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
 		{Name: "panics", OnSecondary: true, Run: func(*command.Request) (bson.D, error) { panic("ouch") }},
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},

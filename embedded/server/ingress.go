@@ -71,7 +71,7 @@ func (x *exchange) admit() error {
 
 func (i *ingress) exempts(app string) bool {
 	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
-	return slices.ContainsFunc(command.Texts(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
+	return slices.ContainsFunc(command.Strings(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
 }
 
 // limiter is a token bucket with a queue, like the server's rate limiters. A request takes a token. If no token is

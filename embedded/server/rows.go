@@ -30,7 +30,7 @@ func protocolRows() []entry {
 		{command.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
 		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
 		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
-		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).setUser},
+		{command.Row{Name: "createUser", Write: true, LocalhostException: true}, (*exchange).setUser},
 		{command.Row{Name: "updateUser", Write: true}, (*exchange).setUser},
 
 		// Diagnostics.
@@ -54,16 +54,16 @@ func protocolRows() []entry {
 		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
 
 		// The replica set.
-		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, onMember((*exchange).replSetGetStatus)},
+		{command.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true}, onMember((*exchange).replSetGetStatus)},
 		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetGetConfig)},
 		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetStepDown)},
 		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, onMember((*exchange).replSetFreeze)},
-		{command.Row{Name: "replSetInitiate", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetInitiate},
+		{command.Row{Name: "replSetInitiate", AdminOnly: true, LocalhostException: true, Topologies: onMongod}, (*exchange).replSetInitiate},
 		{command.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.
 		{command.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
-		{command.Row{Name: "addShard", AdminOnly: true, BeforeUsers: true, Topologies: onMongos}, (*exchange).addShard},
+		{command.Row{Name: "addShard", AdminOnly: true, LocalhostException: true, Topologies: onMongos}, (*exchange).addShard},
 	}
 	for i := range rows {
 		rows[i].OnSecondary, rows[i].NoTransaction = true, true

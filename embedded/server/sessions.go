@@ -71,8 +71,8 @@ func (x *exchange) transaction() error {
 	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != command.Mongos {
 		return command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
-	if r.StartTransaction && x.row.NotFirst != "" {
-		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s", x.row.NotFirst)
+	if r.StartTransaction && x.row.StartTransactionError != "" {
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s", x.row.StartTransactionError)
 	}
 	if x.row.NoTransaction {
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
@@ -96,7 +96,7 @@ func (x *exchange) lsids() ([]bson.Raw, error) {
 		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, value, "array")
 	}
 	var out []bson.Raw
-	for _, v := range command.Items(value) {
+	for _, v := range command.Elements(value) {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")

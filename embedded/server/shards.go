@@ -22,7 +22,7 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 	}
 	r := command.Request{
 		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server,
-		Strikes: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
+		FailPoint: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
 	}
 	reply, err := row.Run(&r)
 	if err != nil {

@@ -163,8 +163,8 @@ func validChecksum(h Header, body []byte) bool {
 	return sum == binary.LittleEndian.Uint32(body[end:])
 }
 
-// Single returns the body with the document sequences as arrays.
-func (m Msg) Single() bson.Raw {
+// Document returns the body with the document sequences as arrays.
+func (m Msg) Document() bson.Raw {
 	if len(m.Sequences) == 0 {
 		return m.Body
 	}

@@ -190,7 +190,7 @@ func TestSingle(t *testing.T) {
 	_, m, err := read(message(0, kind0(doc(t, insert)), kind1("documents", slices.Repeat([][]byte{doc(t, one)}, 101)...)))
 	testkit.Check(t, err)
 	want := doc(t, append(insert, bson.E{Key: "documents", Value: slices.Repeat(bson.A{one}, 101)}))
-	testkit.Equal(t, "document", m.Single(), want)
+	testkit.Equal(t, "document", m.Document(), want)
 }
 
 func TestCompressed(t *testing.T) {
@@ -290,7 +290,7 @@ func FuzzRead(f *testing.F) {
 		var docs []bson.Raw
 		switch {
 		case h.OpCode == wire.OpMsg && err1 == nil:
-			docs = []bson.Raw{m.Single()}
+			docs = []bson.Raw{m.Document()}
 		case h.OpCode == wire.OpQuery && err2 == nil:
 			docs = []bson.Raw{q}
 		}

@@ -136,5 +136,5 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 
 // described converts an error of a client bulk write to the fields of the format.
 func described(code int, message string, details bson.Raw) bson.Raw {
-	return enginekit.Described(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
+	return enginekit.WriteErrorDocument(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
 }

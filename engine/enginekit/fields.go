@@ -57,8 +57,8 @@ func Point[T any](p **T, read func(bson.RawValue) (T, bool)) func(bson.RawValue)
 	}
 }
 
-// Try is Set for a function that returns an error.
-func Try[T any](p *T, read func(bson.RawValue) (T, error)) func(bson.RawValue) error {
+// SetErr is Set for a function that returns an error.
+func SetErr[T any](p *T, read func(bson.RawValue) (T, error)) func(bson.RawValue) error {
 	return func(v bson.RawValue) (err error) {
 		*p, err = read(v)
 		return err

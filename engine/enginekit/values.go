@@ -72,8 +72,8 @@ func AddWriteError(to *result.Error, index int, e bson.Raw) {
 	to.WriteErrors[index] = e
 }
 
-// Described converts an error of a client bulk write to the fields of the format.
-func Described(code, message any, details bson.RawValue) bson.Raw {
+// WriteErrorDocument converts an error of a client bulk write to the fields of the format.
+func WriteErrorDocument(code, message any, details bson.RawValue) bson.Raw {
 	d := bson.D{{Key: "code", Value: code}, {Key: "message", Value: message}}
 	if len(details.Value) > 0 {
 		d = append(d, bson.E{Key: "details", Value: details})

@@ -62,5 +62,5 @@ func TestValueOf(t *testing.T) {
 		}
 	}
 	_, err := ValueOf(make(chan int))
-	testkit.Fails(t, err)
+	testkit.ErrorContains(t, err)
 }

@@ -46,7 +46,7 @@ func describes(k *bench) {
 		kind, name, _ := strings.Cut(o, ".")
 		k.failIf(kind == "" || name == "", "the operation %q is not kind.name", o)
 	}
-	k.failIf(!d.Serves("collection", "find") || d.Serves("collection", "fly"), "it does not support collection.find, or supports collection.fly")
+	k.failIf(!d.Supports("collection", "find") || d.Supports("collection", "fly"), "it does not support collection.find, or supports collection.fly")
 }
 
 func rejectsEntities(k *bench) {

@@ -99,7 +99,7 @@ func (p *peer) receive(t *testing.T) string {
 // TestAdapterSide plays the part of utr.
 func TestAdapterSide(t *testing.T) {
 	uri := regexp.MustCompile(`"uri":"[^"]*"`)
-	testkit.Retell(t, conversations, func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, conversations, func(t *testing.T, s testkit.Story) string {
 		d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"})
 		testkit.Check(t, err)
 		t.Cleanup(func() { testkit.Check(t, d.Close()) })

@@ -143,7 +143,7 @@ func TestBehaviours(t *testing.T) {
 func TestSuites(t *testing.T) {
 	mode := map[bool]string{true: "reference", false: "unchecked"}[os.Getenv("UTR_SOAK") == "1"]
 	suites := bench.Share(t, 48)
-	bench.AllWell(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
+	bench.CheckVerdicts(t, bench.With(t, newEngine(t, mode), deployment.EmbeddedOptions{}).Run(t, suites), result.SkipRequirement)
 }
 
 // A misbehaving adapter ends the call with an error that reports the cause. The next
@@ -191,7 +191,7 @@ func TestMisbehaviours(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			testkit.Fails(t, err, r.contains...)
+			testkit.ErrorContains(t, err, r.contains...)
 			if len(err.Error()) > 8<<10 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
@@ -216,13 +216,13 @@ func TestGreetings(t *testing.T) {
 	} {
 		t.Run(r.mode, func(t *testing.T) {
 			_, err := newEngine(t, r.mode).Describe(testkit.Context(t))
-			testkit.Fails(t, err, r.contains...)
+			testkit.ErrorContains(t, err, r.contains...)
 		})
 	}
 	e, err := process.New(process.Options{Command: []string{"/nowhere/adapter"}})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
-	testkit.Fails(t, err, "cannot start the adapter", "/nowhere/adapter")
+	testkit.ErrorContains(t, err, "cannot start the adapter", "/nowhere/adapter")
 }
 
 // An adapter that does not reply to hello in time is killed.
@@ -232,7 +232,7 @@ func TestStartLimit(t *testing.T) {
 	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
 	testkit.Check(t, err)
 	_, err = e.Describe(testkit.Context(t))
-	testkit.Fails(t, err, "did not reply to hello within 1ms", "the adapter was killed")
+	testkit.ErrorContains(t, err, "did not reply to hello within 1ms", "the adapter was killed")
 	testkit.Check(t, e.Close())
 }
 

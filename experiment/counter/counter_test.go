@@ -60,7 +60,7 @@ func TestTables(t *testing.T) {
 	}
 	var text strings.Builder
 	testkit.Check(t, Report{Cells: cells}.Text(&text, false))
-	testkit.Says(t, text.String(), `strategy          transient error  outage       command error
+	testkit.Contains(t, text.String(), `strategy          transient error  outage       command error
 none              may undercount   correct      correct
 always            may overcount    wastes time  wastes time
 once              may overcount    correct      correct
@@ -81,7 +81,7 @@ transaction       correct          correct      correct
 	testkit.Equal(t, "rows", len(rows.Cells), len(cells))
 	var plot strings.Builder
 	testkit.Check(t, Report{Cells: cells}.SVG(&plot))
-	testkit.Says(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent", "idempotent, lost-reply: 0 percent",
+	testkit.Contains(t, plot.String(), "none, lost-request: -100 percent", "once, lost-reply: +100 percent", "idempotent, lost-reply: 0 percent",
 		"none, command-error: 0 percent")
 	testkit.Check(t, xml.Unmarshal([]byte(plot.String()), new(struct{})))
 }
@@ -93,10 +93,10 @@ func TestFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Run(ctx, c, nil)
-	testkit.Fails(t, err, "context canceled")
+	testkit.ErrorContains(t, err, "context canceled")
 	c.Events = 0
 	_, err = Run(t.Context(), c, nil)
-	testkit.Fails(t, err, "nothing to count")
+	testkit.ErrorContains(t, err, "nothing to count")
 }
 
 func TestVerdict(t *testing.T) {
@@ -143,7 +143,7 @@ func TestOperations(t *testing.T) {
 	}
 	var text strings.Builder
 	testkit.Check(t, Report{Operations: outcomes}.Text(&text, false))
-	testkit.Says(t, text.String(), "deleteMany, and an insert meanwhile                 removes what came meanwhile  removes what came meanwhile\n"+
+	testkit.Contains(t, text.String(), "deleteMany, and an insert meanwhile                 removes what came meanwhile  removes what came meanwhile\n"+
 		"$set                                                correct                      correct\n")
 }
 
@@ -159,7 +159,7 @@ func TestApplicationRetriesToo(t *testing.T) {
 		want       int64
 	}{{false, 3}, {true, 6}} {
 		var finds atomic.Int64
-		p, err := interpose.Listen(server, interpose.Hooks{Command: func(name string) interpose.Deed {
+		p, err := interpose.Listen(server, interpose.Hooks{Command: func(name string) interpose.Action {
 			if name != "find" {
 				return interpose.Forward
 			}

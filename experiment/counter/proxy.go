@@ -79,7 +79,7 @@ func (p *proxy) disarm() int {
 var struck = []string{"find", "insert", "update", "delete", "commitTransaction"}
 
 // judge decides about a command.
-func (p *proxy) judge(command string) interpose.Deed {
+func (p *proxy) judge(command string) interpose.Action {
 	if !slices.Contains(struck, command) {
 		return interpose.Forward
 	}
@@ -110,7 +110,7 @@ func (p *proxy) judge(command string) interpose.Deed {
 }
 
 // replied closes the other connections after a write whose reply is dropped.
-func (p *proxy) replied(_ string, deed interpose.Deed) {
+func (p *proxy) replied(_ string, deed interpose.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if deed == interpose.DropReply && (p.fault == Failover || p.fault == Outage) {

@@ -51,13 +51,13 @@ func TestClockIsSet(t *testing.T) {
 	var suites []*specs.Suite
 	for _, specification := range []string{"client-backpressure", "retryable-reads"} {
 		for _, name := range []string{"sequences.yml", "timeoutMS.yml"} {
-			suites = append(suites, bench.Load(t, filepath.Join(bench.Own(t, specification), name))...)
+			suites = append(suites, bench.Load(t, filepath.Join(bench.OwnFolder(t, specification), name))...)
 		}
 	}
 	begun := time.Now()
 	verdicts := b.Run(t, suites)
 	took := time.Since(begun)
-	bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipFilter)
+	bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipFilter)
 	for _, v := range verdicts {
 		durations := []time.Duration{v.Duration, v.Timings.Setup, v.Timings.Engine, v.Timings.Server, v.Timings.Waiting, v.Timings.Cleanup}
 		for _, o := range v.Operations {

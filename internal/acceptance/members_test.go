@@ -23,7 +23,7 @@ func TestMembersThatRead(t *testing.T) {
 		testkit.Check(t, err)
 		return m
 	}
-	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 4, Set: []embedded.Member{
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 4, MemberConfigs: []embedded.Member{
 		parse(`{"tags": {"dc": "east"}}`),
 		parse(`{"tags": {"dc": "west"}, "priority": 0, "latencyMS": 400}`),
 		parse(`{"tags": {"dc": "west"}, "priority": 0}`),

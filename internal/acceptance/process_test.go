@@ -39,7 +39,7 @@ func runWell(t *testing.T, p *utrtest.Place, args ...string) {
 
 // finds returns a suite of our own that runs quickly.
 func finds(t *testing.T) string {
-	return filepath.Join(bench.Own(t, "retryable-reads"), "collection-find.yml")
+	return filepath.Join(bench.OwnFolder(t, "retryable-reads"), "collection-find.yml")
 }
 
 // One process serves each topology, and another runs suites on it as on an existing

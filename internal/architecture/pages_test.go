@@ -47,9 +47,9 @@ func TestReadme(t *testing.T) {
 		for _, file := range files {
 			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
-		testkit.Says(t, text, fmt.Sprintf("`%s` %d", name, tests))
+		testkit.Contains(t, text, fmt.Sprintf("`%s` %d", name, tests))
 		if name == "retryable-reads" { // the first example
-			testkit.Says(t, text, fmt.Sprintf("run specs/%s\n%d passed, 0 failed, 0 skipped\n", name, tests))
+			testkit.Contains(t, text, fmt.Sprintf("run specs/%s\n%d passed, 0 failed, 0 skipped\n", name, tests))
 		}
 	}
 }

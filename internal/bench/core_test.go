@@ -133,7 +133,7 @@ func verdictsOf(n int) []*result.Verdict {
 		}
 		v.Test = result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200), Iteration: 1,
 			Description: fmt.Sprintf("operation %d is retried after an error", i), Deployment: "replicaset 8.0"}
-		v.Duration, v.Began = 12*time.Millisecond, time.Unix(1_700_000_000+int64(i), 0).UTC()
+		v.Duration, v.Started = 12*time.Millisecond, time.Unix(1_700_000_000+int64(i), 0).UTC()
 		list[i] = &v
 	}
 	return list

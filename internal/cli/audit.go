@@ -155,7 +155,7 @@ func (a *audit) write(c *call, all []mutant) error {
 		about := fmt.Sprintf("%s: mutant of %s:%d: %s: %s", m.suite.Description, base, m.Position.Line, m.Path, m.Change)
 		root := m.Root.With("description", &source.Value{Kind: source.String, String: about})
 		name := filepath.Join(a.folder, fmt.Sprintf("%s-%05d.json", stem, i+1))
-		if err := writeFile(name, writeText(root.Twin())); err != nil {
+		if err := writeFile(name, writeText(root.JSONTwin())); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 	if !a.asJSON {
 		out.WriteString(a.summary(len(all), count, unchanged, len(rec.Passed)))
 	}
-	return c.conclude(c.secrets.Hide(out.String()), count[result.Failed] < len(all))
+	return c.conclude(c.secrets.Redact(out.String()), count[result.Failed] < len(all))
 }
 
 func (a *audit) line(m mutant, v *result.Verdict) string {

@@ -129,7 +129,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}
 	if x.flags.Changed("uri") && !x.dryRun {
 		if err := x.release(ctx, x.uri); err != nil {
-			x.failed("clean the deployment at "+c.secrets.Hide(x.fullURI), err)
+			x.failed("clean the deployment at "+c.secrets.Redact(x.fullURI), err)
 		}
 	}
 	x.println("%s", x.summary())
@@ -320,7 +320,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orc
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.fullURI != "" && secret.Hide(x.fullURI) == e.URI:
+	case x.fullURI != "" && secret.Redact(x.fullURI) == e.URI:
 		uri = x.fullURI
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
@@ -332,6 +332,6 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 func (x *cleaner) release(ctx context.Context, uri string) error {
 	return deployment.Clean(ctx, uri, x.serverAPI, func(what string) {
 		x.removed++
-		x.println("%s", x.c.secrets.Hide(what))
+		x.println("%s", x.c.secrets.Redact(what))
 	})
 }

@@ -50,7 +50,7 @@ func (c *call) convert(check bool) error {
 		case isJSON:
 			continue
 		case len(c.paths) == 1 && c.paths[0] == specs.Stdin:
-			return c.print(string(f.Root.Twin()))
+			return c.print(string(f.Root.JSONTwin()))
 		}
 		stem = strings.TrimSuffix(stem, filepath.Ext(stem))
 		yaml++
@@ -79,7 +79,7 @@ func writeTwin(f specs.File, name string, check bool) (changed bool, err error) 
 	if _, err := os.Stat(f.Name); err != nil {
 		return false, usage("%s is not a file: built-in suites have no JSON form", f.Name)
 	}
-	want := f.Root.Twin()
+	want := f.Root.JSONTwin()
 	have, err := os.ReadFile(name)
 	switch {
 	case err == nil && bytes.Equal(have, want):

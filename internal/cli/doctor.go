@@ -97,7 +97,7 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	if !d.asJSON {
 		text = found.text(len(suites) > 0 && unusable == nil)
 	}
-	return cmp.Or(c.print(c.secrets.Hide(text)), unusable)
+	return cmp.Or(c.print(c.secrets.Redact(text)), unusable)
 }
 
 func newDeploymentReport(o deployment.Description) deploymentReport {

@@ -153,7 +153,7 @@ func unsupported(suites []*specs.Suite, about engine.Description) string {
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			tests++
-			lacks := runner.Lacking(s, t, about)
+			lacks := runner.Missing(s, t, about)
 			if len(lacks) > 0 {
 				lacking++
 			}

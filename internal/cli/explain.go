@@ -259,9 +259,9 @@ func allRules() []retry.Rule {
 
 func rulesOf(p *retry.Policy) []retry.Rule {
 	if p.Pinning == "" {
-		return p.InForce()
+		return p.RulesInForce()
 	}
-	return append(p.InForce(), pinning.Named(p.Pinning).InForce()...)
+	return append(p.RulesInForce(), pinning.Named(p.Pinning).RulesInForce()...)
 }
 
 // attemptResult parses a value of --try.

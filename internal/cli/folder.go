@@ -89,7 +89,7 @@ func (f *resultsFolder) remove(cell string) error {
 }
 
 // earlier reads the report of a cell, up to the last complete line. It returns nil without a report.
-func (f *resultsFolder) earlier(cell string) (*report.Past, error) {
+func (f *resultsFolder) earlier(cell string) (*report.SavedRun, error) {
 	name := f.report(cell)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

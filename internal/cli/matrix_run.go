@@ -145,14 +145,14 @@ func (n *matrixRun) unchanged(ctx context.Context, c *cellRun, found map[string]
 	if _, known := found[cluster]; !known {
 		servers, err := c.servers(ctx)
 		if err != nil { // the cell will fail with it
-			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Hide(err.Error())))
+			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Redact(err.Error())))
 		}
 		found[cluster] = servers
 	}
 	if len(found[cluster]) == 0 || !slices.Equal(found[cluster], past.Run.Servers) {
 		return false
 	}
-	c.end.Broken, c.end.Kept = "", past.Run.Started
+	c.end.Broken, c.end.KeptFrom = "", past.Run.Started
 	c.addReport(past)
 	return true
 }
@@ -284,7 +284,7 @@ func (n *matrixRun) runProcess(ctx context.Context, c *cellRun) (broken string) 
 	case limited.Err() != nil:
 		broken, summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
 	case err != nil:
-		broken = n.call.secrets.Hide(err.Error())
+		broken = n.call.secrets.Redact(err.Error())
 	case unreadable != nil:
 		broken = unreadable.Error()
 	case !complete, code == ExitBroken && summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
@@ -314,7 +314,7 @@ func (n *matrixRun) leftovers(pid int, began time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *cellRun) addReport(p *report.Past) {
+func (c *cellRun) addReport(p *report.SavedRun) {
 	s, files := &c.end.Summary, map[string]bool{}
 	for _, v := range p.Verdicts {
 		s.Add(v)

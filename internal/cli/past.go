@@ -13,12 +13,12 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-func readReport(name string) (*report.Past, error) {
+func readReport(name string) (*report.SavedRun, error) {
 	p, err := fromFile(name, report.Read)
 	return p, invalid(err)
 }
 
-func readReports(names []string) (all []*report.Past, err error) {
+func readReports(names []string) (all []*report.SavedRun, err error) {
 	for _, name := range names {
 		p, err := readReport(name)
 		if err != nil {

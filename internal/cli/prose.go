@@ -143,7 +143,7 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cf
 func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Source, t prose.Test) (err error) {
 	offers, why := p.offers(source.Offers(), t)
 	if why != "" {
-		return p.record(c, t, "", &prose.Lacking{What: why}, 0)
+		return p.record(c, t, "", &prose.Unmet{What: why}, 0)
 	}
 	for _, i := range offers {
 		begun, name := time.Now(), ""
@@ -197,7 +197,7 @@ func (p *proseFlags) engine(jitter *float64) (engine.Engine, error) {
 	case jitter == nil:
 		return p.shared, nil
 	case p.run.driver != referenceEngine:
-		return nil, &prose.Lacking{What: "it sets the jitter of the driver, which only the engine " + referenceEngine + " allows"}
+		return nil, &prose.Unmet{What: "it sets the jitter of the driver, which only the engine " + referenceEngine + " allows"}
 	case p.engines[*jitter] == nil:
 		options := p.run.engine
 		options.Random = func() float64 { return *jitter }
@@ -230,7 +230,7 @@ func constants(p *retry.Policy) prose.Constants {
 // record records and prints the result of a test.
 func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
 	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
-	lacking, unsupported := (*prose.Lacking)(nil), (*result.Error)(nil)
+	lacking, unsupported := (*prose.Unmet)(nil), (*result.Error)(nil)
 	switch {
 	case err == nil:
 	case errors.As(err, &lacking):
@@ -240,7 +240,7 @@ func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took
 	default:
 		r.Status, r.Reason = "failed", err.Error()
 	}
-	r.Reason = c.secrets.Hide(r.Reason)
+	r.Reason = c.secrets.Redact(r.Reason)
 	p.records = append(p.records, r)
 	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
 	var b strings.Builder

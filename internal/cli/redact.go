@@ -16,7 +16,7 @@ func (r redactor) note(n result.Note) result.Note {
 	return r.value(reflect.ValueOf(n)).Interface().(result.Note)
 }
 
-func (r redactor) texts(all []string) []string { return mapSlice(all, r.Hide) }
+func (r redactor) texts(all []string) []string { return mapSlice(all, r.Redact) }
 
 // value copies a value of plain data with every string and document redacted. Names of files and tests come from
 // suites and are not redacted. Values without secrets are shared.
@@ -28,13 +28,13 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 	case result.TestID, source.Position:
 		return v
 	case string:
-		return reflect.ValueOf(r.Hide(x))
+		return reflect.ValueOf(r.Redact(x))
 	case bson.Raw:
 		return reflect.ValueOf(r.document(x))
 	case bson.RawValue:
 		return reflect.ValueOf(r.rawValue(x))
 	case bson.Binary:
-		if r.Holds(x.Data) {
+		if r.Contains(x.Data) {
 			x.Data = []byte(secret.Mark)
 		}
 		return reflect.ValueOf(x)
@@ -71,7 +71,7 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 
 // document also redacts the names of fields.
 func (r redactor) document(d bson.Raw) bson.Raw {
-	if !r.Holds(d) {
+	if !r.Contains(d) {
 		return d
 	}
 	var decoded bson.D
@@ -86,7 +86,7 @@ func (r redactor) document(d bson.Raw) bson.Raw {
 }
 
 func (r redactor) rawValue(v bson.RawValue) bson.RawValue {
-	if !r.Holds(v.Value) {
+	if !r.Contains(v.Value) {
 		return v
 	}
 	wrapped, err := bson.Marshal(bson.D{{Key: "v", Value: v}})

@@ -19,7 +19,7 @@ func TestReportsInOddPlaces(t *testing.T) {
 	to, err := os.Readlink("b.json")
 	testkit.Check(t, err)
 	testkit.Equal(t, "the link leads to", to, "a.json")
-	testkit.Says(t, testkit.Read(t, "a.json"), `"passed"`)
+	testkit.Contains(t, testkit.Read(t, "a.json"), `"passed"`)
 	if os.Getuid() == 0 {
 		return // root may write any file
 	}

@@ -21,7 +21,7 @@ type reportKind struct {
 }
 
 // reportKinds is the table of report files, each with its flag. The HTML page shows trends since earlier reports.
-func reportKinds(earlier ...*report.Earlier) []reportKind {
+func reportKinds(earlier ...*report.EarlierRun) []reportKind {
 	return []reportKind{
 		{"json", "write a JSON line for each test; - writes a report to standard output", report.JSON},
 		{"junit", "write a JUnit XML report", report.JUnit},
@@ -144,7 +144,7 @@ func (o *outputs) closeFiles() error {
 
 // readEarlier reads the reports of earlier runs, and *.json in folders, except what this run writes and empty
 // reports.
-func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
+func (r *reportFlags) readEarlier() (all []*report.EarlierRun, err error) {
 	for _, name := range r.earlier {
 		files := []string{name}
 		if about, err := os.Stat(name); err == nil && about.IsDir() {
@@ -155,7 +155,7 @@ func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
 			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
 				continue
 			}
-			e, err := fromFile(file, func(name string, from io.Reader) (*report.Earlier, error) {
+			e, err := fromFile(file, func(name string, from io.Reader) (*report.EarlierRun, error) {
 				about, err := os.Stat(name)
 				if err != nil {
 					return nil, err

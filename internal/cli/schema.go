@@ -77,7 +77,7 @@ type schemaVersions struct{ fix, asJSON bool }
 
 func (v *schemaVersions) run(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
-	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeRefused })
+	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeInvalid })
 	failures := []error{err}
 	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher
 	var out strings.Builder
@@ -113,7 +113,7 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 		out.WriteString("\n")
 	}
 	invalidSuites := errors.Join(failures...)
-	err = c.conclude(c.secrets.Hide(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
+	err = c.conclude(c.secrets.Redact(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
 	return cmp.Or(err, invalid(invalidSuites))
 }
 

@@ -65,7 +65,7 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
-		list(f, &s.options.Set, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
+		list(f, &s.options.MemberConfigs, "member", "DOCUMENT", "configuration of the next replica set member, as in replSetInitiate plus latencyMS", embedded.ParseMember)
 		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
 		f.within(&s.port, "port", "N", 0, maxPort, "first of consecutive ports (default free ports)")
 		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)
@@ -139,9 +139,9 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}
 	secrets := secret.NewKeeper(uri, single)
-	text := secrets.Hide(uri) + "\n"
+	text := secrets.Redact(uri) + "\n"
 	if single != uri {
-		text += "single " + secrets.Hide(single) + "\n"
+		text += "single " + secrets.Redact(single) + "\n"
 	}
 	if err := c.print(text); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if left := loaded.Left(); left != "" {
+	if left := loaded.Summary(); left != "" {
 		c.note(left)
 	}
 	if len(filterSuites(loaded.Suites, filter)) == 0 {

@@ -102,14 +102,14 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	}
 	out := findings(v.format, problems, c.program.Version)
 	if v.format == formatText {
-		left := loaded.Left()
+		left := loaded.Summary()
 		if left != "" {
 			left = "; " + left
 		}
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
 		out += fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(valid), len(invalid), faults, len(problems)-faults, left)
 	}
-	err = c.print(c.secrets.Hide(out))
+	err = c.print(c.secrets.Redact(out))
 	if err == nil && faults > 0 {
 		return exit(ExitUsage)
 	}

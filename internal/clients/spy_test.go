@@ -50,7 +50,7 @@ func listen(t *testing.T, server string) *spy {
 		s.mu.Lock()
 		s.passed[0], s.passed[1] = append(s.passed[0], to), append(s.passed[1], from)
 		s.mu.Unlock()
-		go relay.Pass(from, to)
+		go relay.Copy(from, to)
 	})
 	return s
 }

@@ -33,7 +33,7 @@ func collect(verdicts []*result.Verdict) ([]*driver, error) {
 		if len(cell) != 3 {
 			return nil, fmt.Errorf("the cell %q is not cluster_engine_suites", v.Test.Cell)
 		}
-		if v.Status.Red() {
+		if v.Status.FailsRun() {
 			return nil, fmt.Errorf("%s: %s: %q %s", v.Test.Cell, v.Test.File, v.Test.Description, v.Status)
 		}
 		engine, suites := cell[1], cell[2]

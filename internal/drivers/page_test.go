@@ -42,7 +42,7 @@ func TestPageIsRefused(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			_, err := markdown(r.of)
-			testkit.Fails(t, err, r.says)
+			testkit.ErrorContains(t, err, r.says)
 		})
 	}
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Deed is what the proxy does with a command.
-type Deed uint8
+// Action is what the proxy does with a command.
+type Action uint8
 
 // The deeds.
 const (
-	Forward     Deed = iota
-	DropRequest      // the connection is closed before the server reads the command
-	DropReply        // the connection is closed after the server has executed the command
-	Refuse           // the server does not receive it; the client gets an error that is not retryable
+	Forward     Action = iota
+	DropRequest        // the connection is closed before the server reads the command
+	DropReply          // the connection is closed after the server has executed the command
+	Refuse             // the server does not receive it; the client gets an error that is not retryable
 )
 
 // Hooks are called for every command, concurrently for different connections. Both may be nil.
 type Hooks struct {
 	// Command decides about a command by its name.
-	Command func(name string) Deed
+	Command func(name string) Action
 	// Replied is called when the server has replied, before the client gets the reply, or when the connection
 	// to the server is closed instead.
-	Replied func(name string, deed Deed)
+	Replied func(name string, deed Action)
 }
 
 // Proxy forwards connections to a server. All methods may be called concurrently.
@@ -147,7 +147,7 @@ func (p *Proxy) serve(client net.Conn) {
 
 // reply forwards the reply to a command, or all replies if the server streams. It reports whether the connection
 // stays open.
-func (p *Proxy) reply(name string, deed Deed, server, client net.Conn) bool {
+func (p *Proxy) reply(name string, deed Action, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)
 		if name != "" && p.hooks.Replied != nil {

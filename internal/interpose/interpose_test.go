@@ -34,7 +34,7 @@ func TestDeeds(t *testing.T) {
 	t.Cleanup(func() { testkit.Check(t, d.Close()) })
 	for _, r := range []struct {
 		reason   string
-		deed     Deed
+		deed     Action
 		executed int64
 		replied  int // how often the server replied
 		fails    func(error) bool
@@ -48,13 +48,13 @@ func TestDeeds(t *testing.T) {
 		testkit.Check(t, direct.Drop(t.Context()))
 		var replies atomic.Int64
 		p, err := Listen(d.Hosts()[0], Hooks{
-			Command: func(name string) Deed {
+			Command: func(name string) Action {
 				if name == "insert" {
 					return r.deed
 				}
 				return Forward
 			},
-			Replied: func(name string, deed Deed) {
+			Replied: func(name string, deed Action) {
 				if name == "insert" && deed == r.deed {
 					replies.Add(1)
 				}

@@ -96,7 +96,7 @@ func (e Entry) check() error {
 		}
 	}
 	for _, text := range []string{e.URL, e.URI, e.Command} {
-		if secret.Hide(text) != text {
+		if secret.Redact(text) != text {
 			return errors.New("the entry contains credentials")
 		}
 	}

@@ -145,7 +145,7 @@ func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 		switch fate, err := left.Run.Fate(); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ledger: %s: cannot tell whether its run has ended: %w", left.file, err))
-		case fate == Gone:
+		case fate == Ended:
 			dead = append(dead, left)
 		case fate == Unknown:
 			elsewhere = append(elsewhere, left)

@@ -111,7 +111,7 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 		testkit.Equal(t, d.Entry.String()+" was made just now", time.Since(d.At) < time.Hour && time.Since(d.At) >= 0, true)
 	}
 	testkit.Equal(t, "processes come before folders", kinds, []Kind{Cluster, ChildProcess, Folder})
-	living, err := dead[1].Entry.Process.Living()
+	living, err := dead[1].Entry.Process.Running()
 	testkit.Check(t, err)
 	testkit.Equal(t, "the killed process lives", living, false)
 	testkit.Equal(t, "killing a process that has ended", dead[1].Entry.Process.Kill(t.Context()), nil)
@@ -135,9 +135,9 @@ func TestMakeFolder(t *testing.T) {
 	testkit.Equal(t, "its entry", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)
 	testkit.Check(t, folder.Close(t.Context()))
 	_, err = os.Stat(folder.Path)
-	testkit.Fails(t, err)
+	testkit.ErrorContains(t, err)
 	_, err = l.MakeFolder(filepath.Join(parent, "missing"), "data")
-	testkit.Fails(t, err)
+	testkit.ErrorContains(t, err)
 	l.leftovers(t, "none", 0, 0)
 }
 
@@ -200,7 +200,7 @@ func TestUnreadableEntries(t *testing.T) {
 	if len(dead) != 1 || dead[0].Entry.Path != ours("good") {
 		t.Errorf("leftovers are %v", dead)
 	}
-	testkit.Fails(t, err, "empty.", "half.", "list.", "root.", "norun.")
+	testkit.ErrorContains(t, err, "empty.", "half.", "list.", "root.", "norun.")
 	testkit.Equal(t, "an incomplete file is reported", strings.Contains(err.Error(), "writing."), false)
 }
 
@@ -218,14 +218,14 @@ func TestFate(t *testing.T) {
 		want   Fate
 	}{
 		{"this process", func(*Run) {}, Living},
-		{"a process that has ended", dead, Gone},
+		{"a process that has ended", dead, Ended},
 		{"its place is unknown", func(r *Run) { dead(r); r.Place = "" }, Unknown},
 		{"its start is unknown", func(r *Run) { r.PID, r.Started = 1<<22, "" }, Unknown},
 		{"another container with the same host name", func(r *Run) { dead(r); r.Place += "0" }, Unknown},
 		{"another container on a machine with an id", func(r *Run) { dead(r); r.ID, r.Place = "id", r.Place+"0" }, Unknown},
 		{"another host name", func(r *Run) { rebooted(r); r.Machine += "0" }, Unknown},
 		{"a machine without an id", func(r *Run) { rebooted(r); r.ID = "" }, Unknown},
-		{"a process before a reboot of this machine", rebooted, Gone},
+		{"a process before a reboot of this machine", rebooted, Ended},
 	} {
 		run, id := self, self.ID
 		if r.change(&run); run.ID == "id" {
@@ -252,7 +252,7 @@ func TestAnotherProcessOfTheSameID(t *testing.T) {
 	testkit.Check(t, err)
 	later := Process{PID: self.PID, Started: self.Started + "0"}
 	for p, want := range map[Process]bool{self: true, later: false} {
-		living, err := p.Living()
+		living, err := p.Running()
 		testkit.Check(t, err)
 		testkit.Equal(t, "started at "+p.Started+", alive", living, want)
 	}

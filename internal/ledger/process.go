@@ -27,8 +27,8 @@ func ProcessOf(pid int) (Process, error) {
 	return Process{PID: pid, Started: at}, nil
 }
 
-// Living reports whether the process is running.
-func (p Process) Living() (bool, error) {
+// Running reports whether the process is running.
+func (p Process) Running() (bool, error) {
 	at, err := started(p.PID)
 	switch {
 	case errors.Is(err, ErrNoProcess):
@@ -51,14 +51,14 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // on Windows: no such process
 	}
 	defer func() { _ = found.Release() }()
-	if living, err := p.Living(); err != nil || !living {
+	if living, err := p.Running(); err != nil || !living {
 		return err
 	}
 	if err := found.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("process %d: %w", p.PID, err)
 	}
 	for {
-		living, err := p.Living()
+		living, err := p.Running()
 		if err != nil || !living {
 			return err
 		}

@@ -59,7 +59,7 @@ type Fate int
 const (
 	Unknown Fate = iota // cannot be determined from here
 	Living
-	Gone // certainly ended
+	Ended // certainly ended
 )
 
 // Fate determines whether a run has ended, for ledger entries and locks. Only a process in the same place can be
@@ -71,19 +71,19 @@ func (r Run) fate(place, id string) (Fate, error) {
 		return Unknown, nil
 	}
 	if r.Place == place {
-		switch living, err := r.Living(); {
+		switch living, err := r.Running(); {
 		case err != nil:
 			return Unknown, err
 		case living:
 			return Living, nil
 		}
-		return Gone, nil
+		return Ended, nil
 	}
 	name, err := os.Hostname()
 	if err != nil || place == "" || id == "" || r.ID != id || r.Machine != name || start(r.Place) == start(place) {
 		return Unknown, nil
 	}
-	return Gone, nil
+	return Ended, nil
 }
 
 // start returns the boot in a place.

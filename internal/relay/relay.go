@@ -28,10 +28,10 @@ func Accept(listener net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Pass copies in both directions until the server closes its end, then closes both connections. When the client
-// closes its end, Pass half-closes a server connection that supports it, so that the server can still execute and
+// Copy copies in both directions until the server closes its end, then closes both connections. When the client
+// closes its end, Copy half-closes a server connection that supports it, so that the server can still execute and
 // answer what was sent before. To stop earlier, close the connections.
-func Pass(client, server net.Conn) {
+func Copy(client, server net.Conn) {
 	both := func() { _, _ = client.Close(), server.Close() }
 	var answers sync.WaitGroup
 	answers.Go(func() {

@@ -63,7 +63,7 @@ func TestPass(t *testing.T) {
 			client, front := pair(t)
 			back, server := pair(t)
 			over := make(chan bool)
-			go func() { relay.Pass(r.before(front), r.behind(back)); close(over) }()
+			go func() { relay.Copy(r.before(front), r.behind(back)); close(over) }()
 			for _, step := range strings.Fields(r.steps) {
 				at := strings.IndexAny(step, ":.=")
 				text, who := step[at+1:], map[string]*net.TCPConn{"client": client, "server": server}[step[:at]]

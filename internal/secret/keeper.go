@@ -70,23 +70,23 @@ func (k *Keeper) all() []string {
 	return k.known
 }
 
-// Hide removes secrets from a text: known ones first, because the expressions could match only a part of one.
-func (k *Keeper) Hide(text string) string {
+// Redact removes secrets from a text: known ones first, because the expressions could match only a part of one.
+func (k *Keeper) Redact(text string) string {
 	for _, secret := range k.all() {
 		text = strings.ReplaceAll(text, secret, Mark)
 	}
-	return Hide(text)
+	return Redact(text)
 }
 
-// Holds reports whether bytes contain a secret.
-func (k *Keeper) Holds(b []byte) bool {
+// Contains reports whether bytes contain a secret.
+func (k *Keeper) Contains(b []byte) bool {
 	return userInfo.Match(b) || optionValue.Match(b) ||
 		slices.ContainsFunc(k.all(), func(s string) bool { return bytes.Contains(b, []byte(s)) })
 }
 
 // Error removes secrets from an error. It returns an error without secrets unchanged.
 func (k *Keeper) Error(err error) error {
-	if hidden := k.Hide(err.Error()); hidden != err.Error() {
+	if hidden := k.Redact(err.Error()); hidden != err.Error() {
 		return errors.New(hidden)
 	}
 	return err
@@ -101,7 +101,7 @@ type writer struct {
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.w, w.k.Hide(string(p))); err != nil {
+	if _, err := io.WriteString(w.w, w.k.Redact(string(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -25,8 +25,8 @@ var (
 	optionValue = regexp.MustCompile(`(?i)\b(` + strings.Join(options, "|") + `)=[^&;\s"'<>]*`)
 )
 
-// Hide removes what is secret by its position, whether or not a Keeper knows it.
-func Hide(text string) string {
+// Redact removes what is secret by its position, whether or not a Keeper knows it.
+func Redact(text string) string {
 	return optionValue.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}"+Mark+"@"), "$1="+Mark)
 }
 

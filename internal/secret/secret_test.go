@@ -9,12 +9,12 @@ import (
 )
 
 func TestHide(t *testing.T) {
-	testkit.Transcript(t, "testdata/hide.txt", func(_ *testing.T, text string) string { return Hide(text) })
+	testkit.Transcript(t, "testdata/hide.txt", func(_ *testing.T, text string) string { return Redact(text) })
 	testkit.Transcript(t, "testdata/keeper.txt", func(t *testing.T, input string) string {
 		argument, text, _ := strings.Cut(input, "\n")
 		k, err := NewKeeper(argument), errors.New(text)
-		hidden := k.Hide(text)
-		testkit.Equal(t, "the text contains a secret", k.Holds([]byte(text)), hidden != text)
+		hidden := k.Redact(text)
+		testkit.Equal(t, "the text contains a secret", k.Contains([]byte(text)), hidden != text)
 		testkit.Equal(t, "an error", k.Error(err), hidden)
 		testkit.Equal(t, "an error without a secret is unchanged", k.Error(err) == err, hidden == text)
 		return hidden
@@ -25,11 +25,11 @@ func TestHide(t *testing.T) {
 func TestLearn(t *testing.T) {
 	k := NewKeeper("mongodb://ann:first@h/")
 	const text = "first abc p@ss w/o%rd p%40ss%20w%2Fo%25rd p%40ss+w%2Fo%25rd p@ss%20w%2Fo%25rd xx"
-	testkit.Equal(t, "before", k.Hide(text), strings.Replace(text, "first", "***", 1))
+	testkit.Equal(t, "before", k.Redact(text), strings.Replace(text, "first", "***", 1))
 	for _, secret := range []string{"p@ss w/o%rd", "xx", ""} { // xx is too short
 		k.Learn(secret)
 	}
-	testkit.Equal(t, "after", k.Hide(text), "*** abc *** *** *** *** xx")
+	testkit.Equal(t, "after", k.Redact(text), "*** abc *** *** *** *** xx")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -38,12 +38,12 @@ func TestLearn(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if got := k.Hide("first"); got != "***" {
+		if got := k.Redact("first"); got != "***" {
 			t.Error(got)
 		}
 	}
 	<-done
-	testkit.Equal(t, "all", k.Hide("another p@ss w/o%rd"), "*** ***")
+	testkit.Equal(t, "all", k.Redact("another p@ss w/o%rd"), "*** ***")
 }
 
 func FuzzKeeper(f *testing.F) {
@@ -59,7 +59,7 @@ func FuzzKeeper(f *testing.F) {
 		if overlaps || strings.Contains(before+"\x00"+after, secret) {
 			return
 		}
-		if got := NewKeeper("mongodb://user:" + secret + "@host/").Hide(before + secret + after); strings.Contains(got, secret) {
+		if got := NewKeeper("mongodb://user:" + secret + "@host/").Redact(before + secret + after); strings.Contains(got, secret) {
 			t.Errorf("%q contains %q", got, secret)
 		}
 	})

@@ -44,8 +44,8 @@ func Same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// Says fails the test if a text lacks one of the parts, or contains Secret.
-func Says(t testing.TB, text string, parts ...string) {
+// Contains fails the test if a text lacks one of the parts, or contains Secret.
+func Contains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -57,18 +57,18 @@ func Says(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// Fails fails the test if err is nil, or if Says fails for its message.
-func Fails(t testing.TB, err error, parts ...string) {
+// ErrorContains fails the test if err is nil, or if Contains fails for its message.
+func ErrorContains(t testing.TB, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("no error, want %q", parts)
 		return
 	}
-	Says(t, err.Error(), parts...)
+	Contains(t, err.Error(), parts...)
 }
 
-// Ends expects an error that contains a text, or no error if the text is empty.
-func Ends(t testing.TB, what string, err error, text string) {
+// WantError expects an error that contains a text, or no error if the text is empty.
+func WantError(t testing.TB, what string, err error, text string) {
 	t.Helper()
 	if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 		t.Errorf("%s: error %v, want %q", what, err, text)

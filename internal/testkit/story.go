@@ -57,9 +57,9 @@ func (s Story) goes(t testing.TB, got string) {
 	}
 }
 
-// Retell plays stories concurrently and expects play to return the text of each. With
+// PlayStories plays stories concurrently and expects play to return the text of each. With
 // UTR_UPDATE=1 it updates the files. A story without text is a comment.
-func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
+func PlayStories(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
 	all := Stories(t, pattern)
 	t.Run("stories", func(t *testing.T) {

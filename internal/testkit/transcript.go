@@ -105,7 +105,7 @@ func (c Commands) Play(t *testing.T, path string) {
 			if err != nil {
 				output = strings.TrimSpace(output + " error: " + err.Error())
 			}
-			Says(t, output)
+			Contains(t, output)
 			out = append(out, output)
 		}
 		return strings.Join(out, "\n")

@@ -150,8 +150,8 @@ func (s *step) send(member string) {
 	s.t.Reading, s.d.Action, s.d.Member, s.done = &reading, Send, member, true
 }
 
-// InForce lists the rules of the revision, followed by PassingRules.
-func (r Revision) InForce() []retry.Rule {
+// RulesInForce lists the rules of the revision, followed by PassingRules.
+func (r Revision) RulesInForce() []retry.Rule {
 	return append(slices.DeleteFunc(Rules(), func(of retry.Rule) bool { return !slices.Contains(r.Rules, of.ID) }), PassingRules()...)
 }
 

@@ -19,7 +19,7 @@ const stories = "testdata/*.txt"
 // TestStories plays the stories in testdata: a line that starts with ">" is an input, and the indented line below is
 // the decision.
 func TestStories(t *testing.T) {
-	testkit.Retell(t, stories, func(t *testing.T, s testkit.Story) string { return play(t, s.Text, nil) })
+	testkit.PlayStories(t, stories, func(t *testing.T, s testkit.Story) string { return play(t, s.Text, nil) })
 }
 
 // inputs are the words of stories.

@@ -97,7 +97,7 @@ func table() []row {
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Only members that are up are read from, and only primaries and secondaries: no member in another state, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
-				s.left = selection.Keep(s.in.Members, func(v selection.Server) bool {
+				s.left = selection.Filter(s.in.Members, func(v selection.Server) bool {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
@@ -138,7 +138,7 @@ func table() []row {
 func (s *step) matching(types ...selection.ServerType) []selection.Server {
 	of, sets := ofType(s.left, types...), s.t.Reading.Preference.TagSets
 	for _, set := range sets {
-		if found := selection.Keep(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
+		if found := selection.Filter(of, func(v selection.Server) bool { return selection.HasTags(v.Tags, set) }); len(found) > 0 {
 			return found
 		}
 	}
@@ -222,7 +222,7 @@ func in(members []selection.Server, address string) bool {
 }
 
 func ofType(members []selection.Server, types ...selection.ServerType) []selection.Server {
-	return selection.Keep(members, selection.OfType(types...))
+	return selection.Filter(members, selection.OfType(types...))
 }
 
 func first(of ...[]selection.Server) []selection.Server {

@@ -49,8 +49,8 @@ type Overload struct {
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
 
-// InForce lists the rules of the policy, with its wording.
-func (p *Policy) InForce() []Rule {
+// RulesInForce lists the rules of the policy, with its wording.
+func (p *Policy) RulesInForce() []Rule {
 	var out []Rule
 	for _, r := range slices.Concat(Rules(), TransactionRules()) {
 		if !p.has(r.ID) {

@@ -16,7 +16,7 @@ import (
 // TestTranscripts plays the stories in testdata: a line that starts with ">" is an input, and the indented line below is
 // the decision.
 func TestTranscripts(t *testing.T) {
-	testkit.Retell(t, "testdata/*.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/*.txt", func(t *testing.T, s testkit.Story) string {
 		transcript, err := play(s.Text, nil)
 		testkit.Check(t, err)
 		return transcript
@@ -26,7 +26,7 @@ func TestTranscripts(t *testing.T) {
 // TestTransactions plays the stories of withTransaction, and checks that each rule has one.
 func TestTransactions(t *testing.T) {
 	const file, kinds = "testdata/transactions/*.txt", "begin callback-failed callback-ended callback-returned commit-failed committed waited "
-	testkit.Retell(t, file, func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, file, func(t *testing.T, s testkit.Story) string {
 		var state TransactionState
 		transcript, err := playStory(s.Text, func(ev event) (Decision, error) {
 			if ev.name == "begin" {

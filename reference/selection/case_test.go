@@ -26,7 +26,7 @@ func TestParseCase(t *testing.T) {
 	} {
 		got, err := selection.ParseCase([]byte(r.text))
 		if r.fails != "" {
-			testkit.Ends(t, r.reason, err, r.fails)
+			testkit.WantError(t, r.reason, err, r.fails)
 			continue
 		}
 		testkit.Check(t, err)
@@ -58,6 +58,6 @@ func TestParsePreference(t *testing.T) {
 	} {
 		got, err := selection.ParsePreference(r.text)
 		testkit.Equal(t, r.reason, got, r.want)
-		testkit.Ends(t, r.reason, err, r.fails)
+		testkit.WantError(t, r.reason, err, r.fails)
 	}
 }

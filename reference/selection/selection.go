@@ -53,7 +53,7 @@ func InWindow(servers []Server, threshold time.Duration) []Server {
 		return nil
 	}
 	shortest := slices.MinFunc(servers, func(a, b Server) int { return cmp.Compare(a.RTT, b.RTT) }).RTT
-	return Keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
+	return Filter(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
 }
 
 // Pick chooses two of the servers in the latency window at random and returns the one with fewer operations in
@@ -113,7 +113,7 @@ func (s selector) usable(deprioritized []string) ([]Server, error) {
 		return nil, err
 	}
 	all := s.topology.Servers
-	preferred := Keep(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
+	preferred := Filter(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
 	if len(preferred) == len(all) {
 		return s.suitable(all), nil
 	}
@@ -127,11 +127,11 @@ func (s selector) usable(deprioritized []string) ([]Server, error) {
 func (s selector) suitable(servers []Server) []Server {
 	switch s.topology.Type {
 	case Single:
-		return s.leaves(Keep(servers, Server.Available), "available, of any type")
+		return s.leaves(Filter(servers, Server.Available), "available, of any type")
 	case LoadBalanced:
-		return s.leaves(Keep(servers, OfType(LoadBalancer)), "the load balancer")
+		return s.leaves(Filter(servers, OfType(LoadBalancer)), "the load balancer")
 	case Sharded:
-		return s.leaves(Keep(servers, OfType(Mongos)), "mongoses")
+		return s.leaves(Filter(servers, OfType(Mongos)), "mongoses")
 	case ReplicaSetWithPrimary, ReplicaSetNoPrimary:
 		return s.members(servers)
 	default: // Unknown
@@ -141,8 +141,8 @@ func (s selector) suitable(servers []Server) []Server {
 
 // members applies the mode. Tags and staleness apply to the primary only in mode nearest.
 func (s selector) members(servers []Server) []Server {
-	primaries := func() []Server { return s.leaves(Keep(servers, OfType(RSPrimary)), "the primary") }
-	secondaries := func() []Server { return s.eligible(s.leaves(Keep(servers, OfType(RSSecondary)), "secondaries")) }
+	primaries := func() []Server { return s.leaves(Filter(servers, OfType(RSPrimary)), "the primary") }
+	secondaries := func() []Server { return s.eligible(s.leaves(Filter(servers, OfType(RSSecondary)), "secondaries")) }
 	switch s.preference.Reads() {
 	case Primary:
 		return primaries()
@@ -159,7 +159,7 @@ func (s selector) members(servers []Server) []Server {
 		}
 		return primaries()
 	default: // Nearest
-		return s.eligible(s.leaves(Keep(servers, OfType(RSPrimary, RSSecondary)), "the primary and secondaries"))
+		return s.eligible(s.leaves(Filter(servers, OfType(RSPrimary, RSSecondary)), "the primary and secondaries"))
 	}
 }
 
@@ -167,11 +167,11 @@ func (s selector) members(servers []Server) []Server {
 // set is used if all matches of an earlier one are too stale.
 func (s selector) eligible(candidates []Server) []Server {
 	if most, ok := s.preference.maxStaleness(); ok {
-		candidates = s.leaves(Keep(candidates, func(v Server) bool { return s.staleness(v) <= most }),
+		candidates = s.leaves(Filter(candidates, func(v Server) bool { return s.staleness(v) <= most }),
 			"at most maxStalenessSeconds %d stale; the primary is never stale", most/time.Second)
 	}
 	for i, set := range s.preference.TagSets {
-		found := s.leaves(Keep(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
+		found := s.leaves(Filter(candidates, func(v Server) bool { return HasTags(v.Tags, set) }), "with the tags of set %d", i+1)
 		if len(found) > 0 || i == len(s.preference.TagSets)-1 {
 			return found
 		}
@@ -189,7 +189,7 @@ func (s selector) staleness(v Server) time.Duration {
 		p := all[i]
 		return v.LastUpdate.Sub(v.LastWrite) - p.LastUpdate.Sub(p.LastWrite) + s.options.HeartbeatFrequency
 	}
-	latest := slices.MaxFunc(Keep(all, OfType(RSSecondary)), func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
+	latest := slices.MaxFunc(Filter(all, OfType(RSSecondary)), func(a, b Server) int { return a.LastWrite.Compare(b.LastWrite) })
 	return latest.LastWrite.Sub(v.LastWrite) + s.options.HeartbeatFrequency
 }
 
@@ -208,8 +208,8 @@ func OfType(types ...ServerType) func(Server) bool {
 	return func(v Server) bool { return slices.Contains(types, v.Type) }
 }
 
-// Keep returns a new slice of the servers for which fits returns true.
-func Keep(servers []Server, fits func(Server) bool) []Server {
+// Filter returns a new slice of the servers for which fits returns true.
+func Filter(servers []Server, fits func(Server) bool) []Server {
 	var out []Server
 	for _, v := range servers {
 		if fits(v) {

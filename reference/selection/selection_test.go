@@ -90,7 +90,7 @@ func TestSelect(t *testing.T) {
 	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Operation = selection.Write },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},
 		"rare heartbeats": func(o *selection.Options) { o.HeartbeatFrequency = 120 * time.Second }}
-	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (transcript string) {
+	testkit.PlayStories(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (transcript string) {
 		var topology selection.Topology
 		for line := range strings.Lines(s.Text) {
 			if text, ok := strings.CutPrefix(line, "topology "); ok {
@@ -159,7 +159,7 @@ func TestPick(t *testing.T) {
 }
 
 func TestPass(t *testing.T) {
-	testkit.Retell(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
+	testkit.PlayStories(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
 		request, _, _ := strings.Cut(s.Text, "\n")
 		words := append(strings.Fields(request)[1:], "")
 		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]), mode(selection.Mode(words[2])))

@@ -52,7 +52,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 				id.File, id.Description, id.Deployment, status, n+1)
 		}
 	}
-	var runs []*report.Earlier
+	var runs []*report.EarlierRun
 	for n := range older {
 		e, err := report.ReadEarlier(fmt.Sprint(n), &older[n], time.Time{})
 		testkit.Check(t, err)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func folders(t *testing.T) (all []string) {
 	t.Helper()
 	for _, s := range bench.Specifications() {
-		all = append(all, bench.Own(t, s))
+		all = append(all, bench.OwnFolder(t, s))
 		if path, found := testkit.FindOfficial(t, s, "tests"); found {
 			all = append(all, path)
 		} else {
@@ -37,7 +37,7 @@ func TestReferenceEngine(t *testing.T) {
 	for _, version := range embedded.Versions() {
 		t.Run(version, func(t *testing.T) {
 			b := bench.New(t, deployment.EmbeddedOptions{Version: version})
-			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement)
+			bench.CheckVerdicts(t, b.Everywhere(t, suites), result.SkipRequirement)
 		})
 	}
 }
@@ -49,7 +49,7 @@ func TestDriver(t *testing.T) {
 			b := bench.With(t, driver.New(), deployment.EmbeddedOptions{Version: version})
 			b.Config.Jobs = 8
 			b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
-			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
+			bench.CheckVerdicts(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
 		})
 	}
 }
@@ -64,11 +64,11 @@ func TestDated(t *testing.T) {
 				continue // its fail points add error labels, which 4.2 does not support
 			}
 			t.Run(folder+" "+version, func(t *testing.T) {
-				dated := bench.Under(t, policy, deployment.EmbeddedOptions{Version: version})
-				bench.AllWell(t, dated.Everywhere(t, suites), result.SkipRequirement)
+				dated := bench.NewWithPolicy(t, policy, deployment.EmbeddedOptions{Version: version})
+				bench.CheckVerdicts(t, dated.Everywhere(t, suites), result.SkipRequirement)
 				current := bench.New(t, deployment.EmbeddedOptions{Version: version})
 				current.Config.KnownFailing = bench.KnownFailing(t, "dated", suites)
-				bench.AllWell(t, current.Everywhere(t, suites), result.SkipRequirement)
+				bench.CheckVerdicts(t, current.Everywhere(t, suites), result.SkipRequirement)
 			})
 		}
 	}

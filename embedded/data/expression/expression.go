@@ -62,7 +62,7 @@ func Parse(v any) (Expr, error) {
 
 type parser struct {
 	depth int
-	command.First
+	command.FirstError
 }
 
 // fail records an error. Its result takes the place of the expression.

@@ -102,7 +102,7 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*En
 			}
 		}
 		if isDate {
-			whole, _ := value.Whole(result)
+			whole, _ := value.Int64(result)
 			return bson.DateTime(whole)
 		}
 		return result

@@ -47,7 +47,7 @@ func Transforms(stage string) bool { return slices.Contains(transforms, stage) }
 
 type parser struct {
 	opts query.Options
-	command.First
+	command.FirstError
 }
 
 // Compile parses a pipeline. Errors are *command.Error with the server's codes and messages.

@@ -171,7 +171,7 @@ func sort(p *parser, arg any) stage {
 }
 
 func limit(p *parser, arg any) stage {
-	n, ok := value.Whole(arg)
+	n, ok := value.Int64(arg)
 	switch {
 	case !ok:
 		p.Fail(5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
@@ -184,7 +184,7 @@ func limit(p *parser, arg any) stage {
 }
 
 func skip(p *parser, arg any) stage {
-	n, ok := value.Whole(arg)
+	n, ok := value.Int64(arg)
 	p.Refuse(!ok || n < 0, 5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[min(n, int64(len(docs))):], nil }
 }

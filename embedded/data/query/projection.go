@@ -61,7 +61,7 @@ type projector struct {
 	computes           bool // every value is an expression
 	included, excluded bool // fields other than _id
 	id                 *bool
-	command.First
+	command.FirstError
 }
 
 func (p *projector) each(prefix []string, d bson.D) {

@@ -167,7 +167,7 @@ type parser struct {
 	opts     Options
 	depth    int
 	scripted bool
-	command.First
+	command.FirstError
 }
 
 // conjunction parses a document of conditions.

@@ -29,7 +29,7 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	}
 	o := &Order{collation: collation}
 	for _, e := range spec {
-		n, ok := value.Whole(e.Value)
+		n, ok := value.Int64(e.Value)
 		if !ok || n != 1 && n != -1 {
 			if !value.IsNumber(e.Value) {
 				return nil, command.Errorf(15974, "Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
@@ -158,7 +158,7 @@ func ParseCollation(d bson.D) (c Collation, err error) {
 	}
 	strength := int64(3)
 	if v, ok := value.Field(d, "strength"); ok {
-		n, whole := value.Whole(v)
+		n, whole := value.Int64(v)
 		if !whole || n < 1 || n > 5 {
 			return c, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 		}

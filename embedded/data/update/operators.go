@@ -19,8 +19,8 @@ type removed struct{}
 
 // operator is a row of the table of update operators.
 type operator struct {
-	modify     func(e *command.First, f bson.E) modifier // parses the argument for a field
-	keepsShape bool                                      // creates no fields and ignores a path that cannot exist
+	modify     func(e *command.FirstError, f bson.E) modifier // parses the argument for a field
+	keepsShape bool                                           // creates no fields and ignores a path that cannot exist
 }
 
 var operators = map[string]operator{
@@ -36,11 +36,11 @@ var operators = map[string]operator{
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-func set(_ *command.First, f bson.E) modifier {
+func set(_ *command.FirstError, f bson.E) modifier {
 	return func(any) (any, error) { return value.Clone(f.Value), nil }
 }
 
-func unset(*command.First, bson.E) modifier {
+func unset(*command.FirstError, bson.E) modifier {
 	return func(any) (any, error) { return removed{}, nil }
 }
 
@@ -48,8 +48,8 @@ func unset(*command.First, bson.E) modifier {
 const theID = "\x00id"
 
 // arithmetic is $inc or $mul. A missing field counts as zero.
-func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*command.First, bson.E) modifier {
-	return func(e *command.First, f bson.E) modifier {
+func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*command.FirstError, bson.E) modifier {
+	return func(e *command.FirstError, f bson.E) modifier {
 		e.Refuse(!value.IsNumber(f.Value), command.CodeTypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, f.Key, value.Text(f.Value))
 		return func(old any) (any, error) {
 			if missing(old) {
@@ -68,8 +68,8 @@ func arithmetic(op, verb string, compute func(a, b any) (any, bool)) func(*comma
 }
 
 // adding is $push or, with set, $addToSet, which ignores the collation. format is the error if a field is no array.
-func adding(op string, set bool, format string) func(*command.First, bson.E) modifier {
-	return func(e *command.First, f bson.E) modifier {
+func adding(op string, set bool, format string) func(*command.FirstError, bson.E) modifier {
+	return func(e *command.FirstError, f bson.E) modifier {
 		list := bson.A{f.Value}
 		d, _ := f.Value.(bson.D)
 		if each, ok := value.Field(d, "$each"); ok {
@@ -97,7 +97,7 @@ func adding(op string, set bool, format string) func(*command.First, bson.E) mod
 
 // pull is $pull; it ignores the collation. An argument that begins with an operator is a condition on elements of
 // any type. Any other document is a condition on the fields of elements that are documents.
-func pull(e *command.First, f bson.E) modifier {
+func pull(e *command.FirstError, f bson.E) modifier {
 	const element = "element"
 	condition, isDocument := f.Value.(bson.D)
 	wrapped := len(condition) > 0 && strings.HasPrefix(condition[0].Key, "$")

@@ -39,7 +39,7 @@ type step struct {
 type parser struct {
 	*Update
 	used map[string]bool // identifiers of array filters in paths
-	command.First
+	command.FirstError
 }
 
 // Compile parses an update document, which it ignores if Options.Transform is set. Errors are *command.Error with
@@ -77,7 +77,7 @@ func (p *parser) operator(e bson.E) {
 	}
 	for _, f := range fields {
 		p.path(f.Key)
-		do := op.modify(&p.First, f)
+		do := op.modify(&p.FirstError, f)
 		for _, other := range p.steps {
 			p.Refuse(overlap(other.path, f.Key), command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", f.Key, min(f.Key, other.path))
 		}

@@ -23,8 +23,8 @@ func Float(v any) float64 {
 	return float64(i)
 }
 
-// Whole returns a number as an int64 and reports whether the conversion is exact.
-func Whole(v any) (int64, bool) {
+// Int64 returns a number as an int64 and reports whether the conversion is exact.
+func Int64(v any) (int64, bool) {
 	if i, ok := asInt(v); ok {
 		return i, true
 	}

@@ -30,10 +30,10 @@ func TestOwnSuites(t *testing.T) {
 // The suites of read preferences pass on topologies with several members.
 func TestReadPreferences(t *testing.T) {
 	t.Parallel()
-	suites := bench.Load(t, bench.Own(t, "read-preferences"))
+	suites := bench.Load(t, bench.OwnFolder(t, "read-preferences"))
 	on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
 	verdicts := bench.New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, suites)
-	bench.AllWell(t, verdicts, result.SkipRequirement)
+	bench.CheckVerdicts(t, verdicts, result.SkipRequirement)
 	bench.PassedOn(t, verdicts, on)
 }
 
@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	for _, version := range []string{"4.2", "5.0", "9.0"} {
 		t.Run(version, func(t *testing.T) {
 			verdicts := bench.New(t, deployment.EmbeddedOptions{Version: version}).Run(t, suites)
-			bench.AllWell(t, verdicts, result.SkipRequirement)
+			bench.CheckVerdicts(t, verdicts, result.SkipRequirement)
 		})
 	}
 }
@@ -61,5 +61,5 @@ func TestDriver(t *testing.T) {
 	b.Config.Jobs = 8
 	suites = bench.Some(suites, testkit.Chance(t, 8))
 	b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
-	bench.AllWell(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
+	bench.CheckVerdicts(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
 }

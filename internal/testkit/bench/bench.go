@@ -46,8 +46,8 @@ func Topologies() []deployment.Topology {
 	return []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
 }
 
-// Own returns the folder of our own suites of a specification.
-func Own(t testing.TB, specification string) string {
+// OwnFolder returns the folder of our own suites of a specification.
+func OwnFolder(t testing.TB, specification string) string {
 	return filepath.Join(testkit.Root(t), "specs", specification)
 }
 
@@ -74,7 +74,7 @@ func OwnPass(t *testing.T, n int) {
 	t.Helper()
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
 		verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Share(t, n))
-		AllWell(t, verdicts, result.SkipRequirement)
+		CheckVerdicts(t, verdicts, result.SkipRequirement)
 		PassedOn(t, verdicts, on)
 	}
 }
@@ -97,7 +97,7 @@ func OfficialPass(t *testing.T, n int) {
 			}
 			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
 			verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Load(t, someFiles(found, testkit.Chance(t, n))...))
-			AllWell(t, verdicts, result.SkipRequirement)
+			CheckVerdicts(t, verdicts, result.SkipRequirement)
 			PassedOn(t, verdicts, on)
 		})
 	}
@@ -122,7 +122,7 @@ func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
 	var all []string
 	for _, s := range Specifications() {
-		all = append(all, files(t, Own(t, s))...)
+		all = append(all, files(t, OwnFolder(t, s))...)
 	}
 	quarter, rest := testkit.Chance(t, 4), testkit.Chance(t, n/4)
 	for {
@@ -164,11 +164,11 @@ type Bench struct{ Config runner.Config }
 // New returns a bench with the reference engine and embedded deployments.
 func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
-	return Under(t, "", o)
+	return NewWithPolicy(t, "", o)
 }
 
-// Under is New with a retry policy.
-func Under(t testing.TB, policy string, o deployment.EmbeddedOptions) *Bench {
+// NewWithPolicy is New with a retry policy.
+func NewWithPolicy(t testing.TB, policy string, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	// Backoffs are computed but not slept. None is so short that it would not exceed
 	// timeoutMS in a test that expects that.
@@ -229,9 +229,9 @@ func PassedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.
 	}
 }
 
-// AllWell expects that all tests passed, are known to fail, or were skipped for one of
+// CheckVerdicts expects that all tests passed, are known to fail, or were skipped for one of
 // the given kinds of reasons, and that at least one passed.
-func AllWell(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) {
+func CheckVerdicts(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) {
 	t.Helper()
 	count := map[result.Status]int{}
 	for _, v := range verdicts {

@@ -60,15 +60,15 @@ func (p *Place) Launch(command *exec.Cmd) *Process {
 	return u
 }
 
-// Said returns standard error so far.
-func (u *Process) Said() string { return u.err.String() }
+// Errors returns standard error so far.
+func (u *Process) Errors() string { return u.err.String() }
 
-// Hear waits until standard error contains a text.
-func (u *Process) Hear(part string) {
+// WaitStderr waits until standard error contains a text.
+func (u *Process) WaitStderr(part string) {
 	u.t.Helper()
-	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part), func() bool { return u.Ended() || strings.Contains(u.Said(), part) })
-	if !strings.Contains(u.Said(), part) {
-		u.t.Fatalf("utr ended before it printed %q: %s", part, u.Said())
+	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part), func() bool { return u.Ended() || strings.Contains(u.Errors(), part) })
+	if !strings.Contains(u.Errors(), part) {
+		u.t.Fatalf("utr ended before it printed %q: %s", part, u.Errors())
 	}
 }
 
@@ -90,7 +90,7 @@ func (u *Process) Line(parts ...string) string {
 	}
 	lines, found := u.until(testkit.Patience, has)
 	if !found {
-		u.t.Fatalf("utr ended before it printed a line with %q: %q\n%s", parts, lines, u.Said())
+		u.t.Fatalf("utr ended before it printed a line with %q: %q\n%s", parts, lines, u.Errors())
 	}
 	return lines[len(lines)-1]
 }
@@ -108,7 +108,7 @@ func (u *Process) until(patience time.Duration, matches func(line string) bool) 
 				return lines, true
 			}
 		case <-late:
-			u.t.Fatalf("utr still runs after %s: %q\n%s", patience, lines, u.Said())
+			u.t.Fatalf("utr still runs after %s: %q\n%s", patience, lines, u.Errors())
 		}
 	}
 }
@@ -146,7 +146,7 @@ type Result struct {
 func (u *Process) End() Result {
 	u.t.Helper()
 	out := u.Rest()
-	return Result{u.t, u.Args, u.Exit(), out, u.Said()}
+	return Result{u.t, u.Args, u.Exit(), out, u.Errors()}
 }
 
 // Run runs utr and waits for its end.
@@ -203,7 +203,7 @@ func (p *Place) Serve(args ...string) *Server {
 		args = append(args, "--ca-file", s.CAFile)
 	}
 	s.Process = p.Start(args...)
-	s.Hear("; interrupt to stop\n")
+	s.WaitStderr("; interrupt to stop\n")
 	text := testkit.Read(p.t, file)
 	s.URI = strings.TrimSpace(text)
 	s.Single = s.URI
