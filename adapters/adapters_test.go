@@ -41,8 +41,8 @@ func start(t *testing.T, options process.Options) *process.Engine {
 	return e
 }
 
-// The adapters have the behaviours that the runner relies on.
-func TestBehaviours(t *testing.T) {
+// The adapters have the behaviors that the runner relies on.
+func TestBehaviors(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestBehaviours(t *testing.T) {
 			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 			testkit.Check(t, err)
 			t.Cleanup(func() { _ = d.Close() })
-			bench.Behaviours(t, e, d.URI())
+			bench.Behaviors(t, e, d.URI())
 		})
 	}
 }

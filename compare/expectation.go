@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// expectation is the behaviour of an engine as fields of a suite.
+// expectation is the behavior of an engine as fields of a suite.
 type expectation struct {
 	operations []*source.Value // of each operation
 	outcome    *source.Value   // of the operation that reads the collection at the end
@@ -93,7 +93,7 @@ func extended(v bson.RawValue) (*source.Value, error) {
 	return root.Get("v"), err
 }
 
-// Suite returns the text of a suite that runs a schedule and expects the behaviour of
+// Suite returns the text of a suite that runs a schedule and expects the behavior of
 // the left side of the pair. It begins with the comments.
 func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
 	e, err := expect(s, p.verdict)

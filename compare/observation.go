@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// observation is the behaviour of an engine in a test, without addresses, times, ids
+// observation is the behavior of an engine in a test, without addresses, times, ids
 // and counters. Engines that behave alike have equal observations.
 type observation struct {
 	Status result.Status

@@ -155,7 +155,7 @@ func (s Schedule) requirements(op operation) any {
 // faultsOnly is the appname that limits faults to the client of the schedule.
 const faultsOnly = "utr-compare"
 
-// test returns the schedule as a test. It accepts any behaviour if expected is nil.
+// test returns the schedule as a test. It accepts any behavior if expected is nil.
 func (s Schedule) test(description string, expected *expectation) *source.Value {
 	op := operations[s.Operation]
 	if expected == nil {

@@ -131,7 +131,7 @@ func (p *pool) Offers() []Description { return p.about }
 
 func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 	if i < 0 || i >= len(p.offers) {
-		return nil, fmt.Errorf("there is no offer %d of %d", i, len(p.offers))
+		return nil, fmt.Errorf("no offer %d of %d", i, len(p.offers))
 	}
 	o := p.offers[i]
 	p.mu.Lock()

@@ -75,7 +75,7 @@ func TestInvalidMembers(t *testing.T) {
 		testkit.ErrorContains(t, err, r.want)
 	}
 	for _, r := range []struct{ text, want string }{
-		{`[1]`, "not a document"}, {`{"colour": "red"}`, `unknown key "colour"`}, {`{"latencyMS": -1}`, "number of milliseconds"},
+		{`[1]`, "not a document"}, {`{"color": "red"}`, `unknown key "color"`}, {`{"latencyMS": -1}`, "number of milliseconds"},
 		{`{"latencyMS": "1"}`, "number of milliseconds"},
 	} {
 		_, err := ParseMember(r.text)

@@ -21,10 +21,10 @@ const (
 	attempts   = 190 // height of the plot of attempts
 )
 
-// strokes distinguish policies without colour.
+// strokes distinguish policies without color.
 var strokes = []string{"none", "2 3", "7 3", "9 3 2 3", "1 3", "none"}
 
-// SVG writes the plots as an image that follows the reader's colour scheme.
+// SVG writes the plots as an image that follows the reader's color scheme.
 func (r *Report) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, r.svg())
 	return err

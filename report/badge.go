@@ -15,7 +15,7 @@ func Badge() Generator {
 	return hooks{finish: func(s result.Summary) { badge(&out, "utr", headline(s), badgeColor(s)) }}.generator(&out)
 }
 
-// The colours give white text a contrast of at least 4.5.
+// The colors give white text a contrast of at least 4.5.
 func badgeColor(s result.Summary) string {
 	switch {
 	case s.ExitCode() != 0:

@@ -53,7 +53,7 @@ func TestReaders(t *testing.T) {
 		{"half a line", record + record[:40], "r.json:2: " + noRecord, "r.json:2: " + noRecord},
 		{"a record without a test", record + `{"a":1}`, "r.json:2: " + noRecord + "the status is", "r.json:2: " + noRecord},
 		{"an unknown status", strings.Replace(record, "passed", "fine", 1), "r.json:1: " + noRecord, "r.json:1: " + noRecord + `the status is "fine"`},
-		{"a field of a later version", with(`"colour":1`), `"durationMS":1500`, "r.json:1: " + noRecord},
+		{"a field of a later version", with(`"color":1`), `"durationMS":1500`, "r.json:1: " + noRecord},
 		{"empty lines and no final newline", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
 		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1), `"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
 		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`), `"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},

@@ -23,7 +23,7 @@ type TextOptions struct {
 	// Slowest is the number of slowest tests to list at the end; 0 means five
 	// with Timings and none without.
 	Slowest int
-	// Color colours verdicts with ANSI escape sequences.
+	// Color colors verdicts with ANSI escape sequences.
 	Color bool
 }
 

@@ -24,8 +24,8 @@ func TestLowest(t *testing.T) {
 			"1.13 schema at 3:74 tests[0].expectLogMessages"},
 		{"a nested operation", `[{description: a, operations: [{name: withTransaction, object: s, arguments: {callback: [{name: createFindCursor, object: c}]}}]}]`,
 			"1.3 changelog at 3:104 tests[0].operations[0].arguments.callback[0].name"},
-		{"invalid at every version", `[{description: a, operations: [], colour: red}]`,
-			`a.yml:3:42: error: tests[0].colour: unknown key in a test; possible keys are "description", "runOnRequirements", "skipReason", "operations", "expectEvents", "expectLogMessages", "expectTracingMessages", "outcome" (schema)`},
+		{"invalid at every version", `[{description: a, operations: [], color: red}]`,
+			`a.yml:3:42: error: tests[0].color: unknown key in a test; possible keys are "description", "runOnRequirements", "skipReason", "operations", "expectEvents", "expectLogMessages", "expectTracingMessages", "outcome" (schema)`},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			root, err := source.ParseYAML("a.yml", []byte("description: d\nschemaVersion: '1.0'\ntests: "+row.tests))

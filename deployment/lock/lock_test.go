@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a Store with programmed behaviour that records calls with their times.
+// scripted is a Store with programmed behavior that records calls with their times.
 type scripted struct {
 	begun   time.Time
 	holder  *Holder       // who holds the lock

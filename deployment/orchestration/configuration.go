@@ -49,7 +49,7 @@ func Presets() []string {
 // Preset returns one of our configurations.
 func Preset(name string) (Configuration, error) {
 	if !slices.Contains(Presets(), name) {
-		return Configuration{}, fmt.Errorf("there is no preset %q, only %s", name, strings.Join(Presets(), ", "))
+		return Configuration{}, fmt.Errorf("unknown preset %q: choose one of %s", name, strings.Join(Presets(), ", "))
 	}
 	shape, tls := strings.CutSuffix(name, "-tls")
 	shape, auth := strings.CutSuffix(shape, "-auth")

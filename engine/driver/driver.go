@@ -3,7 +3,7 @@
 // format to calls of the driver's public API, and their results to outcomes and
 // events.
 //
-// The package does not change the behaviour of the driver: it never retries,
+// The package does not change the behavior of the driver: it never retries,
 // times out or corrects anything itself. An argument, option or operation that
 // the driver does not have is never ignored: it is rejected with a *result.Error
 // that names it as Unsupported, so that the test is skipped.

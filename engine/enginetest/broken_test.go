@@ -99,11 +99,11 @@ func changing(change func(engine.Operation, *result.Outcome)) fault {
 }
 
 type faultRow struct {
-	reason, behaviour string
+	reason, behavior string
 	fault
 }
 
-// faults returns at least one fault for each behaviour, which must detect it.
+// faults returns at least one fault for each behavior, which must detect it.
 func faults() []faultRow {
 	lenient := func(unsupported bool) func(error) error {
 		return func(err error) error {
@@ -186,11 +186,11 @@ func faults() []faultRow {
 	}
 }
 
-// Every behaviour detects a fault.
+// Every behavior detects a fault.
 func TestFaultsAreFound(t *testing.T) {
 	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
 	untested := map[string]bool{}
-	for _, b := range enginetest.Behaviours() {
+	for _, b := range enginetest.Behaviors() {
 		untested[b.Name] = true
 	}
 	for _, row := range faults() {
@@ -198,12 +198,12 @@ func TestFaultsAreFound(t *testing.T) {
 			e, err := reference.New(reference.Options{})
 			testkit.Check(t, err)
 			defer func() { _ = e.Close() }()
-			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
-			if enginetest.Behaviours()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
-				t.Error("the behaviour does not detect the fault")
+			at := slices.IndexFunc(enginetest.Behaviors(), func(b enginetest.Behavior) bool { return b.Name == row.behavior })
+			if enginetest.Behaviors()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
+				t.Error("the behavior does not detect the fault")
 			}
-			delete(untested, row.behaviour)
+			delete(untested, row.behavior)
 		})
 	}
-	testkit.Equal(t, "behaviours without a fault", untested, map[string]bool{})
+	testkit.Equal(t, "behaviors without a fault", untested, map[string]bool{})
 }

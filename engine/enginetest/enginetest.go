@@ -1,5 +1,5 @@
 // Package enginetest checks whether an engine fulfils the contract of
-// engine.Engine: a table of behaviours, each with the reason why the runner relies on
+// engine.Engine: a table of behaviors, each with the reason why the runner relies on
 // it. Suites test the driver; enginetest tests the adapter around it.
 package enginetest
 
@@ -16,23 +16,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Behaviour is a required behaviour of engines.
-type Behaviour struct {
+// Behavior is a required behavior of engines.
+type Behavior struct {
 	Name   string
 	Reason string
 	check  func(*bench)
 }
 
-// limit is the time limit of a behaviour. Only a hang should reach it.
+// limit is the time limit of a behavior. Only a hang should reach it.
 const limit = time.Minute
 
-// Check checks the behaviour of an engine on the deployment with the connection string
+// Check checks the behavior of an engine on the deployment with the connection string
 // uri, which must have fail points enabled. The error describes what the engine did
-// instead, or is a *result.Error that names something that the behaviour needs and the
-// engine does not support. All behaviours need find and insertOne of a collection. Check
-// leaves a collection in the database "utr-enginetest". Behaviours set the same fail
+// instead, or is a *result.Error that names something that the behavior needs and the
+// engine does not support. All behaviors need find and insertOne of a collection. Check
+// leaves a collection in the database "utr-enginetest". Behaviors set the same fail
 // point, so they cannot run concurrently on one deployment.
-func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) error {
+func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()
 	t, err := e.Begin(ctx)
@@ -62,7 +62,7 @@ type bench struct {
 	armed      bool // the fail point was set
 }
 
-// failure is a failed check. A behaviour panics with it, and try recovers.
+// failure is a failed check. A behavior panics with it, and try recovers.
 type failure struct{ error }
 
 func (k *bench) try(check func(*bench)) (err error) {
@@ -86,10 +86,10 @@ func (k *bench) with(test engine.Test) *bench {
 	return &other
 }
 
-// check fails the behaviour if err is not nil.
+// check fails the behavior if err is not nil.
 func (k *bench) check(err error) { k.failIf(err != nil, "%w", err) }
 
-// failIf fails the behaviour if a condition holds.
+// failIf fails the behavior if a condition holds.
 func (k *bench) failIf(holds bool, format string, args ...any) {
 	if holds {
 		panic(failure{fmt.Errorf(format, args...)})

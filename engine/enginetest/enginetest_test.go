@@ -23,7 +23,7 @@ func deployment(t *testing.T, o embedded.Options) string {
 	return d.URI()
 }
 
-// The engines of this project have all behaviours.
+// The engines of this project have all behaviors.
 func TestEngines(t *testing.T) {
 	reference, err := reference.New(reference.Options{})
 	testkit.Check(t, err)
@@ -33,7 +33,7 @@ func TestEngines(t *testing.T) {
 			"replica set":   {Topology: embedded.ReplicaSet},
 			"load balanced": {Topology: embedded.LoadBalanced, Mongoses: 1}, // fail points are set on an arbitrary mongos
 		} {
-			t.Run(name+" on a "+on, func(t *testing.T) { bench.Behaviours(t, e, deployment(t, o)) })
+			t.Run(name+" on a "+on, func(t *testing.T) { bench.Behaviors(t, e, deployment(t, o)) })
 		}
 	}
 }

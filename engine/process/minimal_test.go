@@ -40,16 +40,16 @@ func TestMinimalAdapter(t *testing.T) {
 	}
 }
 
-// The example has nine behaviours. For all others except one it lacks an operation or
+// The example has nine behaviors. For all others except one it lacks an operation or
 // option; that one needs events that are not command events.
-func TestMinimalBehaviours(t *testing.T) {
+func TestMinimalBehaviors(t *testing.T) {
 	e := minimal(t)
 	t.Cleanup(func() { testkit.Check(t, e.Close()) })
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	shown := 0
-	for _, b := range enginetest.Behaviours() {
+	for _, b := range enginetest.Behaviors() {
 		err := b.Check(t.Context(), e, d.URI())
 		var lacks *result.Error
 		switch {
@@ -59,5 +59,5 @@ func TestMinimalBehaviours(t *testing.T) {
 			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
-	testkit.Equal(t, "behaviours", shown, 9)
+	testkit.Equal(t, "behaviors", shown, 9)
 }

@@ -49,7 +49,7 @@ func adapter(mode string) {
 			die(err)
 		}
 	}
-	if misbehave := misbehaviours[mode]; misbehave != nil {
+	if misbehave := misbehaviors[mode]; misbehave != nil {
 		misbehave()
 		return
 	}
@@ -131,11 +131,11 @@ func alive(t *testing.T) (address string, none func()) {
 }
 
 // An engine behind the protocol passes enginetest.
-func TestBehaviours(t *testing.T) {
+func TestBehaviors(t *testing.T) {
 	d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	bench.Behaviours(t, newEngine(t, "reference"), d.URI())
+	bench.Behaviors(t, newEngine(t, "reference"), d.URI())
 }
 
 // Suites pass. Only make soak checks all messages against the schema, because that
@@ -148,7 +148,7 @@ func TestSuites(t *testing.T) {
 
 // A misbehaving adapter ends the call with an error that reports the cause. The next
 // test gets a new adapter.
-func TestMisbehaviours(t *testing.T) {
+func TestMisbehaviors(t *testing.T) {
 	for _, r := range []struct {
 		mode, reason string
 		contains     []string
@@ -263,8 +263,8 @@ func TestOrphan(t *testing.T) {
 	none()
 }
 
-// misbehaviours are adapters that misbehave in hello or later.
-var misbehaviours = map[string]func(){
+// misbehaviors are adapters that misbehave in hello or later.
+var misbehaviors = map[string]func(){
 	"hangs": func() {
 		serve(func(int, string) string { fmt.Fprintln(os.Stderr, "waiting"); select {} })
 	},

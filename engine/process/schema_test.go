@@ -208,7 +208,7 @@ func TestConformity(t *testing.T) {
 		{"an error of an invalid line has no id", FromAdapter, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
 		{"a notification", FromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
 		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`, "Must validate one"},
-		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"colour":"red","runner"`, 1), "colour"},
+		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"color":"red","runner"`, 1), "color"},
 		{"a missing member", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
 		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
 		{"a call from the wrong side", FromAdapter, greeting, "wrong side"},

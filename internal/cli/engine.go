@@ -41,22 +41,22 @@ func engineGroup(c *call) *cobra.Command {
 func checkCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "check ENGINE [PATH...]",
-		Short: "Check the behaviour of an engine, and list what it lacks",
-		Long: `Checks each behaviour that every engine must have, on an embedded replica set. Then
+		Short: "Check the behavior of an engine, and list what it lacks",
+		Long: `Checks each behavior that every engine must have, on an embedded replica set. Then
 lists what the tests at PATH (default: the built-in suites) need and the engine does not
 support. Unsupported arguments and options are not listed; utr run reports them.
 
-Exit codes: 0 the engine has all behaviours, 1 it does not, 2 bad usage or invalid
+Exit codes: 0 the engine has all behaviors, 1 it does not, 2 bad usage or invalid
 suite, 3 the engine cannot be used, or the check was interrupted.`,
 		Example: `# an adapter under development
 utr engine check 'exec:ruby adapter.rb'
-# one behaviour
+# one behavior
 utr engine check --run 'waits for events' pymongo`,
 		Args:              arguments(1, unlimited, "an engine"),
 		ValidArgsFunction: c.engineThenSuites,
 	}, func(f *flags) action {
 		var only []*regexp.Regexp
-		f.patterns(&only, "run", "check only behaviours that match")
+		f.patterns(&only, "run", "check only behaviors that match")
 		f.enginesFlag()
 		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
 	})
@@ -86,9 +86,9 @@ func (c *call) engineAndSuites() (engine.Engine, error) {
 }
 
 func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
-	behaviours := matching(enginetest.Behaviours(), only, func(b enginetest.Behaviour) string { return b.Name })
-	if len(behaviours) == 0 {
-		return usage("--run matches no behaviour")
+	behaviors := matching(enginetest.Behaviors(), only, func(b enginetest.Behavior) string { return b.Name })
+	if len(behaviors) == 0 {
+		return usage("--run matches no behavior")
 	}
 	e, err := c.engineAndSuites()
 	if err != nil {
@@ -107,16 +107,16 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
-	passed, failed, err := c.checkBehaviours(ctx, e, behaviours)
+	passed, failed, err := c.checkBehaviors(ctx, e, behaviors)
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d of %d behaviours\n\n%s", passed, len(behaviours), unsupported(suites.Suites, about))
+	text := fmt.Sprintf("%d of %d behaviors\n\n%s", passed, len(behaviors), unsupported(suites.Suites, about))
 	return c.conclude(text, failed > 0)
 }
 
-// checkBehaviours checks behaviours and prints each result: passed, failed, or not supported by the engine.
-func (c *call) checkBehaviours(ctx context.Context, e engine.Engine, all []enginetest.Behaviour) (passed, failed int, err error) {
+// checkBehaviors checks behaviors and prints each result: passed, failed, or not supported by the engine.
+func (c *call) checkBehaviors(ctx context.Context, e engine.Engine, all []enginetest.Behavior) (passed, failed int, err error) {
 	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return 0, 0, err

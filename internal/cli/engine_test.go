@@ -36,14 +36,14 @@ func TestEngineCheck(t *testing.T) {
 		code         int
 		says         string
 	}{
-		{"an adapter has a behaviour", "--run itself exec:./adapter x.yml", 0,
-			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviours\n\n0 of 2 tests cannot run\n"},
-		{"one behaviour is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
+		{"an adapter has a behavior", "--run itself exec:./adapter x.yml", 0,
+			"reference current: schema version 1.28, … features: client backpressure … ✔ describes itself\n1 of 1 behaviors\n\n0 of 2 tests cannot run\n"},
+		{"one behavior is missing, another is not", "--run describes --run 'own commands' poor x.yml", ExitFailed,
 			"features: none\n\n✘ describes itself\n    the operations are not sorted, or contain duplicates\n    It matters because the runner checks capabilities, " +
-				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviours\n"},
+				"and reports include the name of the engine.\n✔ does not log the runner's own commands\n1 of 2 behaviors\n"},
 		{"tests need what it lacks", "--run 'own commands' poor x.yml new.yml", 0,
 			"\ntests  need\n    1  a newer schema version\n    1  collection.insertOne\n2 of 3 tests cannot run\n"},
-		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behaviour"},
+		{"a pattern matches nothing", "--run nothing reference", ExitUsage, "--run matches no behavior"},
 		{"an engine is needed", "", ExitUsage, "engine check: requires an engine"},
 		{"the engine is unknown", "nobody", ExitUsage, `unknown engine "nobody"`},
 		{"a missing suite", "reference nowhere.yml", ExitUsage, "nowhere.yml"},

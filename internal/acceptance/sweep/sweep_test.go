@@ -38,7 +38,7 @@ func TestReadPreferences(t *testing.T) {
 }
 
 // A sample of our own suites passes on the oldest version, on the newest, and on the
-// version between them that differs most from its neighbours.
+// version between them that differs most from its neighbors.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	suites := bench.Some(bench.OwnSuites(t), testkit.Chance(t, 40))

@@ -280,9 +280,9 @@ func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.K
 	})
 }
 
-// Behaviours checks all behaviours of an engine on the deployment at uri.
-func Behaviours(t *testing.T, e engine.Engine, uri string) {
-	for _, b := range enginetest.Behaviours() {
+// Behaviors checks all behaviors of an engine on the deployment at uri.
+func Behaviors(t *testing.T, e engine.Engine, uri string) {
+	for _, b := range enginetest.Behaviors() {
 		t.Run(b.Name, func(t *testing.T) { testkit.Check(t, b.Check(t.Context(), e, uri)) })
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Behaviours returns all behaviours.
-func Behaviours() []Behaviour {
-	return []Behaviour{
+// Behaviors returns all behaviors.
+func Behaviors() []Behavior {
+	return []Behavior{
 		{"describes itself", "the runner checks capabilities, and reports include the name of the engine", describes},
 		{"rejects unknown kinds and options of entities", "a test without one of its options would pass or fail for another reason", rejectsEntities},
 		{"rejects names that are in use or unknown", "the format requires an error, and the runner relies on the engine for it", rejectsNames},
@@ -52,10 +52,10 @@ func describes(k *bench) {
 func rejectsEntities(k *bench) {
 	for _, row := range []struct{ kind, options string }{
 		{"submarine", `{}`},
-		{"client", `{"colour": "red"}`},
-		{"database", `{"client": "client", "databaseName": "d", "colour": "red"}`},
-		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"colour": "red"}}`},
-		{"session", `{"client": "client", "sessionOptions": {"colour": "red"}}`},
+		{"client", `{"color": "red"}`},
+		{"database", `{"client": "client", "databaseName": "d", "color": "red"}`},
+		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"color": "red"}}`},
+		{"session", `{"client": "client", "sessionOptions": {"color": "red"}}`},
 	} {
 		err := k.entity(row.kind, "rejected", row.options)
 		k.failIf(!unsupported(err), "%s with %v: got %v, want an error that names what is unsupported", row.kind, row.options, err)
@@ -85,13 +85,13 @@ func rejectsOperations(k *bench) {
 	before := k.now()
 	for _, row := range []struct{ name, arguments string }{
 		{"fly", `{}`},
-		{"find", `{"filter": {}, "colour": "red"}`},
-		{"find", `{"filter": {}, "readConcern": {"level": "local", "colour": "red"}}`},
-		{"bulkWrite", `{"requests": [{"insertOne": {"document": {}, "colour": "red"}}]}`},
+		{"find", `{"filter": {}, "color": "red"}`},
+		{"find", `{"filter": {}, "readConcern": {"level": "local", "color": "red"}}`},
+		{"bulkWrite", `{"requests": [{"insertOne": {"document": {}, "color": "red"}}]}`},
 	} {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
-		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "colour": "red"}`)
+		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "color": "red"}`)
 		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want an error that names what is unsupported", row.name, row.arguments, out.Err)
 	}
 	sent := k.seen(before, result.CommandStarted)
@@ -210,7 +210,7 @@ func ignoresDeadline(k *bench) {
 	k.failIf(v.Type != 0, "the command has maxTimeMS %v", v)
 }
 
-// blocked is longer than the time limit of a behaviour.
+// blocked is longer than the time limit of a behavior.
 const blocked = 2 * limit
 
 func cancels(k *bench) {
@@ -330,7 +330,7 @@ func logsCancelled(k *bench) {
 		}
 	}
 	k.failIf(sent != 1, "the log has %d inserts, want the cancelled one", sent)
-	for k.count() != 1 { // wait for the server, before the next behaviour
+	for k.count() != 1 { // wait for the server, before the next behavior
 		k.check(k.ctx.Err())
 	}
 }
