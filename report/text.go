@@ -17,6 +17,8 @@ import (
 type TextOptions struct {
 	// Verbose adds a line for every test and every deployment.
 	Verbose bool
+	// Quiet leaves only the problems and counts at the end.
+	Quiet bool
 	// Timings adds durations, totals by phase, and the slowest tests. Without
 	// it, equal runs have equal reports.
 	Timings bool
@@ -132,7 +134,9 @@ func (t *text) finished(v *result.Verdict) {
 	}
 	switch v.Status {
 	case result.Failed, result.Broken, result.Flaky:
-		t.explain(v)
+		if !t.options.Quiet {
+			t.explain(v)
+		}
 		return
 	case result.Skipped:
 		t.skips[skipReason(v)]++
@@ -358,7 +362,7 @@ func eventLine(e result.Event) string {
 }
 
 func (t *text) summary(s result.Summary) {
-	if len(t.skips) > 0 {
+	if len(t.skips) > 0 && !t.options.Quiet {
 		t.skipped()
 	}
 	if t.options.Timings {

@@ -50,6 +50,7 @@ var excludes = []struct {
 	{"auth", []string{"cluster"}, "the clusters have their own"},
 	{"tls", []string{onURI}, "the connection string decides"},
 	{"tls", []string{"cluster"}, "the clusters have their own"},
+	{"quiet", []string{"verbose"}, "it prints less, not more"},
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
 	{"policy", []string{"question"}, "a question has its own policies"},
 	{"diff", []string{"try", "list"}, "it compares two policies"},

@@ -48,6 +48,7 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 	r.flags, r.files = f, make([]string, len(kinds))
 	f.group = "Output"
 	f.toggle(&r.Verbose, "verbose", verbose)
+	f.toggle(&r.Quiet, "quiet", "print only problems and the counts")
 	f.toggle(&r.Timings, "timings", "print durations and where the time went")
 	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
 	f.toggle(&r.annotations, "annotations", "annotate failures for GitHub Actions (default if $"+envActions+" is true)")
@@ -187,7 +188,7 @@ func (c *call) textReport(p *reportFlags) report.Generator {
 	if p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
 		text = report.Annotated(text)
 	}
-	if p.past {
+	if p.past || p.Quiet {
 		return text
 	}
 	if !terminal {
