@@ -32,7 +32,8 @@ func TestRaw(t *testing.T) {
 	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil || absent.JSON() != "null" {
 		t.Errorf("a nil value returns %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.JSON())
 	}
-	v, _ := ParseYAML("f", []byte("{a: {b: 1}, c: 1}"))
+	v, _ := ParseYAML("f", []byte("{a: {b: 1}, c: 11}"))
+	testkit.Equal(t, "as JSON", v.JSON(), `{"a":{"b":1},"c":11}`)
 	if raw, err := v.Raw(); err != nil || raw.Lookup("a", "b").Int32() != 1 {
 		t.Errorf("%v, %v", raw, err)
 	}
