@@ -132,8 +132,8 @@ type LogLine = local.Line
 type Source interface {
 	// Offers lists the available deployments in order of preference. The list does not change.
 	Offers() []Description
-	// Acquire returns a deployment of offer i, exclusively until Release. It starts one if none is idle, and waits if it
-	// cannot start more.
+	// Acquire returns a deployment of offer i, exclusively until Release. It starts one if none is idle, and waits if
+	// it cannot start more.
 	Acquire(ctx context.Context, i int) (Deployment, error)
 	// Release returns a deployment. A broken one is not lent again as it is.
 	Release(d Deployment, broken bool)

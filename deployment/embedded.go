@@ -18,8 +18,8 @@ import (
 type EmbeddedOptions struct {
 	// Topologies to offer, in order of preference; empty means all that the version supports.
 	Topologies []Topology
-	// Version is the emulated server version, such as "8.0", or "" for the default of package embedded. AnyVersion offers
-	// all versions, the default one first.
+	// Version is the emulated server version, such as "8.0", or "" for the default of package embedded. AnyVersion
+	// offers all versions, the default one first.
 	Version string
 	// Members of replica sets and Mongoses of sharded clusters; 0 means the defaults of package embedded.
 	Members, Mongoses int

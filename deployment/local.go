@@ -14,15 +14,15 @@ import (
 type LocalOptions struct {
 	// Where is a release: see local.Find.
 	Where string
-	// EmbeddedOptions apply to clusters of binaries, too, except that the release determines the version, and the ledger
-	// records processes and folders.
+	// EmbeddedOptions apply to clusters of binaries, too, except that the release determines the version, and the
+	// ledger records processes and folders.
 	EmbeddedOptions
 	// Shards of sharded clusters; 0 means the default of package local.
 	Shards int
 	// Jobs is the maximum number of clusters of each offer at once; 0 means 1.
 	Jobs int
-	// Parameters includes server parameters and authentication mechanisms in the offers, for which a mongod and a mongos
-	// are started. The first tests use them.
+	// Parameters includes server parameters and authentication mechanisms in the offers, for which a mongod and a
+	// mongos are started. The first tests use them.
 	Parameters bool
 	// Secret receives the password of each cluster before it can be printed. It may be called concurrently and may be
 	// nil.

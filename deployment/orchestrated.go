@@ -336,7 +336,8 @@ func (n *creation) connect(ctx context.Context, direct uri, balanced []int) (*cl
 	if n.client.Local(ctx) { // the log files are on this machine
 		c.log = func(from, to time.Time) []LogLine { return local.ReadLogs(logs, from, to) }
 	}
-	// A cluster with a stopped server is replaced: to restart it, the service would repair its data, which takes minutes.
+	// A cluster with a stopped server is replaced: to restart it, the service would repair its data, which takes
+	// minutes.
 	c.repair = func(ctx context.Context) error {
 		for _, host := range slices.Concat(slices.Sorted(maps.Keys(logs)), c.description.Hosts) {
 			if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {

@@ -62,7 +62,8 @@ type Options struct {
 	Members, Mongoses int
 	// SetName is the name of the replica set; "" means DefaultSetName.
 	SetName string
-	// MemberConfigs configures the first members of a replica set, in order. Other members have the default configuration.
+	// MemberConfigs configures the first members of a replica set, in order. Other members have the default
+	// configuration.
 	MemberConfigs []Member
 	// Users enable access control if there are any. The connection string contains the first one.
 	Users []User

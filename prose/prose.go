@@ -67,8 +67,8 @@ type Unmet struct{ What string }
 // Error implements error.
 func (l *Unmet) Error() string { return l.What }
 
-// Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not be
-// used again.
+// Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not
+// be used again.
 type Unclean struct{ Err error }
 
 // Error implements error.
@@ -77,9 +77,9 @@ func (u *Unclean) Error() string { return "cleaning up: " + u.Err.Error() }
 // limit is the time limit of a test.
 const limit = time.Minute
 
-// Check runs the test and cleans up. The error describes the deviation from the specification. It is an *Unclean if the
-// cleanup failed, and a *Lacking or a *result.Error with Unsupported if the test could not run. A deployment must run only
-// one test at a time, since tests set the same fail points.
+// Check runs the test and cleans up. The error describes the deviation from the specification. It is an *Unclean if
+// the cleanup failed, and a *Lacking or a *result.Error with Unsupported if the test could not run. A deployment must
+// run only one test at a time, since tests set the same fail points.
 func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
 	defer cancel()

@@ -81,8 +81,8 @@ func (k *stage) code(err *result.Error, code int32) {
 	k.require(err.Code == code, "the error has the code %d, not %d: %w", err.Code, code, err)
 }
 
-// withoutTransactionNumbers rejects a write like a storage engine without transaction numbers. No current server has one,
-// so the test starts its own server.
+// withoutTransactionNumbers rejects a write like a storage engine without transaction numbers. No current server has
+// one, so the test starts its own server.
 func withoutTransactionNumbers(k *stage) {
 	pipe, err := blackpipe.Listen(blackpipe.Options{Topology: blackpipe.ReplicaSet})
 	k.check(err)

@@ -22,9 +22,9 @@ import (
 type Options struct {
 	// Policy is the name of the retry policy (retry.Policies); "" is the current one.
 	Policy string
-	// Heartbeat is the default of heartbeatFrequencyMS, and the maxAwaitTimeMS of an awaitable hello. 0 means 25 ms. The
-	// specification's 10 s is too long for tests: a mongos would stay Unknown until its next heartbeat after a state
-	// change error.
+	// Heartbeat is the default of heartbeatFrequencyMS, and the maxAwaitTimeMS of an awaitable hello. 0 means 25 ms.
+	// The specification's 10 s is too long for tests: a mongos would stay Unknown until its next heartbeat after a
+	// state change error.
 	Heartbeat time.Duration
 	// Now is the clock; nil is time.Now. Socket deadlines are always real time.
 	Now func() time.Time
@@ -104,8 +104,8 @@ type driver struct {
 	authenticators authenticators
 }
 
-// deadlineKey is the context key of the deadline of timeoutMS, on the engine's clock. The context's own deadline is real
-// time, for sockets.
+// deadlineKey is the context key of the deadline of timeoutMS, on the engine's clock. The context's own deadline is
+// real time, for sockets.
 type deadlineKey struct{}
 
 // within applies a timeoutMS to a context. Nil and 0 mean no timeout.

@@ -38,8 +38,8 @@ func (r reply) lacks(field string) *result.Error {
 	return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Response: r.doc, Server: r.address}
 }
 
-// execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as timeout
-// errors (Client Side Operations Timeout, "Errors").
+// execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as
+// timeout errors (Client Side Operations Timeout, "Errors").
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
@@ -305,8 +305,8 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	return out, nil
 }
 
-// raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry it.
-// Otherwise the operation includes it in its result or error.
+// raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
+// it. Otherwise the operation includes it in its result or error.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
 	if p := c.driver.policy; p.WriteCodes != nil { // before error labels
@@ -393,8 +393,8 @@ func (cmd *command) labelTransaction(err *result.Error) {
 	}
 }
 
-// unpin unpins the session if the error requires it (Transactions, "When to unpin"). The topology must process the error
-// before, because it needs the connection.
+// unpin unpins the session if the error requires it (Transactions, "When to unpin"). The topology must process the
+// error before, because it needs the connection.
 func (cmd *command) unpin(err *result.Error) {
 	s := cmd.session
 	switch {

@@ -51,8 +51,8 @@ func withBackpressure(message []byte, value any) []byte {
 }
 
 // withHandshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
-// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool", backpressure-enabled),
-// but the topology adds them to both.
+// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool",
+// backpressure-enabled), but the topology adds them to both.
 //
 // It calls failed with the server's address before the topology processes a handshake error.
 func withHandshaker(failed func(address string)) func(...topology.ConnectionOption) []topology.ConnectionOption {
@@ -87,8 +87,8 @@ func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) err
 	return err
 }
 
-// errorReply is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean that
-// the server is overloaded.
+// errorReply is an error reply to hello. To the topology it looks like a TLS alert of the peer, which does not mean
+// that the server is overloaded.
 type errorReply struct{ error }
 
 func (r errorReply) Unwrap() error { return r.error }

@@ -30,7 +30,8 @@ func queryHead(name string) []byte {
 	return append(append(make([]byte, 4), name...), 0, 0, 0, 0, 0, 1, 0, 0, 0)
 }
 
-// TestWithBackpressure checks that the field is replaced or removed in handshakes, and all other messages are unchanged.
+// TestWithBackpressure checks that the field is replaced or removed in handshakes, and all other messages are
+// unchanged.
 func TestWithBackpressure(t *testing.T) {
 	of := func(opcode uint32, head []byte, name string) func(...any) []byte {
 		return func(more ...any) []byte { return packet(t, opcode, head, d(append([]any{name, 1}, more...)...)) }

@@ -152,8 +152,8 @@ func selectionError(timeout bool, format string, args ...any) *result.Error {
 	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "server selection", Timeout: timeout}
 }
 
-// discovering is how long a retry waits for the first check of a server if all suitable servers are deprioritized: a new
-// client may know only one of two mongoses.
+// discovering is how long a retry waits for the first check of a server if all suitable servers are deprioritized: a
+// new client may know only one of two mongoses.
 const discovering = 200 * time.Millisecond
 
 func undiscovered(d description.Topology) bool { return slices.ContainsFunc(d.Servers, neverChecked) }
@@ -175,8 +175,8 @@ func (c *client) checkAgain(current description.Topology) {
 	}
 }
 
-// writesAnywhere reports whether secondaries support pipelines with a write stage, which requires that all known servers
-// are 5.0 or later (CRUD, "Read preferences and server selection" of aggregate).
+// writesAnywhere reports whether secondaries support pipelines with a write stage, which requires that all known
+// servers are 5.0 or later (CRUD, "Read preferences and server selection" of aggregate).
 func writesAnywhere(current description.Topology) bool {
 	return !slices.ContainsFunc(current.Servers, func(s description.Server) bool {
 		return s.WireVersion != nil && s.WireVersion.Max < wire50

@@ -90,8 +90,8 @@ const (
 	txnAborted    = "aborted"
 )
 
-// transactionOptions are the options of startTransaction or the session's defaults. Unset options, except timeoutMS, are
-// inherited from the client.
+// transactionOptions are the options of startTransaction or the session's defaults. Unset options, except timeoutMS,
+// are inherited from the client.
 type transactionOptions struct {
 	scope
 	maxCommitTime *int64 // milliseconds
@@ -187,8 +187,8 @@ func (s *clientSession) permits(cmd *command) *result.Error {
 	return nil
 }
 
-// leaveTransaction resets the state of an ended transaction before another command (Transactions, "ClientSession changes"
-// and "When to unpin").
+// leaveTransaction resets the state of an ended transaction before another command (Transactions, "ClientSession
+// changes" and "When to unpin").
 func (s *clientSession) leaveTransaction(cmd *command) {
 	if cmd.op.EndsTransaction || s.inTransaction() || s.state == txnNone || cmd.name == "getMore" || cmd.name == "killCursors" {
 		return

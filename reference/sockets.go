@@ -14,7 +14,8 @@ import (
 )
 
 // sockets dials for a client, and corrects deviations of the Go driver's topology from the specifications, which
-// docs/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the first dial.
+// docs/reference-engine.md ("Sockets") lists. Methods may be called concurrently; options are set before the first
+// dial.
 type sockets struct {
 	*enginekit.Sockets
 	dial         func(ctx context.Context, network, address string) (net.Conn, error)
@@ -126,8 +127,8 @@ func monitorDials() bool {
 // handle holds the server's stream while the topology handles an error. If the server becomes Unknown, which handling
 // reports, its stream ends, and handle waits until the monitor has noticed, so that the order of events is fixed.
 //
-// Otherwise the topology would mark the server Unknown and cancel the check on another goroutine. A heartbeat in between
-// would make the server known again, and the cancellation would clear the pool during the retry.
+// Otherwise the topology would mark the server Unknown and cancel the check on another goroutine. A heartbeat in
+// between would make the server known again, and the cancellation would clear the pool during the retry.
 func (s *sockets) handle(address string, handling func() (unknown bool)) {
 	s.Hold(address)
 	if s.Release(address, net.ErrClosed, handling()) {
@@ -156,8 +157,8 @@ func (s *sockets) awaitFirstCheck(ctx context.Context, address string) error {
 	return nil
 }
 
-// awaitPoolClosed delays the monitor of a closing client until its pool is closed. The topology cancels the check first,
-// and the monitor would clear the pool.
+// awaitPoolClosed delays the monitor of a closing client until its pool is closed. The topology cancels the check
+// first, and the monitor would clear the pool.
 func (s *sockets) awaitPoolClosed(address string) {
 	s.Await(context.Background(), monitorTimeout, func() bool { return !s.IsShut() || s.Ended(address) })
 }
@@ -181,8 +182,9 @@ func (s *sockets) cancelled(address string) (is bool) {
 	return is
 }
 
-// pause delays a monitor whose check was cancelled until the next heartbeat, or until an operation needs a server (Server
-// Monitoring, "Clients using the streaming protocol" and "requestCheck"). The topology's monitors do not wait.
+// pause delays a monitor whose check was cancelled until the next heartbeat, or until an operation needs a server
+// (Server Monitoring, "Clients using the streaming protocol" and "requestCheck"). The topology's monitors do not
+// wait.
 func (s *sockets) pause(address string, interval time.Duration) {
 	due, waits := false, 0
 	s.change(address, func(w *serverState) {
@@ -204,9 +206,9 @@ func (s *sockets) addWaiter() (done func()) {
 	return func() { s.Update(func() { s.waiters-- }) }
 }
 
-// A check that times out clears the pool with interruptInUseConnections (Server Discovery and Monitoring, "Network error
-// when reading or writing"). The topology ignores the first timeout: it checks again at once, and clears the pool if that
-// check also fails. So the dialer fails the second check with the error of the first.
+// A check that times out clears the pool with interruptInUseConnections (Server Discovery and Monitoring, "Network
+// error when reading or writing"). The topology ignores the first timeout: it checks again at once, and clears the
+// pool if that check also fails. So the dialer fails the second check with the error of the first.
 
 // timedOut records the error of a monitor's read if it is a timeout.
 func (s *sockets) timedOut(address string, err error) {
@@ -244,13 +246,13 @@ func (r repeated) Unwrap() error { return r.error }
 // minHeartbeat is minHeartbeatFrequencyMS (Server Discovery and Monitoring, "minHeartbeatFrequencyMS").
 const minHeartbeat = 500 * time.Millisecond
 
-// recheck makes the monitor check a server at once, after an error made it Unknown without a state change that the server
-// would report: for example, a mongos or a standalone that returns NotWritablePrimary because of a fail point. A monitor
-// that streams hello ignores the topology's own request for a check, and the server would stay Unknown until its next
-// heartbeat.
+// recheck makes the monitor check a server at once, after an error made it Unknown without a state change that the
+// server would report: for example, a mongos or a standalone that returns NotWritablePrimary because of a fail point.
+// A monitor that streams hello ignores the topology's own request for a check, and the server would stay Unknown
+// until its next heartbeat.
 //
-// The stream ends with a timeout, after which the monitor reconnects without clearing the pool. This happens at most once
-// per interval. Earlier requests are delayed; unknown is called after the delay.
+// The stream ends with a timeout, after which the monitor reconnects without clearing the pool. This happens at most
+// once per interval. Earlier requests are delayed; unknown is called after the delay.
 func (s *sockets) recheck(address string, interval time.Duration, unknown func() bool) {
 	wait, ours := s.schedule(address, time.Now(), min(interval, minHeartbeat))
 	check := func() {
@@ -285,9 +287,9 @@ func (checkNow) Timeout() bool   { return true }
 func (checkNow) Temporary() bool { return true }
 
 // watch records which connections to a server are closed, and why, from before a check-out until end is called. The
-// topology returns a handshake error first; then it marks the server Unknown, clears the pool and cancels the monitor's
-// check; and last it reports that the connection is closed. A retry that starts earlier selects a server that is about to
-// become Unknown, and fails because its pool is cleared: one failure would count as two attempts.
+// topology returns a handshake error first; then it marks the server Unknown, clears the pool and cancels the
+// monitor's check; and last it reports that the connection is closed. A retry that starts earlier selects a server
+// that is about to become Unknown, and fails because its pool is cleared: one failure would count as two attempts.
 func (s *sockets) watch(address string) (end func()) {
 	s.change(address, func(w *serverState) {
 		if w.checkOuts++; w.checkOuts == 1 {
@@ -312,9 +314,9 @@ func (s *sockets) poolEvent(e *event.PoolEvent) {
 }
 
 // awaitClosed delays the failed event of a check-out until the pool has reported that the connection is closed, which
-// comes first (Connection Monitoring and Pooling, "Checking Out a Connection"). It is called during a watched check-out.
-// Any connection that failed with the same message is sufficient: its error has cleared the pool, and errors of older
-// connections have no effect.
+// comes first (Connection Monitoring and Pooling, "Checking Out a Connection"). It is called during a watched
+// check-out. Any connection that failed with the same message is sufficient: its error has cleared the pool, and
+// errors of older connections have no effect.
 func (s *sockets) awaitClosed(address string, err error) {
 	if err != nil && checkoutFailure(context.Background(), err, address).rules.Handshake {
 		s.Await(context.Background(), 5*time.Second, func() bool { // the limit is for a topology that reports nothing

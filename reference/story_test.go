@@ -366,8 +366,8 @@ func (s *scripted) shown(r received, path string) string {
 	return strings.Trim(v.String(), `"`)
 }
 
-// eventWords lists the events of commands, connections and pools, and failed heartbeats before the client was closed, with
-// a bar after each operation.
+// eventWords lists the events of commands, connections and pools, and failed heartbeats before the client was closed,
+// with a bar after each operation.
 func (b *bench) eventWords(marks []int) (transcript string) {
 	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
 		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone", result.ServerHeartbeatFailed: "missed",

@@ -63,7 +63,8 @@ func (c *client) endSessions() {
 	}
 }
 
-// awaitPool waits until the pools of all data-bearing servers have minPoolSize connections, and then clears the event log.
+// awaitPool waits until the pools of all data-bearing servers have minPoolSize connections, and then clears the event
+// log.
 func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 	if c.minPool == 0 {
 		return nil

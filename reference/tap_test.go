@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// tap is a dialer that records the messages of a client. It waits until the client is open, because the Go driver misses
-// the description of a server that is discovered during Connect, and then considers all sessions expired.
+// tap is a dialer that records the messages of a client. It waits until the client is open, because the Go driver
+// misses the description of a server that is discovered during Connect, and then considers all sessions expired.
 type tap struct {
 	t      *testing.T
 	opened chan struct{}
@@ -77,8 +77,8 @@ func (c *tapped) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// take returns the messages since the last call, except those of handshakes and monitors. It checks that monitors do not
-// gossip.
+// take returns the messages since the last call, except those of handshakes and monitors. It checks that monitors do
+// not gossip.
 func (p *tap) take() (out []sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

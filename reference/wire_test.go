@@ -38,8 +38,8 @@ var wireVariants = []wireVariant{
 	{"retriesOff", "retryReads=false&retryWrites=false", "", false},
 }
 
-// wireOp is an operation in the format of stories. how is "save" for an operation that creates a cursor, which is closed
-// at once, or "commit" or "abort" for an operation in a transaction.
+// wireOp is an operation in the format of stories. how is "save" for an operation that creates a cursor, which is
+// closed at once, or "commit" or "abort" for an operation in a transaction.
 type wireOp struct{ name, how, do string }
 
 // wireReads and wireWrites are performed in order. The last write restores the collection.
@@ -93,16 +93,16 @@ var wireWrites = []wireOp{
 	{"deleteMany", "", `collection.deleteMany {"filter":{"_id":{"$gte":10}}}`},
 }
 
-// difference is a difference between the messages of the reference engine and the Go driver. The field "commands" is the
-// sequence of commands, "message" the message header.
+// difference is a difference between the messages of the reference engine and the Go driver. The field "commands" is
+// the sequence of commands, "message" the message header.
 type difference struct{ where, op, command, field, ours, theirs string }
 
 func (d difference) parts() [6]string {
 	return [...]string{d.where, d.op, d.command, d.field, d.ours, d.theirs}
 }
 
-// explanation explains a difference, and who is right: reference, driver, or both. Patterns match whole parts; "" matches
-// all.
+// explanation explains a difference, and who is right: reference, driver, or both. Patterns match whole parts; ""
+// matches all.
 type explanation struct {
 	of                     difference
 	right, section, reason string
@@ -136,7 +136,8 @@ func judge(found []difference, table []explanation) (unexplained []difference, u
 	return unexplained, unused
 }
 
-// TestWireLikeTheOfficialDriver compares the messages of the reference engine and the Go driver for the same operations.
+// TestWireLikeTheOfficialDriver compares the messages of the reference engine and the Go driver for the same
+// operations.
 func TestWireLikeTheOfficialDriver(t *testing.T) {
 	var found []difference
 	replicaSet := embedded.Options{Topology: embedded.ReplicaSet}

@@ -31,8 +31,8 @@ func Word(word string, words []string) string {
 	return best
 }
 
-// Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word does, or if the
-// word is in words.
+// Hint returns "; did you mean …?" with the likely word, for the end of a message. It returns "" if Word does, or if
+// the word is in words.
 func Hint(word string, words []string) string {
 	if likely := Word(word, words); likely != "" && likely != word {
 		return "; did you mean " + likely + "?"

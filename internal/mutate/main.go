@@ -1,5 +1,5 @@
-// Command mutate checks the tests: it makes one change of the program at a time, from a committed list, and expects a test
-// to fail. It does not modify the tree: each changed file is an overlay for the compiler.
+// Command mutate checks the tests: it makes one change of the program at a time, from a committed list, and expects a
+// test to fail. It does not modify the tree: each changed file is an overlay for the compiler.
 //
 //	mutate [-match REGEXP] [-jobs N]                       run the list
 //	mutate -sample N [-seed S] [-jobs N] PACKAGE...        propose new rows

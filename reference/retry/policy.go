@@ -126,7 +126,8 @@ func readCodes() []int32 {
 }
 
 // writeCodes lists the codes of "Retryable Error" of Retryable Writes, 2018-03-14: those of reads without the newer
-// ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until 2018-06-07.
+// ReadConcernMajorityNotAvailableYet and ExceededTimeLimit, and with WriteConcernFailed, which was listed until
+// 2018-06-07.
 func writeCodes() []int32 {
 	return append(slices.DeleteFunc(readCodes(), func(c int32) bool { return c == 134 || c == 262 }), 64)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestTranscripts plays the stories in testdata: a line that starts with ">" is an input, and the indented line below is
-// the decision.
+// TestTranscripts plays the stories in testdata: a line that starts with ">" is an input, and the indented line below
+// is the decision.
 func TestTranscripts(t *testing.T) {
 	testkit.PlayStories(t, "testdata/*.txt", func(t *testing.T, s testkit.Story) string {
 		transcript, err := play(s.Text, nil)

@@ -116,8 +116,8 @@ func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
 	return out
 }
 
-// Share loads one in n tests of our own suites, or all with UTR_SOAK=1. n must be at least 4: it parses a quarter of the
-// files, because parsing takes longer than running so few tests.
+// Share loads one in n tests of our own suites, or all with UTR_SOAK=1. n must be at least 4: it parses a quarter of
+// the files, because parsing takes longer than running so few tests.
 func Share(t testing.TB, n int) []*specs.Suite {
 	t.Helper()
 	var all []string
