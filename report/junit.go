@@ -82,7 +82,7 @@ func (j *junit) add(v *result.Verdict) {
 		name := v.Test.File
 		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
 		s := &junitSuite{Name: printable(name)}
-		if began := cmp.Or(v.Started, j.start); !began.IsZero() { // v.Began is in an earlier run if the cell was kept
+		if began := cmp.Or(v.Started, j.start); !began.IsZero() { // v.Started is in an earlier run if the cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 		}
 		j.suites = append(j.suites, s)
@@ -173,7 +173,7 @@ func (j *junit) document(s result.Summary) {
 // printable replaces characters that XML 1.0 does not allow, and invalid UTF-8.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("\t\n\r", r) || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
+		if r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 || r == '\t' || r == '\n' || r == '\r' {
 			return r
 		}
 		return '\uFFFD'
