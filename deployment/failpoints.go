@@ -88,7 +88,7 @@ func sweep(ctx context.Context, u uri, member string, names []string) (off []lef
 		found, err := failPointsOn(ctx, run, member, names)
 		var e mongo.CommandError
 		if errors.As(err, &e) && (e.Code == codeInvalidOptions || e.Code == 0 && len(e.Labels) == 0) {
-			return nil // without test commands there are no fail points
+			return nil // fail points require test commands
 		}
 		if err == nil {
 			off, err = turnOff(ctx, run, found)
@@ -112,7 +112,7 @@ func turnOff(ctx context.Context, run runFunc, found []leftFailPoint) (off []lef
 	return off, nil
 }
 
-// codeInvalidOptions is the error code for an unknown parameter; before 5.0 there was none.
+// codeInvalidOptions is the error code for an unknown parameter since 5.0. Older servers report no code.
 const codeInvalidOptions = 72
 
 const failPointPrefix = "failpoint."

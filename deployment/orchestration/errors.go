@@ -17,7 +17,7 @@ type Error struct {
 	Method, URL string
 	Status      int    // of the answer, 0 without a usable one
 	Message     string // the service's message
-	Err         error  // why there is no usable answer
+	Err         error  // why the reply is unusable
 	// Unanswered reports whether the service may have received the request without sending a complete answer: it may
 	// still execute the request.
 	Unanswered bool

@@ -181,6 +181,10 @@ type ruleRecord struct {
 	Revision  string `json:"revision,omitempty"`
 }
 
+func ruleOf(policy string, r retry.Rule) ruleRecord {
+	return ruleRecord{Policy: policy, Rule: r.ID, Statement: r.Statement, Section: r.Section, Revision: r.Revision}
+}
+
 func (e *explainFlags) act(c *call) error {
 	out := &e.out
 	if e.list {
@@ -218,8 +222,7 @@ func (e *explainFlags) act(c *call) error {
 		return err
 	}
 	for _, r := range rules {
-		out.add(ruleRecord{"", "", r.ID, r.Statement, r.Section, r.Revision},
-			"%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
+		out.add(ruleOf("", r), "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
 	}
 	return c.print(out.String())
 }
@@ -234,7 +237,7 @@ func (e *explanation) difference(sign string, of, other *retry.Policy) {
 	}
 	for _, r := range rulesOf(of) {
 		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
-			e.add(ruleRecord{of.Name, "", r.ID, r.Statement, r.Section, r.Revision}, "%s %-5s %s\n", sign, r.ID, r.Statement)
+			e.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
 		}
 	}
 }
