@@ -62,9 +62,8 @@ class Conversation:
         self.send({"id": id, **reply})
 
     def send(self, message):
-        text = json.dumps({"jsonrpc": "2.0", **message})
         with self.lock:
-            print(text, flush=True)
+            print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
     def outcome(self, id, call):
         """Performs a call. An error of the driver is part of its result."""
@@ -74,7 +73,7 @@ class Conversation:
         except Cancelled:
             return {"error": {"message": "the operation was cancelled", "client": True, "kind": "cancelled"}}
         except Failed as error:
-            return {"error": error.failure}
+            return {"error": error.args[0]}
         except (PyMongoError, ValueError, TypeError, KeyError) as error:
             self.test.raised[id] = error
             return {"error": describe_error(error)}

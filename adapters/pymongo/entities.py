@@ -8,18 +8,13 @@ import gridfs
 import pymongo
 from events import Log, host, state, thread
 from failures import Failed, written
-from pymongo import common, operations, results
-from pymongo.client_session import TransactionOptions
-from pymongo.driver_info import DriverInfo
-from pymongo.read_concern import ReadConcern
-from pymongo.read_preferences import make_read_preference
-from pymongo.server_api import ServerApi
+from pymongo import client_session, common, driver_info, operations, read_concern, read_preferences, results, server_api
 from pymongo.synchronous.cursor import Cursor
 
-# PyMongo's own tests also reduce these intervals: of heartbeats, SDAM events and killing cursors. They do not change
-# which commands PyMongo sends.
-common.MIN_HEARTBEAT_INTERVAL = common.HEARTBEAT_FREQUENCY = common.KILL_CURSOR_FREQUENCY = 0.05
-common.EVENTS_QUEUE_FREQUENCY = 0.01
+# PyMongo's own tests also reduce these intervals. They do not change which commands PyMongo sends, but how long it waits
+# for a heartbeat after an error, and in close().
+common.MIN_HEARTBEAT_INTERVAL = common.HEARTBEAT_FREQUENCY = 0.01
+common.KILL_CURSOR_FREQUENCY = common.EVENTS_QUEUE_FREQUENCY = 0.01
 
 # Each operation: the method if its name is not the same in snake_case, and the options that it accepts as **kwargs.
 CHANGE = "maxTimeMS collation bypassDocumentValidation"
@@ -86,12 +81,13 @@ def models(requests):
     return [getattr(operations, name[0].upper() + name[1:])(**converted(fields)) for r in requests for name, fields in r.items()]
 
 
-MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 CONVERT = {
-    "readConcern": lambda d: ReadConcern(**d),
+    "readConcern": lambda d: read_concern.ReadConcern(**d),
     "writeConcern": lambda d: pymongo.WriteConcern(**{{"journal": "j", "wtimeoutMS": "wtimeout"}.get(k, k): v for k, v in d.items()}),
-    "readPreference": lambda d: make_read_preference(MODES.index(d["mode"]), d.get("tagSets"), d.get("maxStalenessSeconds", -1)),
-    "defaultTransactionOptions": lambda d: TransactionOptions(**converted(d)), "driverInfoOptions": lambda d: DriverInfo(**d),
+    "readPreference": lambda d: read_preferences.make_read_preference(
+        read_preferences.read_pref_mode_from_name(d["mode"]), d.get("tagSets"), d.get("maxStalenessSeconds", -1)),
+    "defaultTransactionOptions": lambda d: client_session.TransactionOptions(**converted(d)),
+    "driverInfoOptions": lambda d: driver_info.DriverInfo(**d),
     "requests": models, "models": models, "returnDocument": lambda v: v == "After",
     "cursorType": {"nonTailable": 0, "tailable": 2, "tailableAwait": 34}.get, "source": lambda d: bytes.fromhex(d["$$hexBytes"]),
 }
@@ -135,7 +131,7 @@ class Test:
         _, parent, log = self.get(options[self.PARENTS[kind]], self.PARENTS[kind]) if kind != "client" else (None, None, Log())
         entity = {
             "client": lambda: pymongo.MongoClient(uri, event_listeners=[log.listener], **options.get("uriOptions", {}),
-                                                  server_api=ServerApi(**given) if given else None),
+                                                  server_api=server_api.ServerApi(**given) if given else None),
             "database": lambda: parent.get_database(options["databaseName"], **given),
             "collection": lambda: parent.get_collection(options["collectionName"], **given),
             "session": lambda: parent.start_session(**given),
@@ -162,11 +158,9 @@ class Test:
         return ...
 
     def end(self):
-        for kind in ("cursor", "session", "client"):
-            for id in [id for id, entity in self.entities.items() if entity[0] == kind]:
-                with contextlib.suppress(pymongo.errors.PyMongoError):
-                    self.close(id)
-        self.entities = {}
+        for id in reversed(self.entities):  # a client after its sessions and cursors
+            with contextlib.suppress(pymongo.errors.PyMongoError):
+                self.close(id)
 
     def do(self, object, name, callback, arguments={}, saveAs=None):
         kind, entity, log = self.get(object)

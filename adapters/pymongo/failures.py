@@ -9,11 +9,7 @@ from pymongo import errors, results
 
 
 class Failed(Exception):
-    """An error with the fields of the protocol."""
-
-    def __init__(self, failure):
-        super().__init__(failure["message"])
-        self.failure = failure
+    """An error. Its argument has the fields of the protocol."""
 
 
 def ejson(value):
