@@ -165,3 +165,18 @@ func FuzzTwin(f *testing.F) {
 		}
 	})
 }
+
+// A formatted file has the same values and is its own format.
+func FuzzFormat(f *testing.F) {
+	for _, c := range testkit.Cases(f, "testdata/format.txt") {
+		f.Add([]byte(lineBreaks.Replace(c.In)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, err := Format("f", data)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		checkFormatted(t, out)
+	})
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -31,13 +32,53 @@ utr convert source/retryable-reads
 utr convert --check source/`,
 		Args: arguments(1, unlimited, "a suite or a directory"),
 	}, func(f *flags) action {
-		check := false
-		f.toggle(&check, "check", "write nothing, and list the files that are out of date or missing")
-		return func(_ context.Context, c *call) error { return c.convert(check) }
+		r := rewriting{written: "JSON files written", stale: "JSON files out of date or missing", form: toJSON}
+		f.toggle(&r.check, "check", "write nothing, and list the files that are out of date or missing")
+		return r.act
 	})
 }
 
-func (c *call) convert(check bool) error {
+func toJSON(f specs.File) (name string, text []byte, err error) {
+	return strings.TrimSuffix(f.Name, filepath.Ext(f.Name)) + ".json", f.Root.JSONTwin(), nil
+}
+
+func fmtCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "fmt PATH...",
+		Short: "Format YAML suites",
+		Long: `Rewrites YAML suites in the layout of the built-in ones: indented by two spaces, lists
+inside documents too, spaces inside braces and brackets, and at most one blank line
+between items. A document or list in braces that has several lines becomes one line of
+at most 120 characters, or else a block. Order, quotes, comments and values are kept.
+Prints the files that it changed. For standard input, "-", it prints the result.
+
+Exit codes: 0 all files are formatted, 1 with --check some are not, 2 bad usage or a
+file that is not a suite.`,
+		Example: `# before a commit
+utr fmt source/retryable-reads
+# in CI
+utr fmt --check source/`,
+		Args: arguments(1, unlimited, "a suite or a directory"),
+	}, func(f *flags) action {
+		r := rewriting{written: "changed", stale: "not formatted", form: formatted}
+		f.toggle(&r.check, "check", "write nothing, and list the files that are not formatted")
+		return r.act
+	})
+}
+
+func formatted(f specs.File) (name string, text []byte, err error) {
+	text, err = source.Format(f.Name, f.Data)
+	return f.Name, text, err
+}
+
+// rewriting writes a file for each YAML suite.
+type rewriting struct {
+	form           func(specs.File) (name string, text []byte, err error) // of the file to write
+	written, stale string                                                 // what the counted files are, without and with check
+	check          bool
+}
+
+func (r *rewriting) act(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
 	if err != nil {
 		return invalid(err)
@@ -45,49 +86,50 @@ func (c *call) convert(check bool) error {
 	yaml, stale := 0, 0
 	var out strings.Builder
 	for _, f := range files {
-		stem, isJSON := strings.CutSuffix(f.Name, ".json")
-		switch {
-		case isJSON:
+		if filepath.Ext(f.Name) == ".json" {
 			continue
-		case len(c.paths) == 1 && c.paths[0] == specs.Stdin:
-			return c.print(string(f.Root.JSONTwin()))
 		}
-		stem = strings.TrimSuffix(stem, filepath.Ext(stem))
+		name, text, err := r.form(f)
+		if err != nil {
+			return usage("%w", err)
+		}
+		if len(c.paths) == 1 && c.paths[0] == specs.Stdin {
+			return c.print(string(text))
+		}
 		yaml++
-		changed, err := writeTwin(f, stem+".json", check)
+		changed, err := rewrite(f, name, text, r.check)
 		if err != nil {
 			return err
 		}
 		if changed {
 			stale++
-			out.WriteString(stem + ".json\n")
+			out.WriteString(name + "\n")
 		}
 	}
 	if yaml == 0 {
 		return usage("no suite is a YAML file")
 	}
-	did := "written"
-	if check {
-		did = "out of date or missing"
+	did := r.written
+	if r.check {
+		did = r.stale
 	}
-	fmt.Fprintf(&out, "%d YAML suites: %d JSON files %s\n", yaml, stale, did)
-	return c.conclude(out.String(), check && stale > 0)
+	fmt.Fprintf(&out, "%d YAML suites: %d %s\n", yaml, stale, did)
+	return c.conclude(out.String(), r.check && stale > 0)
 }
 
-// writeTwin writes the JSON form of a suite if it differs, and reports whether it does.
-func writeTwin(f specs.File, name string, check bool) (changed bool, err error) {
+// rewrite writes the file of a suite if its text differs, and reports whether it does.
+func rewrite(f specs.File, name string, text []byte, check bool) (changed bool, err error) {
 	if _, err := os.Stat(f.Name); err != nil {
-		return false, usage("%s is not a file: built-in suites have no JSON form", f.Name)
+		return false, usage("%s is not a file: built-in suites cannot be written", f.Name)
 	}
-	want := f.Root.JSONTwin()
 	have, err := os.ReadFile(name)
 	switch {
-	case err == nil && bytes.Equal(have, want):
+	case err == nil && bytes.Equal(have, text):
 		return false, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	case check:
 		return true, nil
 	}
-	return true, writeFile(name, writeText(want))
+	return true, writeFile(name, writeText(text))
 }

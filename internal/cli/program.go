@@ -115,7 +115,7 @@ func (c *call) root() *cobra.Command {
 	}{
 		{"Suites and reports:", []func(*call) *cobra.Command{
 			runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-			newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand}},
+			newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand}},
 		{"Deployments:", []func(*call) *cobra.Command{
 			doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand}},
 		{"Specifications:", []func(*call) *cobra.Command{schemaCommand, explainCommand, experimentGroup}},

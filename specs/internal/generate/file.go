@@ -86,7 +86,7 @@ func (f *File) render(s Specification) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.text(s, version.String()), nil
+	return source.Format(f.Name, f.text(s, version.String()))
 }
 
 // Lowest returns the lowest schemaVersion of a suite. It knows an operation and an option that the format's
