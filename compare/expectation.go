@@ -105,5 +105,6 @@ func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
 		fmt.Fprintf(&b, "# %s\n", c)
 	}
 	b.WriteString(printed(node(suite(s.String(), s.test(s.String(), e)))))
-	return b.String(), nil
+	text, err := source.Format("", []byte(b.String()))
+	return string(text), err
 }
