@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +40,7 @@ func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	}
 	cmd := exec.CommandContext(ctx, self, c.Args...)
 	cmd.Env = childEnvironment(os.Environ())
-	cmd.Stdin = strings.NewReader(encodeArgs(c.More))
+	cmd.Stdin = strings.NewReader(jsonLines(c.More))
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = ChildGrace
@@ -61,16 +60,6 @@ func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 		return pid, 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
 	}
 	return pid, code, nil
-}
-
-// encodeArgs formats arguments for Program.expand.
-func encodeArgs(args []string) string {
-	var b strings.Builder
-	for _, a := range args {
-		line, _ := json.Marshal(a) // a string never fails
-		b.Write(append(line, '\n'))
-	}
-	return b.String()
 }
 
 // targetVariables choose the deployment of this process, but not that of its children.

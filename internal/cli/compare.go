@@ -107,9 +107,6 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	}) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
-	if err := r.deployment.check(); err != nil {
-		return err
-	}
 	var suites []*specs.Suite
 	var err error
 	if !generated {
@@ -137,7 +134,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case err != nil:
 		return err
 	}
-	if err := writeFile(r.json, jsonLines(out.records)); err != nil {
+	if err := writeFile(r.json, writeText(jsonLines(out.records))); err != nil {
 		return err
 	}
 	err = c.conclude(out.text.String()+out.counts.String()+"\n", out.counts[compare.Different] > 0 || out.problems > 0)

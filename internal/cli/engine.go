@@ -24,18 +24,8 @@ import (
 )
 
 func engineGroup(c *call) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "engine COMMAND",
-		Short: "Check an engine, or record its messages",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unknown command %q", args[0])
-			}
-			return usage("requires a command: check or record")
-		},
-	}
-	group.AddCommand(checkCommand(c), recordCommand(c))
-	return group
+	return group("engine COMMAND", "Check an engine, or record its messages", "a command: check or record",
+		checkCommand(c), recordCommand(c))
 }
 
 func checkCommand(c *call) *cobra.Command {
@@ -201,9 +191,6 @@ utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 }
 
 func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	c.transcript = c.secrets.Writer(c.out())
 	e, err := c.engineAndSuites()
 	if err != nil {

@@ -141,23 +141,7 @@ type explainFlags struct {
 	settings                    retry.Settings
 	results                     []retry.Input
 	selection                   selectionFlags
-	out                         explanation
-}
-
-// explanation is what utr explain prints, as text or as JSON lines.
-type explanation struct {
-	strings.Builder
-	asJSON bool
-}
-
-// add adds a record. A nil record is for people only.
-func (e *explanation) add(record any, format string, args ...any) {
-	switch {
-	case !e.asJSON:
-		fmt.Fprintf(e, format, args...)
-	case record != nil:
-		e.WriteString(jsonLine(record))
-	}
+	out                         lines
 }
 
 type policyRecord struct {
@@ -228,16 +212,16 @@ func (e *explainFlags) act(c *call) error {
 }
 
 // difference adds what one policy has and the other does not.
-func (e *explanation) difference(sign string, of, other *retry.Policy) {
-	e.add(nil, "%s %s\n", sign, of.Name)
+func (l *lines) difference(sign string, of, other *retry.Policy) {
+	l.add(nil, "%s %s\n", sign, of.Name)
 	for _, constant := range of.Constants() {
 		if !slices.Contains(other.Constants(), constant) {
-			e.add(ruleRecord{Policy: of.Name, Constant: constant}, "%s     %s\n", sign, constant)
+			l.add(ruleRecord{Policy: of.Name, Constant: constant}, "%s     %s\n", sign, constant)
 		}
 	}
 	for _, r := range rulesOf(of) {
 		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
-			e.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
+			l.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
 		}
 	}
 }

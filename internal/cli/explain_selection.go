@@ -30,7 +30,7 @@ func (s *selectionFlags) declare(f *flags) {
 }
 
 // explain prints the servers left after each step. Without an operation, the file decides between read and write.
-func (s *selectionFlags) explain(c *call, out *explanation, operation string) error {
+func (s *selectionFlags) explain(c *call, out *lines, operation string) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")
 	}

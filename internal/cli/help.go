@@ -55,7 +55,6 @@ func versionCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  arguments(0, 0, ""),
 	}, func(f *flags) action {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print a JSON document")

@@ -38,7 +38,7 @@ utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
 		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
 		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
 		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
-		f.toggle(&l.asJSON, "json", "print a JSON line for each test")
+		f.toggle(&l.out.asJSON, "json", "print a JSON line for each test")
 		return l.run
 	})
 }
@@ -46,13 +46,11 @@ utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
 type listing struct {
 	filter                                                     runner.Filter
 	operations, failCommands, codes, labels, events, operators []string
-	asJSON                                                     bool
+	out                                                        lines
 }
 
 type listed struct {
-	File         string            `json:"file"`
-	Line         int               `json:"line"`
-	Column       int               `json:"column"`
+	source.Position
 	Description  string            `json:"description"`
 	Requirements []json.RawMessage `json:"runOnRequirements,omitempty"` // of the file, then of the test
 	SkipReason   *string           `json:"skipReason,omitempty"`
@@ -64,7 +62,6 @@ func (l *listing) run(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	var out strings.Builder
 	tests, files := 0, 0
 	for _, s := range suites {
 		before := tests
@@ -74,17 +71,13 @@ func (l *listing) run(ctx context.Context, c *call) error {
 				continue
 			}
 			tests++
-			line := listed{s.File, t.Position.Line, t.Position.Column, t.Description, nil, t.SkipReason, traits}
+			line := listed{t.Position, t.Description, nil, t.SkipReason, traits}
 			for _, of := range []*source.Value{s.Root, s.Root.Get("tests").Items[i]} {
 				if r := of.Get("runOnRequirements"); r != nil {
 					line.Requirements = append(line.Requirements, json.RawMessage(r.JSON()))
 				}
 			}
-			if l.asJSON {
-				out.WriteString(jsonLine(line))
-			} else {
-				out.WriteString(line.text())
-			}
+			l.out.add(line, "%s", line.text())
 		}
 		if tests > before {
 			files++
@@ -93,10 +86,8 @@ func (l *listing) run(ctx context.Context, c *call) error {
 	if tests == 0 {
 		return usage("no test of %d files matches all flags", len(suites))
 	}
-	if !l.asJSON {
-		fmt.Fprintf(&out, "%d tests of %d files\n", tests, files)
-	}
-	return c.print(out.String())
+	l.out.add(nil, "%d tests of %d files\n", tests, files)
+	return c.print(l.out.String())
 }
 
 func (l *listing) matches(t specs.Traits) bool {
@@ -111,7 +102,7 @@ func (l *listing) matches(t specs.Traits) bool {
 
 func (l listed) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: %s\n", l.File, l.Line, l.Column, l.Description)
+	fmt.Fprintf(&b, "%s: %s\n", l.Position, l.Description)
 	for _, r := range l.Requirements {
 		fmt.Fprintf(&b, "    requires    %s\n", r)
 	}

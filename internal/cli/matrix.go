@@ -85,9 +85,6 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
-	if err := m.reports.check(c); err != nil {
-		return err
-	}
 	if m.durations != "" {
 		if _, err := readReport(m.durations); err != nil {
 			return err
@@ -146,7 +143,7 @@ func (r *cellRun) check(c *call) (err error) {
 	if err := f.Parse(r.Flags); err != nil {
 		return err
 	}
-	if err := f.conflicts(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	if err := r.flags.check(r.call); err != nil {

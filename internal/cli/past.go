@@ -89,9 +89,6 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 		var reports reportFlags
 		f.reports(&reports, "print a line for every test")
 		return func(_ context.Context, c *call) error {
-			if err := reports.check(c); err != nil {
-				return err
-			}
 			parts, err := readReports(c.paths)
 			if err != nil {
 				return err

@@ -30,8 +30,8 @@ import (
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Getenv         func(string) string           // nil means an empty environment
-	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width; may be nil
+	Getenv         func(string) string
+	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
 	Version        string                        // of this binary
 	Engines        map[string]NewEngine          // drivers under test by name
 	Child          RunChild
@@ -45,10 +45,13 @@ type Program struct {
 	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
-// New returns a Program with every engine and deployment of this project. The caller sets streams and environment.
+// New returns a Program with every engine and deployment of this project. Its environment is empty, and the caller
+// sets the streams.
 func New() *Program {
 	return &Program{
-		Version: Version(),
+		Getenv:   func(string) string { return "" },
+		Terminal: func() (int, bool) { return 0, false },
+		Version:  Version(),
 		Engines: map[string]NewEngine{
 			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
 			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
@@ -143,14 +146,17 @@ func (c *call) root() *cobra.Command {
 	return root
 }
 
-// command sets the function of a cobra command. declare adds the flags and returns the action.
+// command completes a cobra command. declare adds the flags and returns the action.
 func (c *call) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
 	f := newFlags(c, command)
 	act := declare(f)
+	if !strings.Contains(command.Use, " ") {
+		command.Args = arguments(0, 0, "")
+	}
 	command.RunE = func(_ *cobra.Command, paths []string) error {
-		err, ctx := f.conflicts(), command.Context()
+		c.paths = paths
+		err, ctx := f.check(), command.Context()
 		if err == nil {
-			c.paths = paths
 			err = act(ctx, c)
 		}
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -159,6 +165,18 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 		return err
 	}
 	return command
+}
+
+// group returns a command that consists of others.
+func group(use, short, requires string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, RunE: func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("unknown command %q: requires %s", args[0], requires)
+		}
+		return usage("requires %s", requires)
+	}}
+	group.AddCommand(commands...)
+	return group
 }
 
 type call struct {
@@ -180,12 +198,7 @@ func (c *call) out() io.Writer {
 	return c.program.Stdout
 }
 
-func (c *call) env(name string) string {
-	if c.program.Getenv == nil {
-		return ""
-	}
-	return c.program.Getenv(name)
-}
+func (c *call) env(name string) string { return c.program.Getenv(name) }
 
 // Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
@@ -266,11 +279,26 @@ func (c *call) print(text string) error {
 
 // conclude prints the final output of a command, which may have failed.
 func (c *call) conclude(text string, failed bool) error {
-	err := c.print(text)
-	if err == nil && failed {
-		return exit(ExitFailed)
+	if err := c.print(text); err != nil || !failed {
+		return err
 	}
-	return err
+	return exit(ExitFailed)
+}
+
+// lines is the output of a command: text, or JSON lines.
+type lines struct {
+	strings.Builder
+	asJSON bool
+}
+
+// add adds a record. A nil record is for people only.
+func (l *lines) add(record any, format string, args ...any) {
+	switch {
+	case !l.asJSON:
+		fmt.Fprintf(l, format, args...)
+	case record != nil:
+		l.WriteString(jsonLine(record))
+	}
 }
 
 // jsonLine formats a value as a line of JSON. No type of this package fails to marshal.
@@ -284,8 +312,8 @@ func jsonPage(v any) string {
 	return string(text) + "\n"
 }
 
-func jsonLines[T any](all []T) func(io.Writer) error {
-	return writeText(strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), ""))
+func jsonLines[T any](all []T) string {
+	return strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), "")
 }
 
 func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {

@@ -260,7 +260,7 @@ func (p *proseFlags) conclude(c *call) error {
 	for _, r := range p.records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, jsonLines(p.records)); err != nil {
+	if err := writeFile(p.json, writeText(jsonLines(p.records))); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])

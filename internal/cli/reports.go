@@ -62,11 +62,12 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 		})
 	}
 	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
+	f.checks = append(f.checks, r.check)
 }
 
 // check rejects flags that name the same file twice.
-func (r *reportFlags) check(c *call) error {
-	c.reportOnly = slices.Contains(r.files, reportToOutput)
+func (r *reportFlags) check() error {
+	r.flags.call.reportOnly = slices.Contains(r.files, reportToOutput)
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
@@ -181,7 +182,7 @@ func filesOf(suites []*specs.Suite) []string {
 // textReport returns the report on standard output, with color and a status line on a terminal.
 func (c *call) textReport(p *reportFlags) report.Generator {
 	o := p.TextOptions
-	columns, terminal := c.terminal()
+	columns, terminal := c.program.Terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Cells(report.Text(o))
@@ -195,16 +196,9 @@ func (c *call) textReport(p *reportFlags) report.Generator {
 		return report.Files(text, o.Timings)
 	}
 	return report.Progress(text, func() int {
-		if now, ok := c.terminal(); ok {
+		if now, ok := c.program.Terminal(); ok {
 			columns = now
 		}
 		return columns
 	}, time.Now)
-}
-
-func (c *call) terminal() (columns int, ok bool) {
-	if c.program.Terminal == nil {
-		return 0, false
-	}
-	return c.program.Terminal()
 }

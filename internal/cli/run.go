@@ -194,9 +194,6 @@ func (r *runFlags) check(c *call) (err error) {
 		return err
 	}
 	cfg.Rerun = r.rerun(c)
-	if err := r.reports.check(c); err != nil {
-		return err
-	}
 	if cfg.Cell != "" && cfg.AllTopologies {
 		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/schema"
 )
@@ -68,19 +69,21 @@ utr schema-version --fix specs/`,
 	}, func(f *flags) action {
 		var v schemaVersions
 		f.toggle(&v.fix, "fix", "change the files")
-		f.toggle(&v.asJSON, "json", "print a JSON line for each suite")
+		f.toggle(&v.out.asJSON, "json", "print a JSON line for each suite")
 		return v.run
 	})
 }
 
-type schemaVersions struct{ fix, asJSON bool }
+type schemaVersions struct {
+	fix bool
+	out lines
+}
 
 func (v *schemaVersions) run(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
 	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeInvalid })
 	failures := []error{err}
 	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher
-	var out strings.Builder
 	for _, f := range files {
 		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
 		if err != nil {
@@ -98,48 +101,46 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 			}
 			changed++
 		}
-		if v.asJSON {
-			out.WriteString(versionJSON(f, needed, because))
-		} else if order != 0 {
-			out.WriteString(versionLine(f, needed, order, because) + "\n")
-		}
+		v.out.add(versionRecordOf(f, needed, because), "%s", versionLine(f, needed, order, because))
 	}
-	if !v.asJSON {
-		fmt.Fprintf(&out, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
-			len(files), count[0], count[-1], count[1])
-		if v.fix {
-			fmt.Fprintf(&out, "; %d changed", changed)
-		}
-		out.WriteString("\n")
+	v.out.add(nil, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
+		len(files), count[0], count[-1], count[1])
+	if v.fix {
+		v.out.add(nil, "; %d changed", changed)
 	}
+	v.out.add(nil, "\n")
 	invalidSuites := errors.Join(failures...)
-	err = c.conclude(c.secrets.Redact(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
+	err = c.conclude(c.secrets.Redact(v.out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
 	return cmp.Or(err, invalid(invalidSuites))
 }
 
+// versionLine returns a line about a suite that does not declare the lowest version, or else "".
 func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
+	if order == 0 {
+		return ""
+	}
 	declared := f.Root.Get("schemaVersion")
 	needs := map[int]string{-1: "needs ", 1: "needs only "}[order] + lowest
 	if because != nil {
 		needs += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
 	}
-	return fmt.Sprintf("%s: declares %q, %s", declared.Position, declared.Text(), needs)
+	return fmt.Sprintf("%s: declares %q, %s\n", declared.Position, declared.Text(), needs)
 }
 
-func versionJSON(f specs.File, lowest string, because *specs.Problem) string {
+type versionRecord struct {
+	source.Position
+	Declared string `json:"declared"`
+	Lowest   string `json:"lowest"`
+	Because  any    `json:"because,omitempty"`
+}
+
+func versionRecordOf(f specs.File, lowest string, because *specs.Problem) versionRecord {
 	declared := f.Root.Get("schemaVersion")
-	line := struct {
-		File     string `json:"file"`
-		Line     int    `json:"line"`
-		Column   int    `json:"column"`
-		Declared string `json:"declared"`
-		Lowest   string `json:"lowest"`
-		Because  any    `json:"because,omitempty"`
-	}{f.Name, declared.Position.Line, declared.Position.Column, declared.Text(), lowest, nil}
+	record := versionRecord{declared.Position, declared.Text(), lowest, nil}
 	if because != nil {
-		line.Because = problemRecord(*because)
+		record.Because = problemRecord(*because)
 	}
-	return jsonLine(line)
+	return record
 }
 
 // setVersion changes schemaVersion in a file and in the JSON file of the same name.

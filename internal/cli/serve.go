@@ -61,7 +61,6 @@ utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priori
 utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
 # a sharded cluster that acts as server 4.2, on free ports
 utr serve --topology sharded --mongoses 2 --server-version 4.2`,
-		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
@@ -78,9 +77,6 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 }
 
 func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
-	if err := s.deployment.check(); err != nil {
-		return err
-	}
 	o, d := s.options, &s.deployment
 	shape := map[deployment.Topology]struct {
 		topology embedded.Topology

@@ -44,13 +44,12 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	}, versions...)
 	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
 	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
-}
-
-func (d *deploymentFlags) check() error {
-	if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
-		return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
-	}
-	return nil
+	f.checks = append(f.checks, func() error {
+		if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
+			return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
+		}
+		return nil
+	})
 }
 
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
@@ -81,7 +80,7 @@ func (r *runFlags) checkTarget(c *call) error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
 	case onEmbedded:
-		return r.deployment.check()
+		return nil
 	case onOrchestration:
 		service, err := openService(r.orchestration.URL)
 		if err == nil {

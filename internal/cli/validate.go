@@ -109,11 +109,10 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		valid := slices.DeleteFunc(slices.Clone(loaded.Suites), func(s *specs.Suite) bool { return invalid[s.File] })
 		out += fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(valid), len(invalid), faults, len(problems)-faults, left)
 	}
-	err = c.print(c.secrets.Redact(out))
-	if err == nil && faults > 0 {
-		return exit(ExitUsage)
+	if err := c.print(c.secrets.Redact(out)); err != nil || faults == 0 {
+		return err
 	}
-	return err
+	return exit(ExitUsage)
 }
 
 // applyFlags removes disabled warnings, with --strict changes warnings to errors, and sorts by position.
