@@ -31,13 +31,15 @@ type matrixRun struct {
 
 type cellRun struct {
 	matrix.Cell
-	call       *call // as in its process
-	flags      *runFlags
-	identity   string
-	done       bool
-	end        result.CellFinished
-	files      int
-	engineName string // from its report
+	call     *call // as in its process
+	flags    *runFlags
+	identity string
+	done     bool
+	end      result.CellFinished
+
+	// From its report.
+	tests, files int
+	engineName   string
 }
 
 func (m *matrixFlags) run(ctx context.Context, c *call, cells []*cellRun) (err error) {
@@ -320,7 +322,7 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 		s.Add(v)
 		files[v.Test.File] = true
 	}
-	c.files = len(files)
+	c.tests, c.files = len(p.Verdicts), len(files)
 	if p.Run != nil {
 		c.engineName = p.Run.Engine
 		s.Duration, s.Interrupted, s.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
@@ -329,8 +331,9 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 
 // report reports all cells as one run. It reads the verdicts again, cell by cell, to save memory.
 func (n *matrixRun) report(ctx context.Context, out *outputs) error {
-	started, summary, code := n.summary(ctx)
-	out.notify(started)
+	out.notify(n.start())
+	all := result.Summary{Interrupted: ctx.Err() != nil}
+	code, complete := ExitOK, 0
 	for _, c := range n.cells {
 		past, err := n.folder.earlier(c.Name)
 		if err != nil {
@@ -338,6 +341,7 @@ func (n *matrixRun) report(ctx context.Context, out *outputs) error {
 		}
 		if past != nil && c.done {
 			for _, v := range past.Verdicts {
+				all.Add(v)
 				v.Test.Cell = c.Name
 				if v.Status == result.KnownFailing { // the report of the cell has the details
 					v.Clients, v.Operations, v.Attempts = nil, nil, nil
@@ -346,58 +350,46 @@ func (n *matrixRun) report(ctx context.Context, out *outputs) error {
 			}
 		}
 		out.notify(c.end)
+		for _, p := range c.end.Summary.Problems {
+			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
+		}
+		ended := c.done && !c.end.Summary.Interrupted
+		if ended {
+			complete++
+		}
+		if c.end.Broken != "" {
+			code = ExitBroken
+			if ctx.Err() == nil || ended {
+				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+c.end.Broken)
+			}
+		}
 	}
-	out.notify(result.RunFinished{Time: time.Now(), Summary: summary})
+	all.Duration = time.Since(n.started)
+	out.notify(result.RunFinished{Time: time.Now(), Summary: all})
 	for _, r := range out.all {
 		if err := r.Err(); err != nil {
 			return fmt.Errorf("a report is incomplete: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
-		ended := 0
-		for _, c := range n.cells {
-			if c.done && !c.end.Summary.Interrupted {
-				ended++
-			}
-		}
-		n.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", ended, len(n.cells)))
+		n.call.note(fmt.Sprintf("interrupted: %d of %d cells are finished; the same command with --resume runs the rest", complete, len(n.cells)))
 	}
-	return exit(code)
+	return exit(max(code, all.ExitCode()))
 }
 
-func (n *matrixRun) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
-	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
+// start returns the first note of the report.
+func (n *matrixRun) start() result.RunStarted {
+	started := result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string
 	for _, c := range n.cells {
-		s := c.end.Summary
-		for _, count := range s.Counts() {
-			started.Total += count.Tests
-		}
-		all.Passed += s.Passed
-		all.Failed += s.Failed
-		all.Skipped += s.Skipped
-		all.Broken += s.Broken
-		all.KnownFailing += s.KnownFailing
-		all.Flaky += s.Flaky
-		all.Timings.Add(s.Timings)
+		started.Total += c.tests
 		started.Files = max(started.Files, c.files)
 		if c.engineName != "" && !slices.Contains(engines, c.engineName) {
 			engines = append(engines, c.engineName)
 		}
-		for _, p := range s.Problems {
-			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
-		}
-		if c.end.Broken != "" {
-			code = ExitBroken
-			if ctx.Err() == nil || c.done && !s.Interrupted {
-				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+c.end.Broken)
-			}
-		}
 	}
 	started.Engine = strings.Join(engines, " and ")
-	all.Duration = time.Since(n.started)
-	all.Interrupted = ctx.Err() != nil
-	return started, all, max(code, all.ExitCode())
+	return started
 }
 
 // exitMessage returns the line of a log that best explains an exit: a Go panic, the last message of utr, or the
