@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/runner"
 )
 
@@ -47,7 +48,7 @@ func runChild(ctx context.Context, c Child) (pid, code int, err error) {
 	if c.Holds != nil {
 		cmd.ExtraFiles = []*os.File{c.Holds}
 	}
-	setProcessGroup(cmd)
+	processgroup.IsolateInterruptible(cmd) // Ctrl-C reaches only this process, which forwards it once
 	if err := cmd.Start(); err != nil {
 		return 0, 0, fmt.Errorf("cannot start: %w", err)
 	}
