@@ -279,8 +279,10 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if r.usesExistingCluster() && r.lock != nil {
-		c.announceDrops(cfg.Source, suites)
+	if dropped := runner.DropPlan(suites); len(dropped) > 0 && r.usesExistingCluster() && r.lock != nil {
+		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
+		_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
+			strings.Join(hosts, ","), strings.Join(dropped, ", "))
 	}
 	return act(ctx, c, suites, cfg)
 }

@@ -127,25 +127,27 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
-	var options any
-	var err error
-	switch r.flags.target() {
-	case onURI:
-		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
-			URIOptions: r.uriOptions, Lock: r.lock, Note: c.note}
-		// The ledger records the lock and the fail points. A run continues without it, since a lock expires.
-		if o.Ledger, err = c.runLedger(); err != nil {
+	target := r.flags.target()
+	var book *ledger.Ledger
+	if target != onEmbedded || r.deployment.TLS { // certificates are files
+		var err error
+		if book, err = c.runLedger(); err != nil && target != onURI {
+			return nil, err
+		} else if err != nil { // a run continues without a record of its lock and fail points, since a lock expires
 			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
-			err = nil
 		}
-		options = o
+	}
+	switch target {
+	case onURI:
+		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites),
+			ServerAPI: r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
 		o.Version = "" // the binaries decide
-		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, needsParameters(suites), c.note, c.secrets.Learn
-		o.Ledger, err = c.runLedger()
-		options = o
+		o.URIOptions, o.Jobs, o.Parameters = r.uriOptions, r.config.Jobs, needsParameters(suites)
+		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
+		return c.program.Open(ctx, o)
 	case onOrchestration:
 		o := r.orchestration.OrchestrationOptions
 		for _, name := range r.orchestration.names(&r.deployment) {
@@ -155,22 +157,14 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 			}
 			o.Clusters = append(o.Clusters, cluster)
 		}
-		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
-		o.Lock, o.Secret, o.Note = r.lock, c.secrets.Learn, c.note
-		o.Ledger, err = c.runLedger()
-		options = o
+		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI, r.lock
+		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
+		return c.program.Open(ctx, o)
 	default:
 		o := r.deployment.options()
-		o.URIOptions = r.uriOptions
-		if o.TLS { // certificates are files
-			o.Ledger, err = c.runLedger()
-		}
-		options = o
+		o.URIOptions, o.Ledger = r.uriOptions, book
+		return c.program.Open(ctx, o)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c.program.Open(ctx, options)
 }
 
 // needsParameters reports whether a requirement depends on parameters of the running server.
@@ -181,16 +175,6 @@ func needsParameters(suites []*specs.Suite) bool {
 			return slices.ContainsFunc(t.Requirements, needs)
 		})
 	})
-}
-
-func (c *call) announceDrops(source deployment.Source, suites []*specs.Suite) {
-	dropped := runner.DropPlan(suites)
-	if len(dropped) == 0 {
-		return
-	}
-	hosts := slices.Concat(mapSlice(source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
-	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
-		strings.Join(hosts, ","), strings.Join(dropped, ", "))
 }
 
 // usesExistingCluster reports whether tests run on a cluster that utr did not create.
