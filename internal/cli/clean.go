@@ -116,8 +116,8 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}()
 	for _, l := range dead {
 		x.entry(ctx, l)
-		if ctx.Err() != nil {
-			return errInterrupted
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 	if x.flags.Changed("older-than") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -128,11 +129,8 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	} else {
 		err = out.suites(ctx, suites)
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return errInterrupted
-	case err != nil:
-		return err
+	if err != nil {
+		return cmp.Or(ctx.Err(), err)
 	}
 	if err := writeFile(r.json, writeText(jsonLines(out.records))); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (c *call) checkBehaviors(ctx context.Context, e engine.Engine, all []engine
 	for _, b := range all {
 		why := b.Check(ctx, e, server.URI())
 		if ctx.Err() != nil {
-			return passed, failed, errInterrupted
+			return passed, failed, ctx.Err()
 		}
 		var lacking *result.Error
 		line := ""

@@ -236,7 +236,7 @@ func lockCells(ctx context.Context, name string, note func(string)) (*os.File, e
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errInterrupted
+			return nil, ctx.Err()
 		case <-late:
 			return nil, fmt.Errorf("cells of a killed run are still running after %s", ChildGrace)
 		case <-time.After(cellsPoll):

@@ -82,10 +82,7 @@ func (n *matrixRun) identify(ctx context.Context) (files []string, err error) {
 		key := strings.Join(cell.Paths, "\x00")
 		if _, known := digests[key]; !known {
 			loaded, err := cell.call.load(ctx, specs.Options{})
-			switch {
-			case errors.Is(err, errInterrupted):
-				return nil, err
-			case err != nil:
+			if err != nil {
 				return nil, invalid(fmt.Errorf("%s: the cell %s: %w", cell.Position, cell.Name, err))
 			}
 			var all strings.Builder
@@ -120,8 +117,8 @@ func (n *matrixRun) keepFinished(ctx context.Context) error {
 			n.ended++
 			continue
 		}
-		if ctx.Err() != nil {
-			return errInterrupted
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if err := n.folder.remove(c.Name); err != nil {
 			return fmt.Errorf("cannot keep results: %w", err)
@@ -178,32 +175,24 @@ func cellsOf(n int) string {
 
 // runCells runs the remaining cells concurrently, but those on the same existing cluster one after another.
 func (n *matrixRun) runCells(ctx context.Context) error {
-	var todo []*cellRun
-	for _, c := range n.cells {
-		if !c.done {
-			todo = append(todo, c)
-		}
-	}
+	todo := slices.DeleteFunc(slices.Clone(n.cells), func(c *cellRun) bool { return c.done })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan *cellRun)
-	busy := map[string]bool{} // resources
-	running := 0
+	var running []*cellRun
 	var failure error
 	for {
-		for running < n.flags.jobs && ctx.Err() == nil {
+		for len(running) < n.flags.jobs && ctx.Err() == nil {
+			busy := slices.Concat(mapSlice(running, (*cellRun).resources)...)
 			i := slices.IndexFunc(todo, func(c *cellRun) bool {
-				return !slices.ContainsFunc(c.resources(), func(r string) bool { return busy[r] })
+				return !slices.ContainsFunc(c.resources(), func(r string) bool { return slices.Contains(busy, r) })
 			})
 			if i < 0 {
 				break
 			}
 			c := todo[i]
 			todo = slices.Delete(todo, i, i+1)
-			for _, r := range c.resources() {
-				busy[r] = true
-			}
-			running++
+			running = append(running, c)
 			if n.flags.verbose {
 				failure = errors.Join(failure, n.call.print(n.flags.shown(n.call, c)+"\n"))
 			}
@@ -212,16 +201,13 @@ func (n *matrixRun) runCells(ctx context.Context) error {
 				ended <- c
 			}()
 		}
-		if running == 0 {
+		if len(running) == 0 {
 			return failure
 		}
 		c := <-ended
 		c.done = true
 		n.ended++
-		running--
-		for _, r := range c.resources() {
-			delete(busy, r)
-		}
+		running = slices.DeleteFunc(running, func(r *cellRun) bool { return r == c })
 		line := fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), n.ended, len(n.cells), report.CellLine(c.end))
 		if err := n.call.print(line); err != nil {
 			failure = err // standard output was closed, or the disk is full

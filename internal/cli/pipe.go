@@ -68,7 +68,7 @@ func (p *pipe) act(ctx context.Context, c *call) (err error) {
 	unexpected := play.End()
 	switch {
 	case ctx.Err() != nil:
-		return errInterrupted
+		return ctx.Err()
 	case unexpected != nil:
 		return &exitError{code: ExitFailed, err: errors.Join(unexpected, failed)}
 	}

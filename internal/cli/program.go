@@ -140,9 +140,7 @@ func (c *call) root() *cobra.Command {
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Use += " bash|fish|powershell|zsh"
 	completion.Short, completion.Long = "Print a completion script for a shell", "utr completion SHELL --help describes how to load the script."
-	completion.RunE = func(*cobra.Command, []string) error {
-		return usage("requires a shell: bash, fish, powershell or zsh")
-	}
+	completion.RunE = requires("a shell: bash, fish, powershell or zsh")
 	return root
 }
 
@@ -160,23 +158,27 @@ func (c *call) command(command *cobra.Command, declare func(*flags) action) *cob
 			err = act(ctx, c)
 		}
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return errInterrupted
+			return errors.New("interrupted")
 		}
 		return err
 	}
 	return command
 }
 
-// group returns a command that consists of others.
-func group(use, short, requires string, commands ...*cobra.Command) *cobra.Command {
-	group := &cobra.Command{Use: use, Short: short, RunE: func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usage("unknown command %q: requires %s", args[0], requires)
-		}
-		return usage("requires %s", requires)
-	}}
+// group returns a command that consists of others. what describes their names.
+func group(use, short, what string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, RunE: requires(what)}
 	group.AddCommand(commands...)
 	return group
+}
+
+func requires(what string) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("unknown command %q: requires %s", args[0], what)
+		}
+		return usage("requires %s", what)
+	}
 }
 
 type call struct {
@@ -216,12 +218,12 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 		command, err = command.ExecuteContextC(ctx)
 		if err == nil {
 			err = c.helpErr
-		} else if !c.parsed && !errors.As(err, new(*exitError)) {
+		} else if !c.parsed && exitOf(err) == nil {
 			err = usage("%w", err)
 		}
 	}
-	var e *exitError
-	if err == nil || errors.As(err, &e) && e.err == nil {
+	e := exitOf(err)
+	if err == nil || e != nil && e.err == nil {
 		return codeOf(err)
 	}
 	message, see := strings.TrimSpace(err.Error()), ""
@@ -341,6 +343,12 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprint(e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
+// exitOf returns the exit error in err, or nil.
+func exitOf(err error) (e *exitError) {
+	_ = errors.As(err, &e)
+	return e
+}
+
 func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
@@ -350,7 +358,7 @@ func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
+	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &exitError{code: ExitUsage, err: err}
@@ -365,9 +373,10 @@ func exit(code int) error {
 }
 
 func codeOf(err error) int {
-	if e := (*exitError)(nil); errors.As(err, &e) {
+	switch e := exitOf(err); {
+	case e != nil:
 		return e.code
-	} else if err != nil {
+	case err != nil:
 		return ExitBroken
 	}
 	return ExitOK

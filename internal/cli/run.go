@@ -380,11 +380,10 @@ func (r *runFlags) watch(ctx context.Context, c *call) error {
 	}
 	for {
 		err := r.act(ctx, c)
-		e := (*exitError)(nil)
-		switch known := errors.As(err, &e); {
-		case ctx.Err() != nil, known && e.hint: // a changed suite cannot fix a usage error
+		switch e := exitOf(err); {
+		case ctx.Err() != nil, e != nil && e.hint: // a changed suite cannot fix a usage error
 			return err
-		case err != nil && !(known && e.err == nil):
+		case err != nil && (e == nil || e.err != nil):
 			c.note(err.Error())
 		}
 		c.note("waiting for a suite to change; interrupt to stop")

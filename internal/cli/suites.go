@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -30,12 +29,10 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	case <-read:
 		return loaded, err
 	case <-ctx.Done():
-		return nil, errInterrupted
+		return nil, ctx.Err()
 	}
 }
 
-// errInterrupted ends a command that has nothing to report yet.
-var errInterrupted = errors.New("interrupted")
 
 // matching returns the elements whose name matches a pattern, or all if there are no patterns.
 func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {

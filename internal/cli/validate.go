@@ -84,8 +84,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 		v.format = formatJSON
 	}
 	loaded, err := c.load(ctx, specs.Options{Twins: true})
-	var early *exitError
-	if errors.Is(err, errInterrupted) || errors.As(err, &early) {
+	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	problems := problemsOf(err)
@@ -139,19 +138,16 @@ func problemsOf(err error) (out []specs.Problem) {
 		return nil
 	}
 	all := []error{err}
-	var loading *specs.LoadError
-	if errors.As(err, &loading) {
+	if loading := (*specs.LoadError)(nil); errors.As(err, &loading) {
 		all = loading.Errors
 	}
 	for _, e := range all {
-		var bad *specs.InvalidError
-		if errors.As(e, &bad) {
+		if bad := (*specs.InvalidError)(nil); errors.As(e, &bad) {
 			out = append(out, bad.Problems...)
 			continue
 		}
 		p := specs.Problem{Rule: "path", Severity: specs.Error, Message: e.Error()}
-		var path *specs.PathError
-		if errors.As(e, &path) {
+		if path := (*specs.PathError)(nil); errors.As(e, &path) {
 			p.Position.File, p.Message = path.Path, path.Message
 		}
 		out = append(out, p)
