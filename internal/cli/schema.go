@@ -85,23 +85,32 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	failures := []error{err}
 	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher
 	for _, f := range files {
-		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
+		lowest, because, err := specs.Lowest(f.Name, f.Root)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		needed := lowestVersion.String()
-		declared, _ := specs.ParseVersion(f.Root.Get("schemaVersion").Text()) // Lowest accepts no other form
-		order := declared.Compare(lowestVersion)
+		declared := f.Root.Get("schemaVersion")
+		version, _ := specs.ParseVersion(declared.Text()) // Lowest accepts no other form
+		order := version.Compare(lowest)
 		count[order]++
 		if v.fix && order != 0 {
-			if err := setVersion(f, needed); err != nil {
+			if err := setVersion(f, lowest.String()); err != nil {
 				failures = append(failures, err)
 				continue
 			}
 			changed++
 		}
-		v.out.add(versionRecordOf(f, needed, because), "%s", versionLine(f, needed, order, because))
+		line := ""
+		if order != 0 {
+			needs := map[int]string{-1: "needs", 1: "needs only"}[order]
+			line = fmt.Sprintf("%s: declares %q, %s %s", declared.Position, declared.Text(), needs, lowest)
+			if because != nil {
+				line += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
+			}
+			line += "\n"
+		}
+		v.out.add(versionRecord{declared.Position, declared.Text(), lowest.String(), problemRecord(because)}, "%s", line)
 	}
 	v.out.add(nil, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
 		len(files), count[0], count[-1], count[1])
@@ -114,19 +123,6 @@ func (v *schemaVersions) run(_ context.Context, c *call) error {
 	return cmp.Or(err, invalid(invalidSuites))
 }
 
-// versionLine returns a line about a suite that does not declare the lowest version, or else "".
-func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
-	if order == 0 {
-		return ""
-	}
-	declared := f.Root.Get("schemaVersion")
-	needs := map[int]string{-1: "needs ", 1: "needs only "}[order] + lowest
-	if because != nil {
-		needs += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
-	}
-	return fmt.Sprintf("%s: declares %q, %s\n", declared.Position, declared.Text(), needs)
-}
-
 type versionRecord struct {
 	source.Position
 	Declared string `json:"declared"`
@@ -134,14 +130,6 @@ type versionRecord struct {
 	Because  any    `json:"because,omitempty"`
 }
 
-func versionRecordOf(f specs.File, lowest string, because *specs.Problem) versionRecord {
-	declared := f.Root.Get("schemaVersion")
-	record := versionRecord{declared.Position, declared.Text(), lowest, nil}
-	if because != nil {
-		record.Because = problemRecord(*because)
-	}
-	return record
-}
 
 // setVersion changes schemaVersion in a file and in the JSON file of the same name.
 func setVersion(f specs.File, version string) error {

@@ -155,7 +155,11 @@ func problemsOf(err error) (out []specs.Problem) {
 	return out
 }
 
-func problemRecord(p specs.Problem) any {
+// problemRecord returns the JSON form of a problem, or nil for nil.
+func problemRecord(p *specs.Problem) any {
+	if p == nil {
+		return nil
+	}
 	return struct {
 		File     string `json:"file"`
 		Line     int    `json:"line,omitempty"`
@@ -177,7 +181,7 @@ func findings(format string, problems []specs.Problem, version string) string {
 		case formatGitHub:
 			out.WriteString(report.Annotation(p.Severity.String(), p.Position, p.Rule, pathAndMessage(p)))
 		case formatJSON:
-			out.WriteString(jsonLine(problemRecord(p)))
+			out.WriteString(jsonLine(problemRecord(&p)))
 		default:
 			out.WriteString(strings.TrimPrefix(p.String(), ": ") + "\n") // a problem may have no position
 		}
