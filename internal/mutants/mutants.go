@@ -80,12 +80,7 @@ func ofTest(test *source.Value, emit emitter) {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
 	}
 	for i, c := range test.Get("outcome").Elements() {
-		path := fmt.Sprintf("outcome[%d].documents", i)
-		documents := c.Get("documents")
-		ofList(path, documents, emit)
-		for j, d := range documents.Elements() {
-			ofLeaves(fmt.Sprintf("%s[%d]", path, j), d, emit)
-		}
+		ofLeaves(fmt.Sprintf("outcome[%d].documents", i), c.Get("documents"), emit)
 	}
 }
 
@@ -190,8 +185,11 @@ var otherEvent = map[string]string{
 	"connectionClosedEvent":          "connectionCreatedEvent",
 }
 
-// ofLeaves changes every scalar below a value, and the length of every array.
+// ofLeaves changes every scalar below a value, and the length of every array. Nil has none.
 func ofLeaves(path string, v *source.Value, emit emitter) {
+	if v == nil {
+		return
+	}
 	switch v.Kind {
 	case source.Document:
 		for _, f := range v.Fields {
@@ -227,9 +225,6 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 }
 
 func ofList(path string, v *source.Value, emit emitter) {
-	if v == nil {
-		return
-	}
 	if n := len(v.Items); n > 0 {
 		emit(path, v, "the last element was dropped", list(v, v.Items[:n-1]...))
 		emit(path, v, "the last element was duplicated", appended(v, v.Items[n-1]))
