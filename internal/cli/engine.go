@@ -46,20 +46,13 @@ utr engine check 'exec:ruby adapter.rb'
 # one behavior
 utr engine check --run 'waits for events' pymongo`,
 		Args:              arguments(1, unlimited, "an engine"),
-		ValidArgsFunction: c.engineThenSuites,
+		ValidArgsFunction: completesFirst(c.completeEngines, specs.BuiltIn),
 	}, func(f *flags) action {
 		var only []*regexp.Regexp
 		f.patterns(&only, "run", "check only behaviors that match")
 		f.enginesFlag()
 		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
 	})
-}
-
-func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return c.completeEngines(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
 }
 
 // engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites.
@@ -182,7 +175,7 @@ utr engine record reference --run 'the name of a test' suite.yml > expected.txt
 # what it answers
 utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 		Args:              arguments(2, unlimited, "an engine and a suite"),
-		ValidArgsFunction: c.engineThenSuites,
+		ValidArgsFunction: completesFirst(c.completeEngines, specs.BuiltIn),
 	}, func(f *flags) action {
 		var d deploymentFlags
 		var filter runner.Filter

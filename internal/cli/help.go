@@ -98,6 +98,16 @@ func completes(words func() []string, files cobra.ShellCompDirective) cobra.Comp
 	}
 }
 
+// completesFirst offers words as the first argument, and other words or files as the next.
+func completesFirst(first, next func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return first(), cobra.ShellCompDirectiveNoFileComp
+		}
+		return next(), cobra.ShellCompDirectiveDefault
+	}
+}
+
 const unlimited = math.MaxInt
 
 // arguments limits the number of arguments. what describes the required ones in an error.

@@ -62,18 +62,16 @@ utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
-		m := &matrixFlags{flags: f, jobs: 1}
+		m := &matrixFlags{flags: f, set: map[string]string{}, jobs: 1}
 		f.group = "Cells"
 		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and exit")
 		f.patterns(&m.only, "only", "run only cells whose names match")
-		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated", func(s string) (map[string]string, error) {
-			name, value, err := nameAndValue(s)
-			if m.set == nil {
-				m.set = map[string]string{}
-			}
-			m.set[name] = value
-			return m.set, err
-		})
+		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated",
+			func(s string) (map[string]string, error) {
+				name, value, err := nameAndValue(s)
+				m.set[name] = value
+				return m.set, err
+			}).DefValue = ""
 		f.number(&m.jobs, "jobs", "N", 1, "cells to run concurrently, each on its own cluster")
 		f.duration(&m.timeout, "cell-timeout", "time limit for a cell for which FILE sets none (default 1h)")
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")

@@ -69,24 +69,21 @@ func proseNames() []string {
 	return mapSlice(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
-func selectProse(names []string) (tests []prose.Test, err error) {
+// selectProse returns the tests with these names, or whose names begin with them. No names select all.
+func selectProse(names []string) ([]prose.Test, error) {
 	all := prose.Tests()
-	if len(names) == 0 {
-		return all, nil
+	selects := func(name string, t prose.Test) bool {
+		rest, ok := strings.CutPrefix(t.Name, name)
+		return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
 	}
-	picked := map[string]bool{}
 	for _, name := range names {
-		found := false
-		for _, t := range all {
-			if rest, ok := strings.CutPrefix(t.Name, name); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') {
-				picked[t.Name], found = true, true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(all, func(t prose.Test) bool { return selects(name, t) }) {
 			return nil, usage("unknown prose test %q: utr prose --list lists them", name)
 		}
 	}
-	return slices.DeleteFunc(all, func(t prose.Test) bool { return !picked[t.Name] }), nil
+	return slices.DeleteFunc(all, func(t prose.Test) bool {
+		return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return selects(name, t) })
+	}), nil
 }
 
 type proseRecord struct {

@@ -130,7 +130,6 @@ type versionRecord struct {
 	Because  any    `json:"because,omitempty"`
 }
 
-
 // setVersion changes schemaVersion in a file and in the JSON file of the same name.
 func setVersion(f specs.File, version string) error {
 	files := []specs.File{f}

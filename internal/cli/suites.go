@@ -33,7 +33,6 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	}
 }
 
-
 // matching returns the elements whose name matches a pattern, or all if there are no patterns.
 func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {
 	if len(patterns) == 0 {

@@ -75,10 +75,8 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	if err := cmp.Or(err, e.check()); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	text, err := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
+	// The types of an entry do not fail to marshal.
+	text, _ := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
 	name := filepath.Join(l.dir, rand.Text()+suffix)
 	if err := write(name, append(text, '\n')); err != nil {
 		return nil, fmt.Errorf("ledger: cannot record %s, which a crash would leave behind: %w", e, err)
@@ -184,13 +182,9 @@ type TempFolder struct {
 	Forget func() error
 }
 
-// MakeFolder records and then creates a temporary folder. purpose is part of its name. An empty parent means the
-// system's folder for temporary files.
-func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	parent, err := filepath.Abs(parent)
+// MakeFolder records and then creates a temporary folder. purpose is part of its name.
+func (l *Ledger) MakeFolder(purpose string) (*TempFolder, error) {
+	parent, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
