@@ -74,9 +74,6 @@ type mutant struct {
 }
 
 func (a *audit) act(ctx context.Context, c *call) error {
-	if err := a.run.resolve(c); err != nil {
-		return err
-	}
 	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err

@@ -70,12 +70,9 @@ type skipReason struct {
 }
 
 func (d *doctor) act(ctx context.Context, c *call) error {
-	err := d.run.resolve(c)
-	if err != nil {
-		return err
-	}
 	var suites []*specs.Suite
 	if len(c.paths) > 0 {
+		var err error
 		if suites, err = c.loadFiltered(ctx, runner.Filter{}); err != nil {
 			return err
 		}

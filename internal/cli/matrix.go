@@ -119,11 +119,9 @@ func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, cell := range file.Cells {
-		c.secrets.Read(cell.Args()...)
-	}
 	var problems []error
 	for _, cell := range file.Cells {
+		c.secrets.Read(cell.Args()...)
 		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "not run: interrupted"}}
 		if err := one.check(c); err != nil {
 			problems = append(problems, fmt.Errorf("%s: the cell %s: %s", cell.Position, cell.Name, err))

@@ -25,6 +25,7 @@ type proseFlags struct {
 	list bool
 	json string
 
+	tests   []prose.Test
 	policy  *retry.Policy
 	engines map[float64]engine.Engine // by jitter
 	records []proseRecord
@@ -108,18 +109,14 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		}
 		return c.print(b.String())
 	}
-	if err := p.run.resolve(c); err != nil {
-		return err
-	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.withDeployment(ctx, c, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		return p.runAll(ctx, c, tests, cfg)
-	})
+	p.tests = tests
+	return p.run.withDeployment(ctx, c, nil, p.runAll)
 }
 
-func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
+func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 	p.shared = cfg.Engine
 	defer func() {
 		for _, e := range p.engines {
@@ -129,7 +126,7 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cf
 	if p.run.usesExistingCluster() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
-	for _, t := range tests {
+	for _, t := range p.tests {
 		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {
 			return err
 		}

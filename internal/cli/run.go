@@ -151,12 +151,17 @@ func (r *runFlags) declareWhere(f *flags) {
 	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
+	f.checks = append(f.checks, r.checkTarget)
 }
 
 func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in name, a name in the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
+	f.checks = append(f.checks, func() (err error) {
+		r.named, err = f.call.engineNamed(r.driver)
+		return err
+	})
 }
 
 func (f *flags) filter(to *runner.Filter, verb string) {
@@ -182,16 +187,10 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance the shards, the same for all of them")
 }
 
-// check checks and completes the flags, and finds the engine. It reads files but connects to nothing.
+// check checks and completes the flags. It reads files but connects to nothing.
 func (r *runFlags) check(c *call) (err error) {
-	if err := r.checkTarget(c); err != nil {
-		return err
-	}
 	if len(c.paths) == 0 {
 		return usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
-	}
-	if r.named, err = c.engineNamed(r.driver); err != nil {
-		return err
 	}
 	cfg := &r.config
 	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {
@@ -257,13 +256,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	})
 }
 
-// resolve finds the engine, and checks the flags that choose the deployment.
-func (r *runFlags) resolve(c *call) (err error) {
-	if err = r.checkTarget(c); err == nil {
-		r.named, err = c.engineNamed(r.driver)
-	}
-	return err
-}
 
 // withDeployment opens the engine and the deployment, calls act with both, and closes them.
 func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,

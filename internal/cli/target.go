@@ -85,7 +85,7 @@ func topologyOf(name string) deployment.Topology {
 }
 
 // checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
-func (r *runFlags) checkTarget(c *call) error {
+func (r *runFlags) checkTarget() error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
 	case onEmbedded:
@@ -108,7 +108,7 @@ func (r *runFlags) checkTarget(c *call) error {
 	}{{&r.uri, "uri", envURI}, {&r.single, "single-uri", envSingleURI}} {
 		at := "--" + t.flag
 		if !r.flags.Changed(t.flag) {
-			at, *t.uri = "$"+t.other, c.env(t.other)
+			at, *t.uri = "$"+t.other, r.flags.call.env(t.other)
 		} else if *t.uri == "" {
 			return usage("%s is empty", at)
 		}
