@@ -131,24 +131,18 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			x.failed("clean the deployment at "+c.secrets.Redact(x.fullURI), err)
 		}
 	}
-	x.println("%s", x.summary())
-	switch {
-	case x.printErr != nil:
-		return x.printErr
-	case x.left > 0 && !x.dryRun:
-		return exit(ExitBroken)
-	}
-	return nil
-}
-
-func (x *cleaner) summary() string {
 	switch {
 	case x.dryRun:
-		return fmt.Sprintf("left %d", x.left)
+		x.println("left %d", x.left)
 	case x.removed+x.left == 0:
-		return "nothing was left"
+		x.println("nothing was left")
+	default:
+		x.println("removed %d, left %d", x.removed, x.left)
 	}
-	return fmt.Sprintf("removed %d, left %d", x.removed, x.left)
+	if x.printErr == nil && x.left > 0 && !x.dryRun {
+		return exit(ExitBroken)
+	}
+	return x.printErr
 }
 
 func (x *cleaner) println(format string, args ...any) {
@@ -288,8 +282,6 @@ type clusterService interface {
 
 func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind, l ledger.Leftover) error {
 	x.c.note(fmt.Sprintf("waiting for the service, which may still be creating %s", l.Entry))
-	tick := time.NewTicker(creationPoll)
-	defer tick.Stop()
 	last, before := time.Now(), 0
 	for {
 		_, err := s.Get(ctx, kind, l.Entry.ID)
@@ -309,7 +301,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orc
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(creationPoll):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

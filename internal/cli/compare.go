@@ -100,25 +100,18 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case !generated && len(c.paths) == 0:
 		return usage("requires suites, or --generate N")
 	}
-	switch len(r.engines) {
-	case 0:
+	if len(r.engines) == 0 {
 		r.engines = []string{referenceEngine, "driver"}
-	case 2:
-	default:
+	} else if len(r.engines) != 2 {
 		return usage("requires two engines, not %d", len(r.engines))
 	}
-	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
-		base, _, _ := strings.Cut(name, ":")
-		return base == referenceEngine
-	}) {
+	isReference := func(name string) bool { return strings.HasPrefix(name+":", referenceEngine+":") }
+	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
-	var suites []*specs.Suite
-	var err error
-	if !generated {
-		if suites, err = c.loadFiltered(ctx, r.config.Filter); err != nil {
-			return err
-		}
+	suites, err := c.loadFiltered(ctx, r.config.Filter)
+	if err != nil {
+		return err
 	}
 	for i, known := range []string{"", r.known} {
 		side, done, err := r.side(ctx, c, r.engines[i], known)

@@ -70,12 +70,9 @@ type skipReason struct {
 }
 
 func (d *doctor) act(ctx context.Context, c *call) error {
-	var suites []*specs.Suite
-	if len(c.paths) > 0 {
-		var err error
-		if suites, err = c.loadFiltered(ctx, runner.Filter{}); err != nil {
-			return err
-		}
+	suites, err := c.loadFiltered(ctx, runner.Filter{})
+	if err != nil {
+		return err
 	}
 	d.run.lock = nil // another run may continue
 	return d.run.withDeployment(ctx, c, suites, d.examine)

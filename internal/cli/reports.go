@@ -392,28 +392,24 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 	}, func(f *flags) action {
 		var reports reportFlags
 		f.reports(&reports, "print a line for every test")
-		return func(_ context.Context, c *call) error {
+		return func(_ context.Context, c *call) (err error) {
 			parts, err := readReports(c.paths)
 			if err != nil {
 				return err
 			}
-			return c.report(&reports, report.Merge(parts))
+			out, err := reports.open(c, "report", c.paths)
+			if err != nil {
+				return err
+			}
+			defer func() { err = out.close(err) }()
+			code := ExitOK
+			for _, n := range report.Merge(parts) {
+				out.notify(n)
+				if end, ok := n.(result.RunFinished); ok {
+					code = end.Summary.ExitCode()
+				}
+			}
+			return cmp.Or(out.all[0].Err(), exit(code))
 		}
 	})
-}
-
-func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
-	out, err := reports.open(c, "report", c.paths)
-	if err != nil {
-		return err
-	}
-	defer func() { err = out.close(err) }()
-	code := ExitOK
-	for _, n := range notes {
-		out.notify(n)
-		if end, ok := n.(result.RunFinished); ok {
-			code = end.Summary.ExitCode()
-		}
-	}
-	return cmp.Or(out.all[0].Err(), exit(code))
 }

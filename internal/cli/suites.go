@@ -41,16 +41,17 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 
 // matching returns the elements whose name matches a pattern, or all if there are no patterns.
 func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {
-	if len(patterns) == 0 {
-		return all
+	matches := func(one T) bool {
+		return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
 	}
-	return slices.DeleteFunc(all, func(one T) bool {
-		return !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
-	})
+	return slices.DeleteFunc(all, func(one T) bool { return len(patterns) > 0 && !matches(one) })
 }
 
-// loadFiltered loads suites. It is a usage error if the filter excludes all tests.
+// loadFiltered loads suites, if the command line names some. It is a usage error if the filter excludes all tests.
 func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
+	if len(c.paths) == 0 {
+		return nil, nil
+	}
 	loaded, err := c.load(ctx, specs.Options{})
 	if err != nil {
 		return nil, invalid(err)
