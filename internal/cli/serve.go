@@ -129,14 +129,11 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
-	for _, f := range []struct {
-		name string
-		text []byte
-	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} {
-		if f.name == "" {
+	for name, text := range map[string][]byte{caFile: server.CA(), s.uriFile: []byte(uri + "\n")} {
+		if name == "" {
 			continue
 		}
-		if err := os.WriteFile(f.name, f.text, 0o600); err != nil {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return fmt.Errorf("cannot write a file for clients: %w", err)
 		}
 	}

@@ -164,7 +164,11 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		}
 		name, body := e.Fields[0].Key, e.Fields[0].Value
 		if other := otherEvent[name]; other != "" {
-			emit(at, e, name+" became "+other, document(e.Position, other, keep(body, "commandName", "databaseName")))
+			kept := *body
+			kept.Fields = slices.DeleteFunc(slices.Clone(body.Fields), func(f source.Field) bool {
+				return f.Key != "commandName" && f.Key != "databaseName"
+			})
+			emit(at, e, name+" became "+other, document(e.Position, other, &kept))
 		}
 		ofLeaves(at+"."+name, body, emit)
 		if command := body.Get("command"); command != nil {
@@ -253,11 +257,6 @@ func appended(v, item *source.Value) *source.Value {
 	return list(v, slices.Concat(v.Items, []*source.Value{item})...)
 }
 
-func keep(v *source.Value, keys ...string) *source.Value {
-	out := *v
-	out.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return !slices.Contains(keys, f.Key) })
-	return &out
-}
 
 func clone(v *source.Value) *source.Value {
 	out := *v
