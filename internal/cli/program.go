@@ -112,25 +112,19 @@ func (c *call) root() *cobra.Command {
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(help(cmd)) })
 	root.SetFlagErrorFunc(suggestFlag)
-	for _, group := range []struct {
-		title    string
-		commands []func(*call) *cobra.Command
-	}{
-		{"Suites and reports:", []func(*call) *cobra.Command{
-			runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-			newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand}},
-		{"Deployments:", []func(*call) *cobra.Command{
-			doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand}},
-		{"Specifications:", []func(*call) *cobra.Command{schemaCommand, explainCommand, experimentGroup}},
-		{aboutGroup, []func(*call) *cobra.Command{versionCommand, manCommand}},
-	} {
-		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
-		for _, make := range group.commands {
+	add := func(title string, commands ...func(*call) *cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, make := range commands {
 			command := make(c)
-			command.GroupID = group.title
+			command.GroupID = title
 			root.AddCommand(command)
 		}
 	}
+	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
+		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, coverageCommand, auditCommand)
+	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand)
+	add("Specifications:", schemaCommand, explainCommand, experimentGroup)
+	add(aboutGroup, versionCommand, manCommand)
 	root.SetHelpCommand(helpCommand(c))
 	root.InitDefaultHelpCmd()
 	root.SetCompletionCommandGroupID(aboutGroup)
@@ -355,10 +349,7 @@ func usage(format string, args ...any) error {
 
 // invalid marks the error of an unusable input, such as a suite. It keeps exit errors and interruptions.
 func invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
+	if err == nil || exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &exitError{code: ExitUsage, err: err}

@@ -236,17 +236,15 @@ func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took
 	}
 	r.Reason = c.secrets.Redact(r.Reason)
 	p.records = append(p.records, r)
-	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
+	mark := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}[r.Status]
+	text := fmt.Sprintf("%s %s: %s, %s", mark, r.Name, r.Specification, r.Section)
 	if r.Deployment != "" {
-		fmt.Fprintf(&b, " (%s)", r.Deployment)
+		text += " (" + r.Deployment + ")"
 	}
-	b.WriteByte('\n')
 	if r.Reason != "" {
-		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(r.Reason, "\n", "\n    "))
+		text += "\n    " + strings.ReplaceAll(r.Reason, "\n", "\n    ")
 	}
-	return c.print(b.String())
+	return c.print(text + "\n")
 }
 
 func (p *proseFlags) conclude(c *call) error {

@@ -112,10 +112,7 @@ func (r *runFlags) checkTarget() error {
 		} else if *t.uri == "" {
 			return usage("%s is empty", at)
 		}
-		if *t.uri == "" {
-			continue
-		}
-		if err := deployment.CheckURI(*t.uri); err != nil {
+		if err := deployment.CheckURI(*t.uri); err != nil && *t.uri != "" {
 			return usage("%s: %w", at, err)
 		}
 	}
