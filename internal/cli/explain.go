@@ -66,7 +66,7 @@ utr explain --list`,
 		ValidArgsFunction: cobra.FixedCompletions(
 			mapSlice(allRules(), func(r retry.Rule) string { return r.ID }), cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
+		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
 		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
@@ -81,7 +81,10 @@ utr explain --list`,
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
-		e.selection.declare(f)
+		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
+		set(f, &e.preference, "read-preference", "PREFERENCE",
+			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds", selection.ParsePreference)
+		f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 		var run []*regexp.Regexp
 		f.patterns(&run, "run", "with suites: only tests that match")
 		html := ""
@@ -89,11 +92,8 @@ utr explain --list`,
 		f.toggle(&e.out.asJSON, "json", "print a JSON line for each policy, rule, decision or step; with suites, for each test")
 		return func(ctx context.Context, c *call) error {
 			switch {
-			case e.selection.file != "":
-				if !f.Changed("operation") {
-					e.operation = ""
-				}
-				return e.selection.explain(c, &e.out, e.operation)
+			case e.topologyFile != "":
+				return e.selectServer(c)
 			case slices.ContainsFunc(c.paths, isSuite):
 				args := append([]string{"run", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
 				if e.out.asJSON {
@@ -135,6 +135,7 @@ func policyNames() []string {
 }
 
 type explainFlags struct {
+	flags                       *flags
 	policy, operation, topology string
 	list, noRetry, retryWrites  bool
 	other                       string
@@ -143,7 +144,9 @@ type explainFlags struct {
 	wire                        int
 	settings                    retry.Settings
 	results                     []retry.Input
-	selection                   selectionFlags
+	topologyFile                string
+	preference                  selection.Preference
+	deprioritized               []string
 	out                         lines
 }
 
@@ -367,48 +370,32 @@ func address(deprioritized []string) string {
 	return string(name)
 }
 
-type selectionFlags struct {
-	file          string
-	preference    *selection.Preference
-	deprioritized []string
-}
-
-func (s *selectionFlags) declare(f *flags) {
-	f.file(&s.file, "select", "explain server selection in the topology that this file describes")
-	set(f, &s.preference, "read-preference", "PREFERENCE", "read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds",
-		func(text string) (*selection.Preference, error) {
-			p, err := selection.ParsePreference(text)
-			return &p, err
-		})
-	f.texts(&s.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
-}
-
-// explain prints the servers left after each step. Without an operation, the file decides between read and write.
-func (s *selectionFlags) explain(c *call, out *lines, operation string) error {
+// selectServer prints the servers left after each step. Without an operation, the file decides between read and write.
+func (e *explainFlags) selectServer(c *call) error {
 	if len(c.paths) > 0 {
 		return usage("--select cannot be used with rules")
 	}
-	text, err := os.ReadFile(s.file)
+	text, err := os.ReadFile(e.topologyFile)
 	if err != nil {
 		return invalid(err)
 	}
 	one, err := selection.ParseCase(text)
 	if err != nil {
-		return invalid(fmt.Errorf("%s: %w", s.file, err))
+		return invalid(fmt.Errorf("%s: %w", e.topologyFile, err))
 	}
-	if s.preference != nil {
-		one.Preference = *s.preference
+	if e.flags.Changed("read-preference") {
+		one.Preference = e.preference
 	}
-	if len(s.deprioritized) > 0 {
-		one.Deprioritized = s.deprioritized
+	if len(e.deprioritized) > 0 {
+		one.Deprioritized = e.deprioritized
 	}
 	for _, address := range one.Deprioritized {
 		if !slices.ContainsFunc(one.Topology.Servers, func(v selection.Server) bool { return v.Address == address }) {
-			return usage("%s has no server %q", s.file, address)
+			return usage("%s has no server %q", e.topologyFile, address)
 		}
 	}
-	if operation != "" {
-		simulated, err := operationNamed(operation)
+	if e.flags.Changed("operation") {
+		simulated, err := operationNamed(e.operation)
 		if err != nil {
 			return err
 		}
@@ -418,25 +405,25 @@ func (s *selectionFlags) explain(c *call, out *lines, operation string) error {
 	if err != nil {
 		return invalid(err)
 	}
-	out.add(nil, "%s\n", one.Topology.Type)
+	e.out.add(nil, "%s\n", one.Topology.Type)
 	for _, v := range one.Topology.Servers {
 		tags := ""
 		for _, name := range slices.Sorted(maps.Keys(v.Tags)) {
 			tags += ", " + name + ": " + v.Tags[name]
 		}
-		out.add(nil, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tags)
+		e.out.add(nil, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tags)
 	}
 	for _, step := range steps {
 		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
-		out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
+		e.out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
 	}
 	switch left := steps[len(steps)-1].Servers; len(left) {
 	case 0:
-		out.add(nil, "no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
+		e.out.add(nil, "no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
 	case 1:
-		out.add(nil, "selected: %s\n", left[0].Address)
+		e.out.add(nil, "selected: %s\n", left[0].Address)
 	default:
-		out.add(nil, "selected: of two of these at random, the one with fewer operations under way\n")
+		e.out.add(nil, "selected: of two of these at random, the one with fewer operations under way\n")
 	}
-	return c.print(out.String())
+	return c.print(e.out.String())
 }

@@ -254,7 +254,6 @@ func (f *resultsFolder) report(cell string) string   { return filepath.Join(f.pa
 func (f *resultsFolder) log(cell string) string      { return filepath.Join(f.path, cell+".log") }
 func (f *resultsFolder) finished(cell string) string { return filepath.Join(f.path, cell+".finished") }
 
-
 func (f *resultsFolder) remove(cell string) error {
 	for _, name := range []string{f.finished(cell), f.report(cell), f.report(cell) + partial, f.log(cell)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -256,7 +256,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	})
 }
 
-
 // withDeployment opens the engine and the deployment, calls act with both, and closes them.
 func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
 	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
