@@ -169,12 +169,8 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 			return err
 		})
 	}
-	err := workers.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
-		return err
+	if err := workers.Wait(); err != nil || ctx.Err() != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	count := map[result.Status]int{}
 	for i, v := range verdicts {

@@ -93,43 +93,37 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
-	passed, failed, err := c.checkBehaviors(ctx, e, behaviors)
+	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d of %d behaviors\n\n%s", passed, len(behaviors), unsupported(suites.Suites, about))
-	return c.conclude(text, failed > 0)
+	defer func() { _ = server.Close() }()
+	count := map[string]int{} // by mark
+	for _, b := range behaviors {
+		mark, text := resultOf(b, b.Check(ctx, e, server.URI()))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.print(mark + " " + text + "\n"); err != nil {
+			return err
+		}
+		count[mark]++
+	}
+	text := fmt.Sprintf("%d of %d behaviors\n\n%s", count["✔"], len(behaviors), unsupported(suites.Suites, about))
+	return c.conclude(text, count["✘"] > 0)
 }
 
-// checkBehaviors checks behaviors and prints each result: passed, failed, or not supported by the engine.
-func (c *call) checkBehaviors(ctx context.Context, e engine.Engine, all []enginetest.Behavior) (passed, failed int, err error) {
-	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
-	if err != nil {
-		return 0, 0, err
+
+// resultOf returns the mark of the result of a check, and a text: it passed, failed, or the engine does not support it.
+func resultOf(b enginetest.Behavior, why error) (mark, text string) {
+	lacking := (*result.Error)(nil)
+	switch {
+	case why == nil:
+		return "✔", b.Name
+	case errors.As(why, &lacking) && lacking.Unsupported != "":
+		return "–", fmt.Sprintf("%s\n    It needs what the engine does not support: %s.", b.Name, lacking.Unsupported)
 	}
-	defer func() { _ = server.Close() }()
-	for _, b := range all {
-		why := b.Check(ctx, e, server.URI())
-		if ctx.Err() != nil {
-			return passed, failed, ctx.Err()
-		}
-		var lacking *result.Error
-		line := ""
-		switch {
-		case why == nil:
-			passed++
-			line = "✔ " + b.Name + "\n"
-		case errors.As(why, &lacking) && lacking.Unsupported != "":
-			line = fmt.Sprintf("– %s\n    It needs what the engine does not support: %s.\n", b.Name, lacking.Unsupported)
-		default:
-			failed++
-			line = fmt.Sprintf("✘ %s\n    %s\n    It matters because %s.\n", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
-		}
-		if err := c.print(line); err != nil {
-			return passed, failed, err
-		}
-	}
-	return passed, failed, nil
+	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 }
 
 // unsupported lists what tests need and an engine does not support.
