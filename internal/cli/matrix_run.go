@@ -219,9 +219,7 @@ func (n *matrixRun) runCells(ctx context.Context) error {
 
 // resources returns the existing clusters that a cell uses. No two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
-	for _, uri := range []string{c.flags.uri, c.flags.single} {
-		names = append(names, deployment.HostsOf(uri)...)
-	}
+	names = slices.Concat(deployment.HostsOf(c.flags.uri), deployment.HostsOf(c.flags.single))
 	o := &c.flags.orchestration
 	service, err := orchestration.New(o.URL, orchestration.Limits{})
 	if err != nil {

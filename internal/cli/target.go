@@ -264,9 +264,9 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 		configuration, err = orchestration.Parse(name, text)
 	}
 	if err != nil {
-		return configuration, invalid(fmt.Errorf("--cluster: %w", err))
+		err = invalid(fmt.Errorf("--cluster: %w", err))
 	}
-	return configuration, nil
+	return configuration, err
 }
 
 func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
