@@ -30,7 +30,8 @@ import (
 
 const cellTimeout = time.Hour
 
-type matrixFlags struct {
+// matrixRun has the flags and the state of utr matrix.
+type matrixRun struct {
 	flags                   *flags
 	set                     map[string]string
 	only                    []*regexp.Regexp
@@ -40,6 +41,12 @@ type matrixFlags struct {
 	shard                   runner.Shard
 	results, durations      string
 	reports                 reportFlags
+
+	call    *call
+	folder  *resultsFolder
+	cells   []*cellRun
+	ended   int // cells that have ended
+	started time.Time
 }
 
 func matrixCommand(c *call) *cobra.Command {
@@ -67,7 +74,7 @@ utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
-		m := &matrixFlags{flags: f, set: map[string]string{}, jobs: 1}
+		m := &matrixRun{call: c, flags: f, set: map[string]string{}, jobs: 1}
 		f.group = "Cells"
 		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and exit")
 		f.patterns(&m.only, "only", "run only cells whose names match")
@@ -88,7 +95,7 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 	})
 }
 
-func (m *matrixFlags) act(ctx context.Context, c *call) error {
+func (m *matrixRun) act(ctx context.Context, c *call) error {
 	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
 	if m.durations != "" {
 		if _, err := readReport(m.durations); err != nil {
@@ -99,18 +106,18 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return invalid(err)
 	}
-	cells = matching(cells, m.only, func(c *cellRun) string { return c.Name })
-	if len(cells) == 0 {
+	m.cells = matching(cells, m.only, func(c *cellRun) string { return c.Name })
+	if len(m.cells) == 0 {
 		return usage("--only matches no cell: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
 	}
 	if m.dryRun {
-		return c.print(m.plan(c, file, cells))
+		return c.print(m.plan(file))
 	}
-	return m.run(ctx, c, cells)
+	return m.run(ctx, c)
 }
 
 // read reads the file and registers its secrets. It checks the settings of all cells as their processes will.
-func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
+func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
 		return nil, nil, err
@@ -162,13 +169,13 @@ func (r *cellRun) check(c *call) (err error) {
 	return e.Close()
 }
 
-func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
+func (m *matrixRun) plan(file *matrix.File) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), c.paths[0])
-	for _, cell := range cells {
+	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(m.cells)), m.call.paths[0])
+	for _, cell := range m.cells {
 		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {
-			fmt.Fprintf(&b, "      %s\n", m.shown(c, cell))
+			fmt.Fprintf(&b, "      %s\n", m.shown(cell))
 		}
 	}
 	if len(file.Excluded) > 0 {
@@ -181,14 +188,14 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string 
 }
 
 // extra returns the flags that every cell gets in addition to its own.
-func (m *matrixFlags) extra() []string { return m.flags.args("engines", "shard", "durations") }
+func (m *matrixRun) extra() []string { return m.flags.args("engines", "shard", "durations") }
 
 // shown returns the command line of a cell as a user would type it, without secrets.
-func (m *matrixFlags) shown(c *call, cell *cellRun) string {
-	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
+func (m *matrixRun) shown(cell *cellRun) string {
+	return report.Quote(m.call.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
-func (m *matrixFlags) folder(file string) string {
+func (m *matrixRun) resultsPath(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
 }

@@ -177,7 +177,7 @@ func (b *nightBench) playOf(words []string) (p play) {
 // The folder of results is named after the file, and used by one process.
 func TestFolderOfResults(t *testing.T) {
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
-		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{}).folder(file), want)
+		testkit.Equal(t, "the folder of results of "+file, (&matrixRun{}).resultsPath(file), want)
 	}
 	b := newNight(t, threeCells)
 	other, err := openResults(t.Context(), "night.results", nil)
