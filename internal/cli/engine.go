@@ -113,7 +113,6 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 	return c.conclude(text, count["✘"] > 0)
 }
 
-
 // resultOf returns the mark of the result of a check, and a text: it passed, failed, or the engine does not support it.
 func resultOf(b enginetest.Behavior, why error) (mark, text string) {
 	lacking := (*result.Error)(nil)

@@ -257,7 +257,6 @@ func appended(v, item *source.Value) *source.Value {
 	return list(v, slices.Concat(v.Items, []*source.Value{item})...)
 }
 
-
 func clone(v *source.Value) *source.Value {
 	out := *v
 	out.Fields, out.Items = nil, nil
