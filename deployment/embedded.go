@@ -118,7 +118,7 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 	}()
 	var trusted []URIOption
 	if pem := d.CA(); pem != nil {
-		folder, err := o.Ledger.MakeFolder("", "ca")
+		folder, err := o.Ledger.MakeFolder("ca")
 		if err != nil {
 			return nil, err
 		}

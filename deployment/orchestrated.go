@@ -139,7 +139,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if !s.client.Local(ctx) {
 		return fmt.Errorf("clusters with TLS require certificates on the machine of the service: DIR/%s/server.pem and ca.pem (--orchestration-files DIR)", certificateFolder)
 	}
-	folder, err := s.Ledger.MakeFolder("", "certificates")
+	folder, err := s.Ledger.MakeFolder("certificates")
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	defer cancel()
 	for conflict := 1; ; conflict++ {
 		c := &Cluster{options: o, plan: plan}
-		if c.folder, err = o.Ledger.MakeFolder("", "local"); err != nil {
+		if c.folder, err = o.Ledger.MakeFolder("local"); err != nil {
 			return nil, &StartError{What: what, Err: err}
 		}
 		err := c.start(limited)

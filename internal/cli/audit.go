@@ -54,7 +54,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 		f.duration(&a.run.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.group = "Output"
 		f.text(&a.folder, "as-files", "DIR", "write the mutants as JSON suites into this directory, and do not run them")
-		f.toggle(&a.asJSON, "json", "print a JSON line for each mutant")
+		f.toggle(&a.out.asJSON, "json", "print a JSON line for each mutant")
 		return a.act
 	})
 }
@@ -62,7 +62,7 @@ utr audit --as-files /tmp/mutants specs/retryable-reads/collection-find.yml`,
 type audit struct {
 	run     *runFlags
 	folder  string
-	asJSON  bool
+	out     lines
 	invalid int // mutants that are invalid suites
 }
 
@@ -74,9 +74,6 @@ type mutant struct {
 }
 
 func (a *audit) act(ctx context.Context, c *call) error {
-	if err := a.run.resolve(c); err != nil {
-		return err
-	}
 	suites, err := c.loadFiltered(ctx, a.run.config.Filter)
 	if err != nil {
 		return err
@@ -172,64 +169,45 @@ func (a *audit) judge(ctx context.Context, c *call, rec *runner.Recording, all [
 			return err
 		})
 	}
-	err := workers.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := workers.Wait(); err != nil || ctx.Err() != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
-	if err != nil {
-		return err
-	}
-	var out strings.Builder
 	count := map[result.Status]int{}
 	for i, v := range verdicts {
 		count[v.Status]++
-		if a.asJSON || v.Status != result.Failed {
-			out.WriteString(a.line(all[i], v))
-		}
-	}
-	if !a.asJSON {
-		out.WriteString(a.summary(len(all), count, unchanged, len(rec.Passed)))
-	}
-	return c.conclude(c.secrets.Redact(out.String()), count[result.Failed] < len(all))
-}
-
-func (a *audit) line(m mutant, v *result.Verdict) string {
-	if !a.asJSON {
-		reason := ""
+		m, line, reason := all[i], "", ""
 		if v.Reason != "" {
 			reason = ": " + v.Reason
 		}
-		return fmt.Sprintf("%s: %s %s: %s: %s%s\n", m.Position, v.Status, m.id.Description, m.Path, m.Change, reason)
+		if v.Status != result.Failed {
+			line = fmt.Sprintf("%s: %s %s: %s: %s%s\n", m.Position, v.Status, m.id.Description, m.Path, m.Change, reason)
+		}
+		a.out.add(mutantRecord{m.Position, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status}, "%s", line)
 	}
-	return jsonLine(struct {
-		File       string        `json:"file"`
-		Line       int           `json:"line"`
-		Column     int           `json:"column"`
-		Test       string        `json:"test"`
-		Deployment string        `json:"deployment"`
-		Path       string        `json:"path"`
-		Change     string        `json:"change"`
-		Status     result.Status `json:"status"`
-	}{m.id.File, m.Position.Line, m.Position.Column, m.id.Description, m.id.Deployment, m.Path, m.Change, v.Status})
-}
-
-func (a *audit) summary(judged int, count map[result.Status]int, unchanged map[string]int, tests int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d tests: %d mutants, %d failed", tests, judged+a.invalid, count[result.Failed]+a.invalid)
+	a.out.add(nil, "%d tests: %d mutants, %d failed", len(rec.Passed), len(all)+a.invalid, count[result.Failed]+a.invalid)
 	if a.invalid > 0 {
-		fmt.Fprintf(&b, " (%d of them as invalid suites)", a.invalid)
+		a.out.add(nil, " (%d of them as invalid suites)", a.invalid)
 	}
 	for _, status := range []result.Status{result.Passed, result.Broken, result.Skipped} {
 		if n := count[status]; n > 0 {
-			fmt.Fprintf(&b, ", %d %s", n, status)
+			a.out.add(nil, ", %d %s", n, status)
 		}
 	}
-	b.WriteString("\n")
+	a.out.add(nil, "\n")
 	rules := slices.SortedFunc(maps.Keys(unchanged), func(a, b string) int {
 		return cmp.Or(cmp.Compare(unchanged[b], unchanged[a]), cmp.Compare(a, b))
 	})
 	for _, rule := range rules {
-		fmt.Fprintf(&b, "  not changed in %d places: %s\n", unchanged[rule], rule)
+		a.out.add(nil, "  not changed in %d places: %s\n", unchanged[rule], rule)
 	}
-	return b.String()
+	return c.conclude(c.secrets.Redact(a.out.String()), count[result.Failed] < len(all))
+}
+
+type mutantRecord struct {
+	source.Position
+	Test       string        `json:"test"`
+	Deployment string        `json:"deployment"`
+	Path       string        `json:"path"`
+	Change     string        `json:"change"`
+	Status     result.Status `json:"status"`
 }

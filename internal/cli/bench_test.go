@@ -111,12 +111,13 @@ func newBench(t testing.TB) *bench {
 	}
 	b.Program = Program{
 		Stdin: strings.NewReader(suite), Stdout: &b.out, Stderr: &b.err,
-		Getenv:  func(name string) string { return b.env[name] },
-		Version: "v0",
-		Engines: map[string]NewEngine{"reference": newEngine, "driver": newEngine},
-		Open:    open,
-		Serve:   func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
-		Build:   func() (string, error) { return "utr 1", nil },
+		Getenv:   func(name string) string { return b.env[name] },
+		Terminal: func() (int, bool) { return 0, false },
+		Version:  "v0",
+		Engines:  map[string]NewEngine{"reference": newEngine, "driver": newEngine},
+		Open:     open,
+		Serve:    func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
+		Build:    func() (string, error) { return "utr 1", nil },
 		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
 			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
 			if b.during != nil {
@@ -140,10 +141,10 @@ func realBench(t testing.TB) *bench {
 	b := newBench(t)
 	streams := b.Program
 	b.Program = *New()
-	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
+	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, streams.Terminal
 	b.Child = func(ctx context.Context, c Child) (int, int, error) {
 		cell := b.Program
-		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(encodeArgs(c.More)), c.Output, c.Output
+		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(jsonLines(c.More)), c.Output, c.Output
 		return 0, cell.Main(ctx, c.Args), nil
 	}
 	return b

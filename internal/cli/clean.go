@@ -50,7 +50,6 @@ utr clean
 utr clean --orchestration http://mo:8889 --older-than 6h
 # also fail points and the lock of a deployment
 utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
-		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		x := &cleaner{flags: f, services: map[string]service{}}
 		f.toggle(&x.dryRun, "dry-run", "list leftovers without removing them")
@@ -117,8 +116,8 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}()
 	for _, l := range dead {
 		x.entry(ctx, l)
-		if ctx.Err() != nil {
-			return errInterrupted
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 	if x.flags.Changed("older-than") {
@@ -132,24 +131,18 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			x.failed("clean the deployment at "+c.secrets.Redact(x.fullURI), err)
 		}
 	}
-	x.println("%s", x.summary())
-	switch {
-	case x.printErr != nil:
-		return x.printErr
-	case x.left > 0 && !x.dryRun:
-		return exit(ExitBroken)
-	}
-	return nil
-}
-
-func (x *cleaner) summary() string {
 	switch {
 	case x.dryRun:
-		return fmt.Sprintf("left %d", x.left)
+		x.println("left %d", x.left)
 	case x.removed+x.left == 0:
-		return "nothing was left"
+		x.println("nothing was left")
+	default:
+		x.println("removed %d, left %d", x.removed, x.left)
 	}
-	return fmt.Sprintf("removed %d, left %d", x.removed, x.left)
+	if x.printErr == nil && x.left > 0 && !x.dryRun {
+		return exit(ExitBroken)
+	}
+	return x.printErr
 }
 
 func (x *cleaner) println(format string, args ...any) {
@@ -289,8 +282,6 @@ type clusterService interface {
 
 func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orchestration.Kind, l ledger.Leftover) error {
 	x.c.note(fmt.Sprintf("waiting for the service, which may still be creating %s", l.Entry))
-	tick := time.NewTicker(creationPoll)
-	defer tick.Stop()
 	last, before := time.Now(), 0
 	for {
 		_, err := s.Get(ctx, kind, l.Entry.ID)
@@ -310,7 +301,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s clusterService, kind orc
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(creationPoll):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,6 +27,12 @@ type compareFlags struct {
 	generate, seed, limit int
 	write, json, known    string
 	verbose               bool
+
+	sides    [2]compare.Side
+	text     strings.Builder
+	records  []differenceRecord
+	counts   compare.Counts
+	problems int // of the runs themselves, such as a known failure that passed; they fail the comparison
 }
 
 func compareCommand(c *call) *cobra.Command {
@@ -94,54 +100,40 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case !generated && len(c.paths) == 0:
 		return usage("requires suites, or --generate N")
 	}
-	switch len(r.engines) {
-	case 0:
+	if len(r.engines) == 0 {
 		r.engines = []string{referenceEngine, "driver"}
-	case 2:
-	default:
+	} else if len(r.engines) != 2 {
 		return usage("requires two engines, not %d", len(r.engines))
 	}
-	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
-		base, _, _ := strings.Cut(name, ":")
-		return base == referenceEngine
-	}) {
+	isReference := func(name string) bool { return strings.HasPrefix(name+":", referenceEngine+":") }
+	if r.backoff == reference.BackoffNone && !slices.ContainsFunc(r.engines, isReference) {
 		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
-	if err := r.deployment.check(); err != nil {
+	suites, err := c.loadFiltered(ctx, r.config.Filter)
+	if err != nil {
 		return err
 	}
-	var suites []*specs.Suite
-	var err error
-	if !generated {
-		if suites, err = c.loadFiltered(ctx, r.config.Filter); err != nil {
-			return err
-		}
-	}
-	out := &comparison{verbose: r.verbose}
 	for i, known := range []string{"", r.known} {
 		side, done, err := r.side(ctx, c, r.engines[i], known)
 		if err != nil {
 			return err
 		}
 		defer done()
-		out.sides[i] = side
+		r.sides[i] = side
 	}
 	if generated {
-		err = r.schedules(ctx, c, out)
+		err = r.schedules(ctx, c)
 	} else {
-		err = out.suites(ctx, suites)
+		err = r.suites(ctx, suites)
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return errInterrupted
-	case err != nil:
+	if err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	if err := writeFile(r.json, writeText(jsonLines(r.records))); err != nil {
 		return err
 	}
-	if err := writeFile(r.json, jsonLines(out.records)); err != nil {
-		return err
-	}
-	err = c.conclude(out.text.String()+out.counts.String()+"\n", out.counts[compare.Different] > 0 || out.problems > 0)
-	if err == nil && out.counts[compare.Same]+out.counts[compare.Explained] == 0 {
+	err = c.conclude(r.text.String()+r.counts.String()+"\n", r.counts[compare.Different] > 0 || r.problems > 0)
+	if err == nil && r.counts[compare.Same]+r.counts[compare.Explained] == 0 {
 		return usage("nothing was compared: no test ran on both engines")
 	}
 	return err
@@ -177,7 +169,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (s
 	return side, func() { _, _ = side.Config.Engine.Close(), side.Config.Source.Close() }, nil
 }
 
-func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) error {
+func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 	var topologies []string
 	switch t := r.deployment.topology; t {
 	case topologyAuto:
@@ -187,7 +179,7 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 		topologies = []string{t}
 	}
 	status := c.progress(c.errors)
-	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, out.sides[0], out.sides[1], func(p compare.Progress) {
+	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0], r.sides[1], func(p compare.Progress) {
 		if status(fmt.Sprintf("%d of %d schedules, %d differ", p.Done, p.Total, p.Findings)); p.Done == p.Total {
 			status("")
 		}
@@ -195,16 +187,16 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 	if err != nil {
 		return err
 	}
-	out.generated(g)
+	r.generated(g)
 	if r.write != "" {
-		if err := r.writeSuites(g, &out.text); err != nil {
+		if err := r.writeSuites(g); err != nil {
 			return fmt.Errorf("--write: %w", err)
 		}
 	}
 	return nil
 }
 
-func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
+func (r *compareFlags) writeSuites(g *compare.Generated) error {
 	if err := os.MkdirAll(r.write, 0o755); err != nil {
 		return err
 	}
@@ -220,18 +212,9 @@ func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(log, "wrote %s\n", name)
+		fmt.Fprintf(&r.text, "wrote %s\n", name)
 	}
 	return nil
-}
-
-type comparison struct {
-	sides    [2]compare.Side
-	verbose  bool
-	text     strings.Builder
-	records  []differenceRecord
-	counts   compare.Counts
-	problems int // of the runs themselves, such as a known failure that passed; they fail the comparison
 }
 
 type differenceRecord struct {
@@ -247,15 +230,15 @@ type differenceRecord struct {
 	Differences []compare.Difference `json:"differences,omitempty"`
 }
 
-func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
-	pairs, problems, err := compare.Run(ctx, suites, o.sides[0], o.sides[1])
+func (r *compareFlags) suites(ctx context.Context, suites []*specs.Suite) error {
+	pairs, problems, err := compare.Run(ctx, suites, r.sides[0], r.sides[1])
 	if err != nil {
 		return err
 	}
 	for _, p := range problems {
-		fmt.Fprintf(&o.text, "problem: %s\n", p)
+		fmt.Fprintf(&r.text, "problem: %s\n", p)
 	}
-	o.problems, o.counts = len(problems), compare.Count(pairs)
+	r.problems, r.counts = len(problems), compare.Count(pairs)
 	for _, p := range pairs {
 		kind := p.Kind()
 		if kind == compare.Same {
@@ -263,7 +246,7 @@ func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 		}
 		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment,
 			NotCompared: p.NotCompared, Known: p.Known, Differences: p.Differences}
-		what, details := "different", "\n"+p.Describe(o.sides[0].Name, o.sides[1].Name)
+		what, details := "different", "\n"+p.Describe(r.sides[0].Name, r.sides[1].Name)
 		switch {
 		case p.NotCompared != "":
 			what, details = "not compared", ": "+p.NotCompared+"\n"
@@ -273,37 +256,37 @@ func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 			record.Deviation = p.Deviation.ID
 			what = "explained by " + p.Deviation.ID
 		}
-		if o.verbose || kind == compare.Different {
-			fmt.Fprintf(&o.text, "%s: %s: %s (%s)%s", what, p.Position, p.Test.Description, p.Test.Deployment, details)
+		if r.verbose || kind == compare.Different {
+			fmt.Fprintf(&r.text, "%s: %s: %s (%s)%s", what, p.Position, p.Test.Description, p.Test.Deployment, details)
 		}
-		o.records = append(o.records, record)
+		r.records = append(r.records, record)
 	}
 	return nil
 }
 
-func (o *comparison) generated(g *compare.Generated) {
-	o.counts = g.Counts
+func (r *compareFlags) generated(g *compare.Generated) {
+	r.counts = g.Counts
 	for _, f := range g.Findings {
-		o.finding("different", f, false)
+		r.finding("different", f, false)
 	}
 	for _, f := range g.Flaky {
-		o.finding("different once, but not again", f, true)
+		r.finding("different once, but not again", f, true)
 	}
 	for _, d := range compare.Deviations() {
 		if n := g.Explained[d.ID]; n > 0 {
-			fmt.Fprintf(&o.text, "%d explained by %s: %s\n", n, d.ID, d.Title)
+			fmt.Fprintf(&r.text, "%d explained by %s: %s\n", n, d.ID, d.Title)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(g.NotCompared)) {
-		fmt.Fprintf(&o.text, "%d not compared: %s\n", g.NotCompared[reason], reason)
+		fmt.Fprintf(&r.text, "%d not compared: %s\n", g.NotCompared[reason], reason)
 	}
 }
 
-func (o *comparison) finding(what string, f compare.Finding, flaky bool) {
-	fmt.Fprintf(&o.text, "%s: %s\n", what, f.Schedule)
+func (r *compareFlags) finding(what string, f compare.Finding, flaky bool) {
+	fmt.Fprintf(&r.text, "%s: %s\n", what, f.Schedule)
 	if f.Smallest.String() != f.Schedule.String() {
-		fmt.Fprintf(&o.text, "  shrunk to: %s\n", f.Smallest)
+		fmt.Fprintf(&r.text, "  shrunk to: %s\n", f.Smallest)
 	}
-	o.text.WriteString(f.Pair.Describe(o.sides[0].Name, o.sides[1].Name))
-	o.records = append(o.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
+	r.text.WriteString(f.Pair.Describe(r.sides[0].Name, r.sides[1].Name))
+	r.records = append(r.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
 }

@@ -83,8 +83,9 @@ func (f *flags) given(name string) string {
 	return ""
 }
 
-// conflicts checks the flags of a command line against the tables. Rows for flags of other commands do not apply.
-func (f *flags) conflicts() error {
+// check checks the flags of a command line against the tables, then their values. Rows for flags of other commands
+// do not apply.
+func (f *flags) check() error {
 	for i, t := range targets {
 		for _, other := range targets[:i] {
 			if f.Changed(t) && f.Changed(other) && f.Lookup(onLocal) != nil {
@@ -102,6 +103,11 @@ func (f *flags) conflicts() error {
 	for _, n := range needs {
 		if f.Changed(n.flag) && f.Lookup(n.other) != nil && f.given(n.other) == "" {
 			return usage("--%s requires --%s", n.flag, n.other)
+		}
+	}
+	for _, check := range f.checks {
+		if err := check(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -70,15 +70,9 @@ type skipReason struct {
 }
 
 func (d *doctor) act(ctx context.Context, c *call) error {
-	err := d.run.resolve(c)
+	suites, err := c.loadFiltered(ctx, runner.Filter{})
 	if err != nil {
 		return err
-	}
-	var suites []*specs.Suite
-	if len(c.paths) > 0 {
-		if suites, err = c.loadFiltered(ctx, runner.Filter{}); err != nil {
-			return err
-		}
 	}
 	d.run.lock = nil // another run may continue
 	return d.run.withDeployment(ctx, c, suites, d.examine)

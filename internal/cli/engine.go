@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginetest"
 	"github.com/unified-test-runner/utr/engine/process"
+	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -24,18 +27,8 @@ import (
 )
 
 func engineGroup(c *call) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "engine COMMAND",
-		Short: "Check an engine, or record its messages",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unknown command %q", args[0])
-			}
-			return usage("requires a command: check or record")
-		},
-	}
-	group.AddCommand(checkCommand(c), recordCommand(c))
-	return group
+	return group("engine COMMAND", "Check an engine, or record its messages", "a command: check or record",
+		checkCommand(c), recordCommand(c))
 }
 
 func checkCommand(c *call) *cobra.Command {
@@ -53,20 +46,13 @@ utr engine check 'exec:ruby adapter.rb'
 # one behavior
 utr engine check --run 'waits for events' pymongo`,
 		Args:              arguments(1, unlimited, "an engine"),
-		ValidArgsFunction: c.engineThenSuites,
+		ValidArgsFunction: completesFirst(c.completeEngines, specs.BuiltIn),
 	}, func(f *flags) action {
 		var only []*regexp.Regexp
 		f.patterns(&only, "run", "check only behaviors that match")
 		f.enginesFlag()
 		return func(ctx context.Context, c *call) error { return c.checkEngine(ctx, only) }
 	})
-}
-
-func (c *call) engineThenSuites(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return c.completeEngines(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return specs.BuiltIn(), cobra.ShellCompDirectiveDefault
 }
 
 // engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites.
@@ -107,43 +93,36 @@ func (c *call) checkEngine(ctx context.Context, only []*regexp.Regexp) error {
 		about.SchemaVersion, len(about.Operations), cmp.Or(strings.Join(about.Features, ", "), "none"))); err != nil {
 		return err
 	}
-	passed, failed, err := c.checkBehaviors(ctx, e, behaviors)
+	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d of %d behaviors\n\n%s", passed, len(behaviors), unsupported(suites.Suites, about))
-	return c.conclude(text, failed > 0)
+	defer func() { _ = server.Close() }()
+	count := map[string]int{} // by mark
+	for _, b := range behaviors {
+		mark, text := resultOf(b, b.Check(ctx, e, server.URI()))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.print(mark + " " + text + "\n"); err != nil {
+			return err
+		}
+		count[mark]++
+	}
+	text := fmt.Sprintf("%d of %d behaviors\n\n%s", count["✔"], len(behaviors), unsupported(suites.Suites, about))
+	return c.conclude(text, count["✘"] > 0)
 }
 
-// checkBehaviors checks behaviors and prints each result: passed, failed, or not supported by the engine.
-func (c *call) checkBehaviors(ctx context.Context, e engine.Engine, all []enginetest.Behavior) (passed, failed int, err error) {
-	server, err := c.program.Serve(ctx, embedded.Options{Topology: embedded.ReplicaSet})
-	if err != nil {
-		return 0, 0, err
+// resultOf returns the mark of the result of a check, and a text: it passed, failed, or the engine does not support it.
+func resultOf(b enginetest.Behavior, why error) (mark, text string) {
+	lacking := (*result.Error)(nil)
+	switch {
+	case why == nil:
+		return "✔", b.Name
+	case errors.As(why, &lacking) && lacking.Unsupported != "":
+		return "–", fmt.Sprintf("%s\n    It needs what the engine does not support: %s.", b.Name, lacking.Unsupported)
 	}
-	defer func() { _ = server.Close() }()
-	for _, b := range all {
-		why := b.Check(ctx, e, server.URI())
-		if ctx.Err() != nil {
-			return passed, failed, errInterrupted
-		}
-		var lacking *result.Error
-		line := ""
-		switch {
-		case why == nil:
-			passed++
-			line = "✔ " + b.Name + "\n"
-		case errors.As(why, &lacking) && lacking.Unsupported != "":
-			line = fmt.Sprintf("– %s\n    It needs what the engine does not support: %s.\n", b.Name, lacking.Unsupported)
-		default:
-			failed++
-			line = fmt.Sprintf("✘ %s\n    %s\n    It matters because %s.\n", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
-		}
-		if err := c.print(line); err != nil {
-			return passed, failed, err
-		}
-	}
-	return passed, failed, nil
+	return "✘", fmt.Sprintf("%s\n    %s\n    It matters because %s.", b.Name, strings.ReplaceAll(why.Error(), "\n", "\n    "), b.Reason)
 }
 
 // unsupported lists what tests need and an engine does not support.
@@ -189,7 +168,7 @@ utr engine record reference --run 'the name of a test' suite.yml > expected.txt
 # what it answers
 utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 		Args:              arguments(2, unlimited, "an engine and a suite"),
-		ValidArgsFunction: c.engineThenSuites,
+		ValidArgsFunction: completesFirst(c.completeEngines, specs.BuiltIn),
 	}, func(f *flags) action {
 		var d deploymentFlags
 		var filter runner.Filter
@@ -201,9 +180,6 @@ utr engine record 'exec:ruby adapter.rb' --run 'the name of a test' suite.yml`,
 }
 
 func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runner.Filter) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	c.transcript = c.secrets.Writer(c.out())
 	e, err := c.engineAndSuites()
 	if err != nil {
@@ -231,4 +207,142 @@ func (c *call) recordEngine(ctx context.Context, d *deploymentFlags, filter runn
 		return err
 	}
 	return exit(summary.ExitCode())
+}
+
+// referenceEngine is the default engine, and the only one with policies and backoff delays.
+const referenceEngine = "reference"
+
+const (
+	engineCommand = "exec:"
+	engineAddress = "tcp://"
+)
+
+// AddEngine adds a driver under test to the built-in ones. It returns an error if the name is taken or not valid.
+func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) error {
+	switch _, taken := p.Engines[name]; {
+	case taken:
+		return fmt.Errorf("there is already an engine %q", name)
+	case open == nil:
+		return fmt.Errorf("the engine %q has no New", name)
+	case !matrix.ValidName(name):
+		return fmt.Errorf("the name of the engine %q must consist of letters, digits, and between them dots, plus and minus signs", name)
+	}
+	p.Engines[name] = withoutOptions(name, open)
+	return nil
+}
+
+// withoutOptions returns a NewEngine of a driver without policies and backoff delays.
+func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
+	return func(o reference.Options) (engine.Engine, error) {
+		switch {
+		case o.Policy != "":
+			return nil, fmt.Errorf("policies are for the engine %s, not for %s", referenceEngine, name)
+		case o.Backoff == reference.BackoffNone:
+			return nil, fmt.Errorf("--backoff none is for the engine %s, not for %s", referenceEngine, name)
+		}
+		return open()
+	}
+}
+
+const enginesFile = "engines.yml"
+
+func (f *flags) enginesFlag() {
+	f.file(&f.call.engines, "engines", "file that names engines in other processes (default "+enginesFile+", if it exists)")
+}
+
+// adapters reads the engines file, and registers the secrets of its environments.
+func (c *call) adapters() ([]matrix.Adapter, error) {
+	name := cmp.Or(c.engines, enginesFile)
+	data, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.engines == "":
+		return nil, nil
+	case err != nil:
+		return nil, invalid(fmt.Errorf("--engines: %w", err))
+	}
+	all, err := matrix.ParseAdapters(name, data, c.env, slices.Collect(maps.Keys(c.program.Engines)))
+	if err != nil {
+		return nil, invalid(err)
+	}
+	for _, a := range all {
+		c.secrets.Read(a.Environment...)
+	}
+	return all, nil
+}
+
+func (c *call) engineNames(adapters []matrix.Adapter) []string {
+	names := mapSlice(adapters, func(a matrix.Adapter) string { return a.Name })
+	return slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(c.program.Engines))))
+}
+
+func (c *call) completeEngines() []string {
+	adapters, _ := c.adapters() // a shell cannot show errors
+	return c.engineNames(adapters)
+}
+
+type namedEngine struct {
+	open    NewEngine
+	adapter matrix.Adapter // zero for a built-in engine
+}
+
+// engineNamed finds an engine: a built-in one, an adapter given by command or address, or one of the engines file.
+func (c *call) engineNamed(name string) (namedEngine, error) {
+	if known, found := c.program.Engines[name]; found {
+		return namedEngine{open: known}, nil
+	}
+	if command, ok := strings.CutPrefix(name, engineCommand); ok {
+		return c.viaAdapter(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
+	}
+	if address, ok := strings.CutPrefix(name, engineAddress); ok {
+		return c.viaAdapter(matrix.Adapter{Name: name}, address), nil
+	}
+	adapters, err := c.adapters()
+	if err != nil {
+		return namedEngine{}, err
+	}
+	i := slices.IndexFunc(adapters, func(a matrix.Adapter) bool { return a.Name == name })
+	if i >= 0 {
+		return c.viaAdapter(adapters[i], ""), nil
+	}
+	names := c.engineNames(adapters)
+	if len(adapters) == 0 {
+		names = append(names, "an engine of "+cmp.Or(c.engines, enginesFile))
+	}
+	return namedEngine{}, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT", name,
+		strings.Join(names, ", "), engineCommand, engineAddress)
+}
+
+func (c *call) viaAdapter(a matrix.Adapter, address string) namedEngine {
+	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
+		Environment: slices.Concat(childEnvironment(os.Environ()), a.Environment), Runner: c.runner(), Transcript: c.transcript}
+	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) {
+		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // starting would report the program as missing
+			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)
+		}
+		return process.New(o)
+	}), a}
+}
+
+func (c *call) runner() string { return "utr " + c.program.Version }
+
+// knownFailing reads the file of a flag, or else of the engine. The error of a missing file names its origin.
+func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
+	name, origin := flag, "--known-failing"
+	if flag == "" && e.adapter.KnownFailing != "" {
+		name, origin = e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing"
+	}
+	if name == "" {
+		return nil, nil
+	}
+	known, err := fromFile(name, runner.ParseKnownFailing)
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) {
+		err = fmt.Errorf("%s: %w", origin, err)
+	}
+	return known, invalid(err)
+}
+
+// definition returns what decides how the adapter starts.
+func (e namedEngine) definition() []string {
+	a := e.adapter
+	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String()})
 }

@@ -16,15 +16,8 @@ import (
 )
 
 func experimentGroup(c *call) *cobra.Command {
-	group := &cobra.Command{
-		Use:   "experiment NAME",
-		Short: "Measure retry policies and strategies",
-		RunE: func(*cobra.Command, []string) error {
-			return usage("requires the name of an experiment: counter or overload")
-		},
-	}
-	group.AddCommand(counterCommand(c), overloadCommand(c))
-	return group
+	return group("experiment NAME", "Measure retry policies and strategies", "the name of an experiment: counter or overload",
+		counterCommand(c), overloadCommand(c))
 }
 
 type overloadFlags struct {
@@ -56,7 +49,6 @@ Policies:
 utr experiment overload
 # a spike of one second, and a page with plots
 utr experiment overload --duration 6s --spike 130 --html overload.html`,
-		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		e := &overloadFlags{Config: experiment.Defaults()}
 		e.seed = int(e.Seed)
@@ -141,7 +133,7 @@ func (c *call) printResults(text func(io.Writer) error, files ...fileReport) err
 
 // progress returns a function that replaces a status line on a terminal; "" clears it.
 func (c *call) progress(to io.Writer) func(line string) {
-	_, terminal := c.terminal()
+	_, terminal := c.program.Terminal()
 	last := ""
 	return func(line string) {
 		if terminal && line != last {
@@ -177,7 +169,6 @@ Strategies:` + known,
 utr experiment counter
 # on your own deployment
 utr experiment counter --uri mongodb://localhost:27017 --strategy idempotent --fault lost-reply`,
-		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		e := &counterFlags{Config: counter.Defaults()}
 		list(f, &e.strategies, "strategy", "NAME", "strategy to measure (default all)", oneOf[string](names), names...)

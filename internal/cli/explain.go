@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -19,6 +21,7 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -63,7 +66,7 @@ utr explain --list`,
 		ValidArgsFunction: cobra.FixedCompletions(
 			mapSlice(allRules(), func(r retry.Rule) string { return r.ID }), cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explainFlags{operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
+		e := &explainFlags{flags: f, operation: "find", topology: "replicaset", left: time.Minute, jitter: 0.5, tokens: math.Inf(1), wire: 25}
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
 		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
@@ -78,7 +81,10 @@ utr explain --list`,
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
-		e.selection.declare(f)
+		f.file(&e.topologyFile, "select", "explain server selection in the topology that this file describes")
+		set(f, &e.preference, "read-preference", "PREFERENCE",
+			"read preference of the selection: a mode, or a document with mode, tag_sets, maxStalenessSeconds", selection.ParsePreference)
+		f.texts(&e.deprioritized, "deprioritized", "ADDRESS", "deprioritized server")
 		var run []*regexp.Regexp
 		f.patterns(&run, "run", "with suites: only tests that match")
 		html := ""
@@ -86,11 +92,8 @@ utr explain --list`,
 		f.toggle(&e.out.asJSON, "json", "print a JSON line for each policy, rule, decision or step; with suites, for each test")
 		return func(ctx context.Context, c *call) error {
 			switch {
-			case e.selection.file != "":
-				if !f.Changed("operation") {
-					e.operation = ""
-				}
-				return e.selection.explain(c, &e.out, e.operation)
+			case e.topologyFile != "":
+				return e.selectServer(c)
 			case slices.ContainsFunc(c.paths, isSuite):
 				args := append([]string{"run", "--events", "--backoff", "none"}, f.args("policy", "topology", "run", "html")...)
 				if e.out.asJSON {
@@ -132,6 +135,7 @@ func policyNames() []string {
 }
 
 type explainFlags struct {
+	flags                       *flags
 	policy, operation, topology string
 	list, noRetry, retryWrites  bool
 	other                       string
@@ -140,24 +144,10 @@ type explainFlags struct {
 	wire                        int
 	settings                    retry.Settings
 	results                     []retry.Input
-	selection                   selectionFlags
-	out                         explanation
-}
-
-// explanation is what utr explain prints, as text or as JSON lines.
-type explanation struct {
-	strings.Builder
-	asJSON bool
-}
-
-// add adds a record. A nil record is for people only.
-func (e *explanation) add(record any, format string, args ...any) {
-	switch {
-	case !e.asJSON:
-		fmt.Fprintf(e, format, args...)
-	case record != nil:
-		e.WriteString(jsonLine(record))
-	}
+	topologyFile                string
+	preference                  selection.Preference
+	deprioritized               []string
+	out                         lines
 }
 
 type policyRecord struct {
@@ -228,16 +218,16 @@ func (e *explainFlags) act(c *call) error {
 }
 
 // difference adds what one policy has and the other does not.
-func (e *explanation) difference(sign string, of, other *retry.Policy) {
-	e.add(nil, "%s %s\n", sign, of.Name)
+func (l *lines) difference(sign string, of, other *retry.Policy) {
+	l.add(nil, "%s %s\n", sign, of.Name)
 	for _, constant := range of.Constants() {
 		if !slices.Contains(other.Constants(), constant) {
-			e.add(ruleRecord{Policy: of.Name, Constant: constant}, "%s     %s\n", sign, constant)
+			l.add(ruleRecord{Policy: of.Name, Constant: constant}, "%s     %s\n", sign, constant)
 		}
 	}
 	for _, r := range rulesOf(of) {
 		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
-			e.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
+			l.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
 		}
 	}
 }
@@ -378,4 +368,62 @@ func address(deprioritized []string) string {
 		name++
 	}
 	return string(name)
+}
+
+// selectServer prints the servers left after each step. Without an operation, the file decides between read and write.
+func (e *explainFlags) selectServer(c *call) error {
+	if len(c.paths) > 0 {
+		return usage("--select cannot be used with rules")
+	}
+	text, err := os.ReadFile(e.topologyFile)
+	if err != nil {
+		return invalid(err)
+	}
+	one, err := selection.ParseCase(text)
+	if err != nil {
+		return invalid(fmt.Errorf("%s: %w", e.topologyFile, err))
+	}
+	if e.flags.Changed("read-preference") {
+		one.Preference = e.preference
+	}
+	if len(e.deprioritized) > 0 {
+		one.Deprioritized = e.deprioritized
+	}
+	for _, address := range one.Deprioritized {
+		if !slices.ContainsFunc(one.Topology.Servers, func(v selection.Server) bool { return v.Address == address }) {
+			return usage("%s has no server %q", e.topologyFile, address)
+		}
+	}
+	if e.flags.Changed("operation") {
+		simulated, err := operationNamed(e.operation)
+		if err != nil {
+			return err
+		}
+		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[simulated.Class == retry.Write]
+	}
+	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
+	if err != nil {
+		return invalid(err)
+	}
+	e.out.add(nil, "%s\n", one.Topology.Type)
+	for _, v := range one.Topology.Servers {
+		tags := ""
+		for _, name := range slices.Sorted(maps.Keys(v.Tags)) {
+			tags += ", " + name + ": " + v.Tags[name]
+		}
+		e.out.add(nil, "    %s %s, %s%s\n", v.Address, v.Type, v.RTT.Round(time.Millisecond/10), tags)
+	}
+	for _, step := range steps {
+		left := mapSlice(step.Servers, func(v selection.Server) string { return v.Address })
+		e.out.add(map[string]any{"rule": step.Rule, "servers": left}, "%s: %s\n", step.Rule, cmp.Or(strings.Join(left, " "), "none"))
+	}
+	switch left := steps[len(steps)-1].Servers; len(left) {
+	case 0:
+		e.out.add(nil, "no server is suitable: the operation waits until the topology changes, or serverSelectionTimeoutMS has passed\n")
+	case 1:
+		e.out.add(nil, "selected: %s\n", left[0].Address)
+	default:
+		e.out.add(nil, "selected: of two of these at random, the one with fewer operations under way\n")
+	}
+	return c.print(e.out.String())
 }

@@ -23,7 +23,8 @@ type flags struct {
 	*pflag.FlagSet
 	call    *call
 	command *cobra.Command
-	group   string // of the flags declared next
+	group   string         // of the flags declared next
+	checks  []func() error // of the values, when the command line has been read
 }
 
 func newFlags(c *call, command *cobra.Command) *flags {

@@ -55,7 +55,6 @@ func versionCommand(c *call) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  arguments(0, 0, ""),
 	}, func(f *flags) action {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print a JSON document")
@@ -96,6 +95,16 @@ utr man /tmp/man/man1`,
 func completes(words func() []string, files cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return words(), files
+	}
+}
+
+// completesFirst offers words as the first argument, and other words or files as the next.
+func completesFirst(first, next func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return first(), cobra.ShellCompDirectiveNoFileComp
+		}
+		return next(), cobra.ShellCompDirectiveDefault
 	}
 }
 

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -23,7 +30,8 @@ import (
 
 const cellTimeout = time.Hour
 
-type matrixFlags struct {
+// matrixRun has the flags and the state of utr matrix.
+type matrixRun struct {
 	flags                   *flags
 	set                     map[string]string
 	only                    []*regexp.Regexp
@@ -33,6 +41,12 @@ type matrixFlags struct {
 	shard                   runner.Shard
 	results, durations      string
 	reports                 reportFlags
+
+	call    *call
+	folder  *resultsFolder
+	cells   []*cellRun
+	ended   int // cells that have ended
+	started time.Time
 }
 
 func matrixCommand(c *call) *cobra.Command {
@@ -60,18 +74,16 @@ utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
-		m := &matrixFlags{flags: f, jobs: 1}
+		m := &matrixRun{call: c, flags: f, set: map[string]string{}, jobs: 1}
 		f.group = "Cells"
 		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and exit")
 		f.patterns(&m.only, "only", "run only cells whose names match")
-		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated", func(s string) (map[string]string, error) {
-			name, value, err := nameAndValue(s)
-			if m.set == nil {
-				m.set = map[string]string{}
-			}
-			m.set[name] = value
-			return m.set, err
-		})
+		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated",
+			func(s string) (map[string]string, error) {
+				name, value, err := nameAndValue(s)
+				m.set[name] = value
+				return m.set, err
+			}).DefValue = ""
 		f.number(&m.jobs, "jobs", "N", 1, "cells to run concurrently, each on its own cluster")
 		f.duration(&m.timeout, "cell-timeout", "time limit for a cell for which FILE sets none (default 1h)")
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
@@ -83,11 +95,8 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 	})
 }
 
-func (m *matrixFlags) act(ctx context.Context, c *call) error {
+func (m *matrixRun) act(ctx context.Context, c *call) error {
 	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
-	if err := m.reports.check(c); err != nil {
-		return err
-	}
 	if m.durations != "" {
 		if _, err := readReport(m.durations); err != nil {
 			return err
@@ -97,18 +106,18 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return invalid(err)
 	}
-	cells = matching(cells, m.only, func(c *cellRun) string { return c.Name })
-	if len(cells) == 0 {
+	m.cells = matching(cells, m.only, func(c *cellRun) string { return c.Name })
+	if len(m.cells) == 0 {
 		return usage("--only matches no cell: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
 	}
 	if m.dryRun {
-		return c.print(m.plan(c, file, cells))
+		return c.print(m.plan(file))
 	}
-	return m.run(ctx, c, cells)
+	return m.run(ctx, c)
 }
 
 // read reads the file and registers its secrets. It checks the settings of all cells as their processes will.
-func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
+func (m *matrixRun) read(c *call) (file *matrix.File, cells []*cellRun, err error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
 		return nil, nil, err
@@ -117,11 +126,9 @@ func (m *matrixFlags) read(c *call) (file *matrix.File, cells []*cellRun, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, cell := range file.Cells {
-		c.secrets.Read(cell.Args()...)
-	}
 	var problems []error
 	for _, cell := range file.Cells {
+		c.secrets.Read(cell.Args()...)
 		one := &cellRun{Cell: cell, end: result.CellFinished{Cell: cell.Name, Broken: "not run: interrupted"}}
 		if err := one.check(c); err != nil {
 			problems = append(problems, fmt.Errorf("%s: the cell %s: %s", cell.Position, cell.Name, err))
@@ -146,7 +153,7 @@ func (r *cellRun) check(c *call) (err error) {
 	if err := f.Parse(r.Flags); err != nil {
 		return err
 	}
-	if err := f.conflicts(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	if err := r.flags.check(r.call); err != nil {
@@ -162,13 +169,13 @@ func (r *cellRun) check(c *call) (err error) {
 	return e.Close()
 }
 
-func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string {
+func (m *matrixRun) plan(file *matrix.File) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), c.paths[0])
-	for _, cell := range cells {
+	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(m.cells)), m.call.paths[0])
+	for _, cell := range m.cells {
 		fmt.Fprintf(&b, "  %s\n", cell.Name)
 		if m.verbose {
-			fmt.Fprintf(&b, "      %s\n", m.shown(c, cell))
+			fmt.Fprintf(&b, "      %s\n", m.shown(cell))
 		}
 	}
 	if len(file.Excluded) > 0 {
@@ -181,14 +188,169 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []*cellRun) string 
 }
 
 // extra returns the flags that every cell gets in addition to its own.
-func (m *matrixFlags) extra() []string { return m.flags.args("engines", "shard", "durations") }
+func (m *matrixRun) extra() []string { return m.flags.args("engines", "shard", "durations") }
 
 // shown returns the command line of a cell as a user would type it, without secrets.
-func (m *matrixFlags) shown(c *call, cell *cellRun) string {
-	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
+func (m *matrixRun) shown(cell *cellRun) string {
+	return report.Quote(m.call.secrets.texts(slices.Concat([]string{"utr", "run"}, m.extra(), cell.Args())))
 }
 
-func (m *matrixFlags) folder(file string) string {
+func (m *matrixRun) resultsPath(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
+}
+
+// resultsFolder keeps the results of cells for --resume: the report NAME.json, the output NAME.log, and for a
+// finished cell its identity in NAME.finished. Its methods may be called concurrently.
+type resultsFolder struct {
+	path  string
+	lock  *os.File // of this process
+	cells *os.File // of the processes of cells, which inherit it
+}
+
+const cellsPoll = 50 * time.Millisecond
+
+var errLocked = errors.New("another utr is using it")
+
+// openResults locks a folder. It waits for cells of a killed run, which clean up before they end.
+func openResults(ctx context.Context, path string, note func(string)) (_ *resultsFolder, err error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot keep results: %w", err)
+	}
+	f := &resultsFolder{path: path}
+	defer func() {
+		if err != nil {
+			f.close()
+			err = fmt.Errorf("cannot keep results in %s: %w", path, err)
+		}
+	}()
+	if f.lock, err = lockFile(filepath.Join(path, "lock")); err != nil {
+		return nil, err
+	}
+	f.cells, err = lockCells(ctx, filepath.Join(path, "cells"), note)
+	return f, err
+}
+
+// lockCells takes the lock that cells inherit, when no cell of a killed run holds it.
+func lockCells(ctx context.Context, name string, note func(string)) (*os.File, error) {
+	late := time.After(ChildGrace)
+	for waits := false; ; waits = true {
+		lock, err := lockFile(name)
+		if !errors.Is(err, errLocked) {
+			return lock, err
+		}
+		if !waits {
+			note("waiting for the cells of a killed run to clean up")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-late:
+			return nil, fmt.Errorf("cells of a killed run are still running after %s", ChildGrace)
+		case <-time.After(cellsPoll):
+		}
+	}
+}
+
+func (f *resultsFolder) close() {
+	_ = f.lock.Close() // nil without flock
+	_ = f.cells.Close()
+}
+
+func (f *resultsFolder) report(cell string) string   { return filepath.Join(f.path, cell+".json") }
+func (f *resultsFolder) log(cell string) string      { return filepath.Join(f.path, cell+".log") }
+func (f *resultsFolder) finished(cell string) string { return filepath.Join(f.path, cell+".finished") }
+
+func (f *resultsFolder) remove(cell string) error {
+	for _, name := range []string{f.finished(cell), f.report(cell), f.report(cell) + partial, f.log(cell)} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier reads the report of a cell, up to the last complete line. It returns nil without a report.
+func (f *resultsFolder) earlier(cell string) (*report.SavedRun, error) {
+	name := f.report(cell)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(name + partial)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
+}
+
+// Child is a command line of this program that runs in its own process, so that a crash affects only that process.
+type Child struct {
+	Args []string
+	// More are arguments that may contain secrets. The child reads them from standard input, as "@-" in Args tells it,
+	// so that process listings do not show them.
+	More   []string
+	Holds  *os.File  // a lock that the child and its children inherit; may be nil
+	Output io.Writer // receives standard output and standard error
+}
+
+// RunChild runs a Child and returns its process id and exit code. Cancelling ctx interrupts it, and kills it after
+// ChildGrace. An error means that it could not start, or died without an exit code.
+type RunChild func(ctx context.Context, c Child) (pid, code int, err error)
+
+// ChildGrace is the time for an interrupted child to clean up: the running test, what it created, and all else.
+const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
+
+func runChild(ctx context.Context, c Child) (pid, code int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, 0, err
+	}
+	cmd := exec.CommandContext(ctx, self, c.Args...)
+	cmd.Env = childEnvironment(os.Environ())
+	cmd.Stdin = strings.NewReader(jsonLines(c.More))
+	cmd.Stdout, cmd.Stderr = c.Output, c.Output
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = ChildGrace
+	if c.Holds != nil {
+		cmd.ExtraFiles = []*os.File{c.Holds}
+	}
+	processgroup.IsolateInterruptible(cmd) // Ctrl-C reaches only this process, which forwards it once
+	if err := cmd.Start(); err != nil {
+		return 0, 0, fmt.Errorf("cannot start: %w", err)
+	}
+	pid = cmd.Process.Pid
+	err = cmd.Wait()
+	if code = cmd.ProcessState.ExitCode(); code < 0 {
+		return pid, 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return pid, 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
+	}
+	return pid, code, nil
+}
+
+// targetVariables choose the deployment of this process, but not that of its children.
+var targetVariables = []string{envURI, envSingleURI}
+
+func childEnvironment(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(targetVariables, name)
+	})
+}
+
+// buildID returns the version and a digest of this binary: builds of a development version may differ.
+func buildID() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return fromFile(self, func(_ string, program io.Reader) (string, error) {
+		sum := sha256.New()
+		_, err := io.Copy(sum, program)
+		return fmt.Sprintf("%s %x", Version(), sum.Sum(nil)), err
+	})
 }

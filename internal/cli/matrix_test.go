@@ -177,7 +177,7 @@ func (b *nightBench) playOf(words []string) (p play) {
 // The folder of results is named after the file, and used by one process.
 func TestFolderOfResults(t *testing.T) {
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
-		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{}).folder(file), want)
+		testkit.Equal(t, "the folder of results of "+file, (&matrixRun{}).resultsPath(file), want)
 	}
 	b := newNight(t, threeCells)
 	other, err := openResults(t.Context(), "night.results", nil)
@@ -256,7 +256,7 @@ defaults: {wait-for-lock: 1m}
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
 	uses := func(flags ...string) *cellRun { // names and values in turn
-		f := newFlags(&call{program: &Program{}}, &cobra.Command{})
+		f := newFlags(&call{program: New()}, &cobra.Command{})
 		c := &cellRun{flags: declareRun(f)}
 		for i := 0; i < len(flags); i += 2 {
 			testkit.Check(t, f.Set(flags[i], flags[i+1]))
@@ -288,7 +288,7 @@ func TestResources(t *testing.T) {
 func TestArgumentsOfAFile(t *testing.T) {
 	more := []string{"--uri=mongodb://me:geheim@h1/", "--run", "first\n", "", `"quoted"`, "päth"}
 	b := newBench(t)
-	b.Stdin = strings.NewReader(encodeArgs(more))
+	b.Stdin = strings.NewReader(jsonLines(more))
 	got, err := b.expand([]string{"run", "@-", "--verbose"})
 	testkit.Check(t, err)
 	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got), fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))

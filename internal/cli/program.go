@@ -30,8 +30,8 @@ import (
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Getenv         func(string) string           // nil means an empty environment
-	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width; may be nil
+	Getenv         func(string) string
+	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
 	Version        string                        // of this binary
 	Engines        map[string]NewEngine          // drivers under test by name
 	Child          RunChild
@@ -45,10 +45,13 @@ type Program struct {
 	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
-// New returns a Program with every engine and deployment of this project. The caller sets streams and environment.
+// New returns a Program with every engine and deployment of this project. Its environment is empty, and the caller
+// sets the streams.
 func New() *Program {
 	return &Program{
-		Version: Version(),
+		Getenv:   func(string) string { return "" },
+		Terminal: func() (int, bool) { return 0, false },
+		Version:  Version(),
 		Engines: map[string]NewEngine{
 			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },
 			"driver":        withoutOptions("driver", func() (engine.Engine, error) { return driver.New(), nil }),
@@ -109,25 +112,19 @@ func (c *call) root() *cobra.Command {
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helpErr = c.print(help(cmd)) })
 	root.SetFlagErrorFunc(suggestFlag)
-	for _, group := range []struct {
-		title    string
-		commands []func(*call) *cobra.Command
-	}{
-		{"Suites and reports:", []func(*call) *cobra.Command{
-			runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
-			newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand}},
-		{"Deployments:", []func(*call) *cobra.Command{
-			doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand}},
-		{"Specifications:", []func(*call) *cobra.Command{schemaCommand, explainCommand, experimentGroup}},
-		{aboutGroup, []func(*call) *cobra.Command{versionCommand, manCommand}},
-	} {
-		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
-		for _, make := range group.commands {
+	add := func(title string, commands ...func(*call) *cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, make := range commands {
 			command := make(c)
-			command.GroupID = group.title
+			command.GroupID = title
 			root.AddCommand(command)
 		}
 	}
+	add("Suites and reports:", runCommand, matrixCommand, compareCommand, proseCommand, diffCommand, mergeCommand, engineGroup,
+		newCommand, listCommand, validateCommand, schemaVersionCommand, convertCommand, fmtCommand, coverageCommand, auditCommand)
+	add("Deployments:", doctorCommand, serveCommand, pipeCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand)
+	add("Specifications:", schemaCommand, explainCommand, experimentGroup)
+	add(aboutGroup, versionCommand, manCommand)
 	root.SetHelpCommand(helpCommand(c))
 	root.InitDefaultHelpCmd()
 	root.SetCompletionCommandGroupID(aboutGroup)
@@ -137,28 +134,45 @@ func (c *call) root() *cobra.Command {
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Use += " bash|fish|powershell|zsh"
 	completion.Short, completion.Long = "Print a completion script for a shell", "utr completion SHELL --help describes how to load the script."
-	completion.RunE = func(*cobra.Command, []string) error {
-		return usage("requires a shell: bash, fish, powershell or zsh")
-	}
+	completion.RunE = requires("a shell: bash, fish, powershell or zsh")
 	return root
 }
 
-// command sets the function of a cobra command. declare adds the flags and returns the action.
+// command completes a cobra command. declare adds the flags and returns the action.
 func (c *call) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
 	f := newFlags(c, command)
 	act := declare(f)
+	if !strings.Contains(command.Use, " ") {
+		command.Args = arguments(0, 0, "")
+	}
 	command.RunE = func(_ *cobra.Command, paths []string) error {
-		err, ctx := f.conflicts(), command.Context()
+		c.paths = paths
+		err, ctx := f.check(), command.Context()
 		if err == nil {
-			c.paths = paths
 			err = act(ctx, c)
 		}
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return errInterrupted
+			return errors.New("interrupted")
 		}
 		return err
 	}
 	return command
+}
+
+// group returns a command that consists of others. what describes their names.
+func group(use, short, what string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, RunE: requires(what)}
+	group.AddCommand(commands...)
+	return group
+}
+
+func requires(what string) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("unknown command %q: requires %s", args[0], what)
+		}
+		return usage("requires %s", what)
+	}
 }
 
 type call struct {
@@ -180,12 +194,7 @@ func (c *call) out() io.Writer {
 	return c.program.Stdout
 }
 
-func (c *call) env(name string) string {
-	if c.program.Getenv == nil {
-		return ""
-	}
-	return c.program.Getenv(name)
-}
+func (c *call) env(name string) string { return c.program.Getenv(name) }
 
 // Main runs a command line, without the program name, and returns the exit code. Cancelling ctx interrupts it.
 func (p *Program) Main(ctx context.Context, args []string) int {
@@ -203,12 +212,12 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 		command, err = command.ExecuteContextC(ctx)
 		if err == nil {
 			err = c.helpErr
-		} else if !c.parsed && !errors.As(err, new(*exitError)) {
+		} else if !c.parsed && exitOf(err) == nil {
 			err = usage("%w", err)
 		}
 	}
-	var e *exitError
-	if err == nil || errors.As(err, &e) && e.err == nil {
+	e := exitOf(err)
+	if err == nil || e != nil && e.err == nil {
 		return codeOf(err)
 	}
 	message, see := strings.TrimSpace(err.Error()), ""
@@ -266,11 +275,26 @@ func (c *call) print(text string) error {
 
 // conclude prints the final output of a command, which may have failed.
 func (c *call) conclude(text string, failed bool) error {
-	err := c.print(text)
-	if err == nil && failed {
-		return exit(ExitFailed)
+	if err := c.print(text); err != nil || !failed {
+		return err
 	}
-	return err
+	return exit(ExitFailed)
+}
+
+// lines is the output of a command: text, or JSON lines.
+type lines struct {
+	strings.Builder
+	asJSON bool
+}
+
+// add adds a record. A nil record is for people only.
+func (l *lines) add(record any, format string, args ...any) {
+	switch {
+	case !l.asJSON:
+		fmt.Fprintf(l, format, args...)
+	case record != nil:
+		l.WriteString(jsonLine(record))
+	}
 }
 
 // jsonLine formats a value as a line of JSON. No type of this package fails to marshal.
@@ -284,8 +308,8 @@ func jsonPage(v any) string {
 	return string(text) + "\n"
 }
 
-func jsonLines[T any](all []T) func(io.Writer) error {
-	return writeText(strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), ""))
+func jsonLines[T any](all []T) string {
+	return strings.Join(mapSlice(all, func(one T) string { return jsonLine(one) }), "")
 }
 
 func mapSlice[T, U any](all []T, apply func(T) U) (results []U) {
@@ -313,16 +337,19 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprint(e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
+// exitOf returns the exit error in err, or nil.
+func exitOf(err error) (e *exitError) {
+	_ = errors.As(err, &e)
+	return e
+}
+
 func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
 
 // invalid marks the error of an unusable input, such as a suite. It keeps exit errors and interruptions.
 func invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
+	if err == nil || exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &exitError{code: ExitUsage, err: err}
@@ -337,9 +364,10 @@ func exit(code int) error {
 }
 
 func codeOf(err error) int {
-	if e := (*exitError)(nil); errors.As(err, &e) {
+	switch e := exitOf(err); {
+	case e != nil:
 		return e.code
-	} else if err != nil {
+	case err != nil:
 		return ExitBroken
 	}
 	return ExitOK

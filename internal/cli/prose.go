@@ -25,6 +25,7 @@ type proseFlags struct {
 	list bool
 	json string
 
+	tests   []prose.Test
 	policy  *retry.Policy
 	engines map[float64]engine.Engine // by jitter
 	records []proseRecord
@@ -69,24 +70,21 @@ func proseNames() []string {
 	return mapSlice(prose.Tests(), func(t prose.Test) string { return t.Name })
 }
 
-func selectProse(names []string) (tests []prose.Test, err error) {
+// selectProse returns the tests with these names, or whose names begin with them. No names select all.
+func selectProse(names []string) ([]prose.Test, error) {
 	all := prose.Tests()
-	if len(names) == 0 {
-		return all, nil
+	selects := func(name string, t prose.Test) bool {
+		rest, ok := strings.CutPrefix(t.Name, name)
+		return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
 	}
-	picked := map[string]bool{}
 	for _, name := range names {
-		found := false
-		for _, t := range all {
-			if rest, ok := strings.CutPrefix(t.Name, name); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') {
-				picked[t.Name], found = true, true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(all, func(t prose.Test) bool { return selects(name, t) }) {
 			return nil, usage("unknown prose test %q: utr prose --list lists them", name)
 		}
 	}
-	return slices.DeleteFunc(all, func(t prose.Test) bool { return !picked[t.Name] }), nil
+	return slices.DeleteFunc(all, func(t prose.Test) bool {
+		return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return selects(name, t) })
+	}), nil
 }
 
 type proseRecord struct {
@@ -111,18 +109,14 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 		}
 		return c.print(b.String())
 	}
-	if err := p.run.resolve(c); err != nil {
-		return err
-	}
 	if p.policy, err = retry.Named(p.run.engine.Policy); err != nil {
 		return usage("%w", err)
 	}
-	return p.run.withDeployment(ctx, c, nil, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		return p.runAll(ctx, c, tests, cfg)
-	})
+	p.tests = tests
+	return p.run.withDeployment(ctx, c, nil, p.runAll)
 }
 
-func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cfg runner.Config) error {
+func (p *proseFlags) runAll(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
 	p.shared = cfg.Engine
 	defer func() {
 		for _, e := range p.engines {
@@ -132,7 +126,7 @@ func (p *proseFlags) runAll(ctx context.Context, c *call, tests []prose.Test, cf
 	if p.run.usesExistingCluster() {
 		c.note("utr drops the collection utr-prose.documents of the deployment")
 	}
-	for _, t := range tests {
+	for _, t := range p.tests {
 		if err := p.runTest(ctx, c, cfg.Source, t); err != nil {
 			return err
 		}
@@ -242,17 +236,15 @@ func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took
 	}
 	r.Reason = c.secrets.Redact(r.Reason)
 	p.records = append(p.records, r)
-	marks := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: %s, %s", marks[r.Status], r.Name, r.Specification, r.Section)
+	mark := map[string]string{"passed": "✔", "failed": "✘", "skipped": "–"}[r.Status]
+	text := fmt.Sprintf("%s %s: %s, %s", mark, r.Name, r.Specification, r.Section)
 	if r.Deployment != "" {
-		fmt.Fprintf(&b, " (%s)", r.Deployment)
+		text += " (" + r.Deployment + ")"
 	}
-	b.WriteByte('\n')
 	if r.Reason != "" {
-		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(r.Reason, "\n", "\n    "))
+		text += "\n    " + strings.ReplaceAll(r.Reason, "\n", "\n    ")
 	}
-	return c.print(b.String())
+	return c.print(text + "\n")
 }
 
 func (p *proseFlags) conclude(c *call) error {
@@ -260,7 +252,7 @@ func (p *proseFlags) conclude(c *call) error {
 	for _, r := range p.records {
 		count[r.Status]++
 	}
-	if err := writeFile(p.json, jsonLines(p.records)); err != nil {
+	if err := writeFile(p.json, writeText(jsonLines(p.records))); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%d passed, %d failed, %d could not run\n", count["passed"], count["failed"], count["skipped"])

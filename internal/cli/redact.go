@@ -30,7 +30,7 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 	case string:
 		return reflect.ValueOf(r.Redact(x))
 	case bson.Raw:
-		return reflect.ValueOf(r.document(x))
+		return reflect.ValueOf(bson.Raw(r.rawValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: x}).Value))
 	case bson.RawValue:
 		return reflect.ValueOf(r.rawValue(x))
 	case bson.Binary:
@@ -69,29 +69,18 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 	return out
 }
 
-// document also redacts the names of fields.
-func (r redactor) document(d bson.Raw) bson.Raw {
-	if !r.Contains(d) {
-		return d
-	}
-	var decoded bson.D
-	if bson.Unmarshal(d, &decoded) != nil {
-		return nil // not a document, so a report cannot show it
-	}
-	clean, err := bson.Marshal(r.value(reflect.ValueOf(decoded)).Interface())
-	if err != nil {
-		return nil
-	}
-	return clean
-}
-
+// rawValue also redacts the names of fields. It returns no value for malformed BSON, which a report cannot show.
 func (r redactor) rawValue(v bson.RawValue) bson.RawValue {
 	if !r.Contains(v.Value) {
 		return v
 	}
-	wrapped, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
+	var decoded any
+	if v.Unmarshal(&decoded) != nil {
+		return bson.RawValue{}
+	}
+	kind, clean, err := bson.MarshalValue(r.value(reflect.ValueOf(decoded)).Interface())
 	if err != nil {
 		return bson.RawValue{}
 	}
-	return r.document(wrapped).Lookup("v")
+	return bson.RawValue{Type: kind, Value: clean}
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -62,11 +66,12 @@ func (f *flags) reports(r *reportFlags, verbose string) {
 		})
 	}
 	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
+	f.checks = append(f.checks, r.check)
 }
 
 // check rejects flags that name the same file twice.
-func (r *reportFlags) check(c *call) error {
-	c.reportOnly = slices.Contains(r.files, reportToOutput)
+func (r *reportFlags) check() error {
+	r.flags.call.reportOnly = slices.Contains(r.files, reportToOutput)
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
@@ -181,7 +186,7 @@ func filesOf(suites []*specs.Suite) []string {
 // textReport returns the report on standard output, with color and a status line on a terminal.
 func (c *call) textReport(p *reportFlags) report.Generator {
 	o := p.TextOptions
-	columns, terminal := c.terminal()
+	columns, terminal := c.program.Terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Cells(report.Text(o))
@@ -195,16 +200,216 @@ func (c *call) textReport(p *reportFlags) report.Generator {
 		return report.Files(text, o.Timings)
 	}
 	return report.Progress(text, func() int {
-		if now, ok := c.terminal(); ok {
+		if now, ok := c.program.Terminal(); ok {
 			columns = now
 		}
 		return columns
 	}, time.Now)
 }
 
-func (c *call) terminal() (columns int, ok bool) {
-	if c.program.Terminal == nil {
-		return 0, false
+// reportOutput is a report file that gets its name when it is complete: until then, and if a write fails, an
+// earlier file of that name is unchanged. Devices and pipes are written directly.
+type reportOutput struct {
+	file    *os.File
+	name    string // from the command line
+	target  string // its final name; "" if it is written directly
+	written bool
+	err     error // of the first failed write
+}
+
+// partial is the suffix of a report that is being written. After a killed run it shows how far the run got.
+const partial = ".partial"
+
+func openReport(name string) (_ *reportOutput, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write a report: %w", err)
+		}
+	}()
+	target, mode := name, fs.FileMode(0o666)
+	switch about, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !about.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		return &reportOutput{file: f, name: name}, err
+	default:
+		if target, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, err
+		}
+		mode = about.Mode().Perm()
+		f, err := os.OpenFile(target, os.O_WRONLY, 0) // do not replace a read-only file
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return c.program.Terminal()
+	f, err := os.OpenFile(target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = os.Create(name) // the file is writable, its folder is not
+		target = ""
+	}
+	return &reportOutput{file: f, name: name, target: target}, err
+}
+
+// Write keeps the first error.
+func (f *reportOutput) Write(p []byte) (int, error) {
+	f.written = true
+	n, err := f.file.Write(p)
+	f.err = cmp.Or(f.err, err)
+	return n, err
+}
+
+// Close renames the report to its name. It removes an incomplete report, and that of a run that never began.
+func (f *reportOutput) Close() error {
+	err := cmp.Or(f.file.Close(), f.err)
+	if f.target != "" && err == nil && f.written {
+		err = os.Rename(f.target+partial, f.target)
+	}
+	if f.target != "" && (err != nil || !f.written) {
+		_ = os.Remove(f.target + partial)
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
+	if _, missing := os.Stat(f.name); f.target != "" && missing == nil {
+		err = fmt.Errorf("%w; the earlier report is unchanged", err)
+	}
+	return err
+}
+
+// writeFile writes a report file, unless the name is "".
+func writeFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := openReport(name)
+	if err != nil {
+		return err
+	}
+	failed := write(f)
+	return cmp.Or(f.Close(), failed)
+}
+
+// sameFile reports whether two names refer to one file, which need not exist.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	one, noPath := filepath.Abs(a)
+	other, noOther := filepath.Abs(b)
+	if noPath == nil && noOther == nil && one == other {
+		return true
+	}
+	file, missing := os.Stat(a)
+	another, gone := os.Stat(b)
+	return missing == nil && gone == nil && os.SameFile(file, another)
+}
+
+func writeText[T string | []byte](text T) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, string(text))
+		return err
+	}
+}
+
+func readReport(name string) (*report.SavedRun, error) {
+	p, err := fromFile(name, report.Read)
+	return p, invalid(err)
+}
+
+func readReports(names []string) (all []*report.SavedRun, err error) {
+	for _, name := range names {
+		p, err := readReport(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func fromFile[T any](name string, read func(name string, from io.Reader) (T, error)) (value T, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return value, err
+	}
+	defer func() { _ = f.Close() }()
+	return read(name, f)
+}
+
+const slowerBy = 100 * time.Millisecond
+
+func diffCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Compare the reports of two runs",
+		Long: `OLD and NEW are reports that utr run --json wrote. Tests are matched by file,
+description, deployment and iteration. Prints new failures, failures of another kind,
+fixed tests, changed skips, passing tests that took twice as long, and added or removed
+tests.
+
+Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
+		Example: `# what changed last night
+utr diff yesterday.json today.json`,
+		Args: arguments(2, 2, "two reports, the older one first"),
+	}, func(f *flags) action {
+		var slower time.Duration
+		f.duration(&slower, "slower", "smallest increase that counts as slower (default "+slowerBy.String()+")")
+		asJSON := false
+		f.toggle(&asJSON, "json", "print a JSON line for each change")
+		return func(_ context.Context, c *call) error {
+			reports, err := readReports(c.paths)
+			if err != nil {
+				return err
+			}
+			d := report.Compare(reports[0].Verdicts, reports[1].Verdicts, cmp.Or(slower, slowerBy))
+			text := d.Text
+			if asJSON {
+				text = d.JSON
+			}
+			return c.conclude(string(text()), len(d[report.NewFailure]) > 0)
+		}
+	})
+}
+
+func mergeCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "merge FILE...",
+		Short: "Merge the reports of several runs",
+		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They
+are reported as one run. Its problems are those of the reports, tests that are in two
+reports, and shards that are missing, duplicated or incomplete.
+
+Exit codes: as for utr run.`,
+		Example: `# the shards of one run
+utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
+		Args: arguments(1, unlimited, "at least one report"),
+	}, func(f *flags) action {
+		var reports reportFlags
+		f.reports(&reports, "print a line for every test")
+		return func(_ context.Context, c *call) (err error) {
+			parts, err := readReports(c.paths)
+			if err != nil {
+				return err
+			}
+			out, err := reports.open(c, "report", c.paths)
+			if err != nil {
+				return err
+			}
+			defer func() { err = out.close(err) }()
+			code := ExitOK
+			for _, n := range report.Merge(parts) {
+				out.notify(n)
+				if end, ok := n.(result.RunFinished); ok {
+					code = end.Summary.ExitCode()
+				}
+			}
+			return cmp.Or(out.all[0].Err(), exit(code))
+		}
+	})
 }

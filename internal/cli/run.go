@@ -5,6 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -147,12 +151,17 @@ func (r *runFlags) declareWhere(f *flags) {
 	f.within(&r.local.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 	f.group = "On an orchestration service"
 	r.orchestration.declare(f)
+	f.checks = append(f.checks, r.checkTarget)
 }
 
 func (r *runFlags) declareEngine(f *flags) {
 	f.text(&r.driver, "engine", "NAME", "driver under test: a built-in name, a name in the engines file, exec:COMMAND or tcp://HOST:PORT")
 	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
+	f.checks = append(f.checks, func() (err error) {
+		r.named, err = f.call.engineNamed(r.driver)
+		return err
+	})
 }
 
 func (f *flags) filter(to *runner.Filter, verb string) {
@@ -178,25 +187,16 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance the shards, the same for all of them")
 }
 
-// check checks and completes the flags, and finds the engine. It reads files but connects to nothing.
+// check checks and completes the flags. It reads files but connects to nothing.
 func (r *runFlags) check(c *call) (err error) {
-	if err := r.checkTarget(c); err != nil {
-		return err
-	}
 	if len(c.paths) == 0 {
 		return usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
-	}
-	if r.named, err = c.engineNamed(r.driver); err != nil {
-		return err
 	}
 	cfg := &r.config
 	if cfg.KnownFailing, err = r.named.knownFailing(r.knownFailing); err != nil {
 		return err
 	}
 	cfg.Rerun = r.rerun(c)
-	if err := r.reports.check(c); err != nil {
-		return err
-	}
 	if cfg.Cell != "" && cfg.AllTopologies {
 		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
@@ -256,14 +256,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	})
 }
 
-// resolve finds the engine, and checks the flags that choose the deployment.
-func (r *runFlags) resolve(c *call) (err error) {
-	if err = r.checkTarget(c); err == nil {
-		r.named, err = c.engineNamed(r.driver)
-	}
-	return err
-}
-
 // withDeployment opens the engine and the deployment, calls act with both, and closes them.
 func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.Suite,
 	act func(context.Context, *call, []*specs.Suite, runner.Config) error) (err error) {
@@ -278,8 +270,10 @@ func (r *runFlags) withDeployment(ctx context.Context, c *call, suites []*specs.
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = c.stop(cfg.Source, err) }() // also after a panic, so that the lock is released
-	if r.usesExistingCluster() && r.lock != nil {
-		c.announceDrops(cfg.Source, suites)
+	if dropped := runner.DropPlan(suites); len(dropped) > 0 && r.usesExistingCluster() && r.lock != nil {
+		hosts := slices.Concat(mapSlice(cfg.Source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
+		_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
+			strings.Join(hosts, ","), strings.Join(dropped, ", "))
 	}
 	return act(ctx, c, suites, cfg)
 }
@@ -341,5 +335,64 @@ func (c *call) announceInterruption(ctx context.Context) (stop func()) {
 		if !cancel() {
 			<-printed
 		}
+	}
+}
+
+const watchInterval = 200 * time.Millisecond
+
+// stamps returns the modification time and size of every readable suite at or below the paths.
+func stamps(paths []string) map[string]string {
+	found := map[string]string{}
+	for _, p := range paths {
+		_ = filepath.WalkDir(p, func(name string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			about, err := e.Info()
+			if err == nil && about.Mode().IsRegular() && specs.IsSuiteName(name) {
+				found[name] = fmt.Sprint(about.ModTime(), about.Size())
+			}
+			return nil
+		})
+	}
+	maps.DeleteFunc(found, func(name, _ string) bool { // the JSON form of a YAML suite
+		stem, isJSON := strings.CutSuffix(name, ".json")
+		return isJSON && found[stem+".yml"]+found[stem+".yaml"] != ""
+	})
+	return found
+}
+
+// watch runs the suites, and those that change again, until it is interrupted.
+func (r *runFlags) watch(ctx context.Context, c *call) error {
+	paths := c.paths
+	seen := stamps(paths)
+	if len(seen) == 0 {
+		return usage("--watch requires suites in files")
+	}
+	for {
+		err := r.act(ctx, c)
+		switch e := exitOf(err); {
+		case ctx.Err() != nil, e != nil && e.hint: // a changed suite cannot fix a usage error
+			return err
+		case err != nil && (e == nil || e.err != nil):
+			c.note(err.Error())
+		}
+		c.note("waiting for a suite to change; interrupt to stop")
+		var now map[string]string
+		for c.paths = nil; len(c.paths) == 0; seen = now {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(watchInterval):
+			}
+			now = stamps(paths)
+			for name, s := range now {
+				if s != seen[name] {
+					c.paths = append(c.paths, name)
+				}
+			}
+		}
+		slices.Sort(c.paths)
+		c.note(fmt.Sprintf("changed: %s", strings.Join(c.paths, ", ")))
 	}
 }

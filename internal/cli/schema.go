@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/schema"
 )
@@ -68,78 +69,65 @@ utr schema-version --fix specs/`,
 	}, func(f *flags) action {
 		var v schemaVersions
 		f.toggle(&v.fix, "fix", "change the files")
-		f.toggle(&v.asJSON, "json", "print a JSON line for each suite")
+		f.toggle(&v.out.asJSON, "json", "print a JSON line for each suite")
 		return v.run
 	})
 }
 
-type schemaVersions struct{ fix, asJSON bool }
+type schemaVersions struct {
+	fix bool
+	out lines
+}
 
 func (v *schemaVersions) run(_ context.Context, c *call) error {
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
 	files = slices.DeleteFunc(files, func(f specs.File) bool { return f.MustBeInvalid })
 	failures := []error{err}
 	count, changed := map[int]int{}, 0 // by whether the declared version is lower, the lowest, or higher
-	var out strings.Builder
 	for _, f := range files {
-		lowestVersion, because, err := specs.Lowest(f.Name, f.Root)
+		lowest, because, err := specs.Lowest(f.Name, f.Root)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		needed := lowestVersion.String()
-		declared, _ := specs.ParseVersion(f.Root.Get("schemaVersion").Text()) // Lowest accepts no other form
-		order := declared.Compare(lowestVersion)
+		declared := f.Root.Get("schemaVersion")
+		version, _ := specs.ParseVersion(declared.Text()) // Lowest accepts no other form
+		order := version.Compare(lowest)
 		count[order]++
 		if v.fix && order != 0 {
-			if err := setVersion(f, needed); err != nil {
+			if err := setVersion(f, lowest.String()); err != nil {
 				failures = append(failures, err)
 				continue
 			}
 			changed++
 		}
-		if v.asJSON {
-			out.WriteString(versionJSON(f, needed, because))
-		} else if order != 0 {
-			out.WriteString(versionLine(f, needed, order, because) + "\n")
+		line := ""
+		if order != 0 {
+			needs := map[int]string{-1: "needs", 1: "needs only"}[order]
+			line = fmt.Sprintf("%s: declares %q, %s %s", declared.Position, declared.Text(), needs, lowest)
+			if because != nil {
+				line += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
+			}
+			line += "\n"
 		}
+		v.out.add(versionRecord{declared.Position, declared.Text(), lowest.String(), problemRecord(because)}, "%s", line)
 	}
-	if !v.asJSON {
-		fmt.Fprintf(&out, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
-			len(files), count[0], count[-1], count[1])
-		if v.fix {
-			fmt.Fprintf(&out, "; %d changed", changed)
-		}
-		out.WriteString("\n")
+	v.out.add(nil, "%d suites: %d declare the lowest schemaVersion that they need, %d a lower one, %d a higher one",
+		len(files), count[0], count[-1], count[1])
+	if v.fix {
+		v.out.add(nil, "; %d changed", changed)
 	}
+	v.out.add(nil, "\n")
 	invalidSuites := errors.Join(failures...)
-	err = c.conclude(c.secrets.Redact(out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
+	err = c.conclude(c.secrets.Redact(v.out.String()), invalidSuites == nil && count[-1]+count[1] > changed)
 	return cmp.Or(err, invalid(invalidSuites))
 }
 
-func versionLine(f specs.File, lowest string, order int, because *specs.Problem) string {
-	declared := f.Root.Get("schemaVersion")
-	needs := map[int]string{-1: "needs ", 1: "needs only "}[order] + lowest
-	if because != nil {
-		needs += fmt.Sprintf(": line %d: %s: %s (%s)", because.Position.Line, because.Path, because.Message, because.Rule)
-	}
-	return fmt.Sprintf("%s: declares %q, %s", declared.Position, declared.Text(), needs)
-}
-
-func versionJSON(f specs.File, lowest string, because *specs.Problem) string {
-	declared := f.Root.Get("schemaVersion")
-	line := struct {
-		File     string `json:"file"`
-		Line     int    `json:"line"`
-		Column   int    `json:"column"`
-		Declared string `json:"declared"`
-		Lowest   string `json:"lowest"`
-		Because  any    `json:"because,omitempty"`
-	}{f.Name, declared.Position.Line, declared.Position.Column, declared.Text(), lowest, nil}
-	if because != nil {
-		line.Because = problemRecord(*because)
-	}
-	return jsonLine(line)
+type versionRecord struct {
+	source.Position
+	Declared string `json:"declared"`
+	Lowest   string `json:"lowest"`
+	Because  any    `json:"because,omitempty"`
 }
 
 // setVersion changes schemaVersion in a file and in the JSON file of the same name.

@@ -7,16 +7,22 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/blackpipe"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/internal/processgroup"
 	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/report"
 )
 
 // Server is an embedded deployment for other programs.
@@ -61,7 +67,6 @@ utr serve --member '{"tags": {"dc": "east"}}' --member '{"hidden": true, "priori
 utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
 # a sharded cluster that acts as server 4.2, on free ports
 utr serve --topology sharded --mongoses 2 --server-version 4.2`,
-		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
 		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
 		f.deployment(&s.deployment, string(deployment.ReplicaSet))
@@ -78,9 +83,6 @@ utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 }
 
 func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
-	if err := s.deployment.check(); err != nil {
-		return err
-	}
 	o, d := s.options, &s.deployment
 	shape := map[deployment.Topology]struct {
 		topology embedded.Topology
@@ -127,14 +129,11 @@ func (s *serveFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}
 	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
-	for _, f := range []struct {
-		name string
-		text []byte
-	}{{caFile, server.CA()}, {s.uriFile, []byte(uri + "\n")}} {
-		if f.name == "" {
+	for name, text := range map[string][]byte{caFile: server.CA(), s.uriFile: []byte(uri + "\n")} {
+		if name == "" {
 			continue
 		}
-		if err := os.WriteFile(f.name, f.text, 0o600); err != nil {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return fmt.Errorf("cannot write a file for clients: %w", err)
 		}
 	}
@@ -164,4 +163,211 @@ func trusting(uri, caFile string) string {
 	}
 	// A slash needs no escaping; some drivers do not decode a plus as a space.
 	return uri + separator + "tlsCAFile=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(caFile))
+}
+
+// verbatim names the commands that parse their own flags, as mongod and mongos do.
+var verbatim = []string{"mongod", "mongos"}
+
+func mongodCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:    "mongod [OPTIONS OF MONGOD]",
+		Short:  "Run a mongod stand-in",
+		Hidden: true,
+		Long: `Runs one process of an embedded deployment with the part of mongod's command line
+that mongo-orchestration and utr run --local use. Data is kept in memory.
+docs/embedded.md lists the differences; utr release creates a folder with
+bin/mongod and bin/mongos.
+
+The server version comes from --utrServerVersion or from
+$` + process.EnvVersion + `. utr mongod --help lists the options.`,
+		Example: `# a standalone with fail points
+utr mongod --port 27017 --setParameter enableTestCommands=1
+# a member that waits for replSetInitiate
+utr mongod --port 27017 --replSet rs0 --dbpath data`,
+		DisableFlagParsing: true,
+	}, func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, false) } })
+}
+
+func mongosCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:    "mongos [OPTIONS OF MONGOS]",
+		Short:  "Run a mongos stand-in",
+		Hidden: true,
+		Long: `Runs a router of embedded deployments, as utr mongod runs a mongod. The config
+servers of --configdb must also be utr mongod processes.`,
+		Example: `# a router, as soon as the config server is initiated
+utr mongos --port 27017 --configdb config/localhost:27019`,
+		DisableFlagParsing: true,
+	}, func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, true) } })
+}
+
+func (c *call) process(ctx context.Context, mongos bool) error {
+	if !mongos && slices.Equal(c.paths, []string{process.HostOption}) {
+		return process.Host(ctx, c.program.Stdin, c.program.Stdout)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find this program: %w", err)
+	}
+	return exit(process.Run(ctx, mongos, c.paths, process.Environment{
+		Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, PID: os.Getpid(), Self: []string{self},
+	}))
+}
+
+func releaseCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:    "release DIR",
+		Short:  "Create a folder with mongod and mongos stand-ins",
+		Hidden: true,
+		Long: `Writes bin/mongod and bin/mongos, two small scripts that start utr mongod and utr
+mongos of this binary. DIR is then a MongoDB release for programs that require one:
+mongo-orchestration, whose configuration maps version names to bin folders, and utr run
+--local.`,
+		Example: `# then /tmp/release/bin/mongod --version
+utr release /tmp/release
+# a release that acts as MongoDB 7.0
+utr release /tmp/release-7.0 --server-version 7.0`,
+		Args:              arguments(1, 1, "a folder"),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+	}, func(f *flags) action {
+		version := embedded.DefaultVersion
+		choice(f, &version, "server-version", "VERSION", "version that the servers report", embedded.Versions()...)
+		return func(_ context.Context, c *call) error {
+			if c.paths[0] == "" {
+				return usage("requires a folder")
+			}
+			bin := filepath.Join(c.paths[0], "bin")
+			if err := release(bin, version); err != nil {
+				return fmt.Errorf("cannot create a release: %w", err)
+			}
+			return c.print(bin + "\n")
+		}
+	})
+}
+
+func release(bin, version string) error {
+	self, err := os.Executable()
+	if err == nil {
+		err = os.MkdirAll(bin, 0o755)
+	}
+	for _, name := range []string{"mongod", "mongos"} {
+		path := filepath.Join(bin, name)
+		if err == nil {
+			err = os.WriteFile(path, []byte(releaseScript(self, name, version)), 0o755)
+		}
+		if err == nil {
+			err = os.Chmod(path, 0o755)
+		}
+	}
+	return err
+}
+
+func releaseScript(self, name, version string) string {
+	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s \"$@\"\n",
+		name, version, process.EnvVersion, version, process.EnvVersion, report.Quote([]string{self, name}))
+}
+
+type pipe struct {
+	timeout time.Duration
+	quiet   bool
+}
+
+func pipeCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "pipe SCRIPT [-- COMMAND [ARGUMENT...]]",
+		Short: "Test an application on a scripted server",
+		Long: `Starts a MongoDB server that follows a script: it expects messages, and replies, hangs
+up, stalls or sends half a message. Then runs COMMAND with the server's connection string
+in $MONGODB_URI. Without COMMAND, prints the connection string, and waits until the script
+ends. docs/black-pipe.md describes scripts.
+
+Exit codes: 0 the server received the messages of the script, and COMMAND succeeded,
+1 it did not, or COMMAND failed, 2 bad usage or invalid script, 3 broken or interrupted.`,
+		Example: `# what does the application do when a reply is lost?
+utr pipe lost-reply.yml -- python app.py
+# with the application in a debugger
+utr pipe --timeout 1h lost-reply.yml`,
+		Args: arguments(1, unlimited, "a script"),
+	}, func(f *flags) action {
+		p := &pipe{timeout: time.Minute}
+		f.duration(&p.timeout, "timeout", "time limit for the script and COMMAND")
+		f.toggle(&p.quiet, "quiet", "do not print the messages received")
+		return p.act
+	})
+}
+
+func (p *pipe) act(ctx context.Context, c *call) (err error) {
+	text, err := os.ReadFile(c.paths[0])
+	if err != nil {
+		return invalid(err)
+	}
+	script, err := blackpipe.ParseScript(c.paths[0], text)
+	if err != nil {
+		return invalid(err)
+	}
+	server, err := blackpipe.Listen(script.Options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	play := script.Play(server, func(line string) {
+		if !p.quiet {
+			_, _ = fmt.Fprintln(c.errors, line)
+		}
+	})
+	failed := p.runApplication(limited, c, server.URI(), play)
+	unexpected := play.End()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case unexpected != nil:
+		return &exitError{code: ExitFailed, err: errors.Join(unexpected, failed)}
+	}
+	return failed
+}
+
+// runApplication runs the command, or waits for another application.
+func (p *pipe) runApplication(ctx context.Context, c *call, uri string, play *blackpipe.Play) error {
+	if len(c.paths) == 1 {
+		if err := c.print(uri + "\n"); err != nil {
+			return err
+		}
+		select {
+		case <-play.Done():
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	command := exec.Command(c.paths[1], c.paths[2:]...) // killed with its group, below
+	command.Env = append(os.Environ(), "MONGODB_URI="+uri)
+	command.Stdin, command.Stdout, command.Stderr = c.program.Stdin, c.program.Stdout, c.errors
+	command.WaitDelay = time.Second // for children that keep its output open
+	started, ended := make(chan struct{}), make(chan error, 1)
+	processgroup.Start(command, func(err error) {
+		close(started)
+		if err == nil {
+			err = command.Wait()
+			_ = processgroup.Kill(command.Process)
+		}
+		ended <- err
+	})
+	select {
+	case err := <-ended:
+		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+			return &exitError{code: ExitFailed, err: fmt.Errorf("%s: %w", c.paths[1], err)}
+		}
+		if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded
+			return nil
+		}
+		return err
+	case <-ctx.Done():
+		<-started
+		if command.Process != nil {
+			_ = processgroup.Kill(command.Process)
+		}
+		<-ended
+		return &exitError{code: ExitFailed, err: fmt.Errorf("%s did not end within %s", c.paths[1], p.timeout)}
+	}
 }

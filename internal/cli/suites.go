@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/coverage"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -30,25 +35,23 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	case <-read:
 		return loaded, err
 	case <-ctx.Done():
-		return nil, errInterrupted
+		return nil, ctx.Err()
 	}
 }
-
-// errInterrupted ends a command that has nothing to report yet.
-var errInterrupted = errors.New("interrupted")
 
 // matching returns the elements whose name matches a pattern, or all if there are no patterns.
 func matching[T any](all []T, patterns []*regexp.Regexp, name func(T) string) []T {
-	if len(patterns) == 0 {
-		return all
+	matches := func(one T) bool {
+		return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
 	}
-	return slices.DeleteFunc(all, func(one T) bool {
-		return !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(name(one)) })
-	})
+	return slices.DeleteFunc(all, func(one T) bool { return len(patterns) > 0 && !matches(one) })
 }
 
-// loadFiltered loads suites. It is a usage error if the filter excludes all tests.
+// loadFiltered loads suites, if the command line names some. It is a usage error if the filter excludes all tests.
 func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
+	if len(c.paths) == 0 {
+		return nil, nil
+	}
 	loaded, err := c.load(ctx, specs.Options{})
 	if err != nil {
 		return nil, invalid(err)
@@ -97,4 +100,181 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 		fmt.Fprintf(&b, "  %s\n", namespace)
 	}
 	return head + b.String()
+}
+
+func listCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "list PATH...",
+		Short: "List tests with what they do and require",
+		Long: `Prints each test with its position, requirements, operations, error codes and error
+labels, and the commands that its fail points fail. A flag selects the tests with any of
+its values; a test must match all flags.
+
+Exit codes: 0 tests were listed, 2 no test matched, bad usage, or invalid suites.`,
+		Example: `# which tests fail a getMore with a code
+utr list --operation cursor.iterateUntilDocumentOrError --code 91 specs/
+# how many tests each operation has
+utr list --json specs/ | jq -r '.operations[]' | sort | uniq -c`,
+		Args:              arguments(1, unlimited, "a suite or a directory"),
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		var l listing
+		f.filter(&l.filter, "list")
+		f.texts(&l.operations, "operation", "KIND.NAME", "only tests with this operation")
+		f.texts(&l.failCommands, "fail-command", "NAME", "only tests with a fail point for this command")
+		f.texts(&l.codes, "code", "N", "only tests with this error code")
+		f.texts(&l.labels, "label", "NAME", "only tests with this error label")
+		f.texts(&l.events, "event", "TYPE", "only tests that expect this type of event")
+		f.texts(&l.operators, "operator", "$$NAME", "only tests with this special operator")
+		f.toggle(&l.out.asJSON, "json", "print a JSON line for each test")
+		return l.run
+	})
+}
+
+type listing struct {
+	filter                                                     runner.Filter
+	operations, failCommands, codes, labels, events, operators []string
+	out                                                        lines
+}
+
+type listed struct {
+	source.Position
+	Description  string            `json:"description"`
+	Requirements []json.RawMessage `json:"runOnRequirements,omitempty"` // of the file, then of the test
+	SkipReason   *string           `json:"skipReason,omitempty"`
+	specs.Traits
+}
+
+func (l *listing) run(ctx context.Context, c *call) error {
+	suites, err := c.loadFiltered(ctx, l.filter)
+	if err != nil {
+		return err
+	}
+	tests, files := 0, 0
+	for _, s := range suites {
+		before := tests
+		for i, t := range s.Tests {
+			traits := s.Traits(i)
+			if !l.filter.Allows(s, t) || !l.matches(traits) {
+				continue
+			}
+			tests++
+			line := listed{t.Position, t.Description, nil, t.SkipReason, traits}
+			for _, of := range []*source.Value{s.Root, s.Root.Get("tests").Items[i]} {
+				if r := of.Get("runOnRequirements"); r != nil {
+					line.Requirements = append(line.Requirements, json.RawMessage(r.JSON()))
+				}
+			}
+			l.out.add(line, "%s", line.text())
+		}
+		if tests > before {
+			files++
+		}
+	}
+	if tests == 0 {
+		return usage("no test of %d files matches all flags", len(suites))
+	}
+	l.out.add(nil, "%d tests of %d files\n", tests, files)
+	return c.print(l.out.String())
+}
+
+func (l *listing) matches(t specs.Traits) bool {
+	return !slices.ContainsFunc([][2][]string{
+		{l.operations, t.Operations}, {l.failCommands, t.FailCommands}, {l.codes, t.CodeNames()},
+		{l.labels, t.Labels}, {l.events, t.Events}, {l.operators, t.Operators},
+	}, func(f [2][]string) bool {
+		has := func(name string) bool { return slices.Contains(f[1], name) }
+		return len(f[0]) > 0 && !slices.ContainsFunc(f[0], has)
+	})
+}
+
+func (l listed) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", l.Position, l.Description)
+	for _, r := range l.Requirements {
+		fmt.Fprintf(&b, "    requires    %s\n", r)
+	}
+	for _, f := range [][2]string{
+		{"operations", strings.Join(l.Operations, " ")},
+		{"fails", strings.Join(l.FailCommands, " ")},
+		{"codes", strings.Trim(fmt.Sprint(l.Codes), "[]")},
+		{"labels", strings.Join(l.Labels, " ")},
+	} {
+		if f[1] != "" {
+			fmt.Fprintf(&b, "    %-12s%s\n", f[0], f[1])
+		}
+	}
+	if l.SkipReason != nil {
+		fmt.Fprintf(&b, "    skipped     %s\n", *l.SkipReason)
+	}
+	return b.String()
+}
+
+func coverageCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "coverage PATH...",
+		Short: "Count what suites exercise, and list what they do not",
+		Long: `Counts the tests for each operation, error code, error label, command of a fail
+point, event type and special operator, and lists what no test exercises. With
+--against, it also lists what only one of two sets of suites exercises. With --report,
+it counts the rules of the retry core that decided in a run, whose report is written by
+utr run --events --json FILE.
+
+Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
+		Example: `# what do we test that the official suites do not?
+utr coverage specs/ --against ../specifications/source/retryable-reads/tests
+# with the rules that decided
+utr run --events --json run.json specs/ && utr coverage --report run.json specs/`,
+		Args:              arguments(1, unlimited, "a suite or a directory"),
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		var o coverageOptions
+		f.texts(&o.against, "against", "PATH", "compare with these suites")
+		f.file(&o.report, "report", "count the rules of the retry core in the report of a run")
+		f.file(&o.html, "html", "write a page for a browser", ".yml", ".yaml")
+		f.toggle(&o.asJSON, "json", "print the counts as JSON")
+		return o.run
+	})
+}
+
+type coverageOptions struct {
+	against      []string
+	report, html string
+	asJSON       bool
+}
+
+func (o *coverageOptions) run(ctx context.Context, c *call) error {
+	suites, err := c.loadFiltered(ctx, runner.Filter{})
+	if err != nil {
+		return err
+	}
+	of := strings.Join(c.paths, " ")
+	count, against := coverage.Of(suites), coverage.Count(nil)
+	if o.report != "" {
+		past, err := readReport(o.report)
+		if err != nil {
+			return err
+		}
+		if !count.Rules(past.Verdicts) {
+			return usage("%s contains no decisions of the retry core: utr run --events --json FILE writes them with the reference engine", o.report)
+		}
+	}
+	if len(o.against) > 0 {
+		c.paths = o.against
+		others, err := c.loadFiltered(ctx, runner.Filter{})
+		if err != nil {
+			return err
+		}
+		against = coverage.Of(others)
+	}
+	sections := coverage.Sections(count, against)
+	if err := writeFile(o.html, func(w io.Writer) error {
+		return coverage.HTML(w, sections, of, strings.Join(o.against, " "))
+	}); err != nil {
+		return err
+	}
+	if !o.asJSON {
+		return c.print(coverage.Text(sections))
+	}
+	return c.print(jsonPage(sections))
 }

@@ -3,12 +3,21 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -44,13 +53,12 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	}, versions...)
 	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
 	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
-}
-
-func (d *deploymentFlags) check() error {
-	if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
-		return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
-	}
-	return nil
+	f.checks = append(f.checks, func() error {
+		if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
+			return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
+		}
+		return nil
+	})
 }
 
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
@@ -77,11 +85,11 @@ func topologyOf(name string) deployment.Topology {
 }
 
 // checkTarget checks the flags for the deployment. It reads missing connection strings from the environment.
-func (r *runFlags) checkTarget(c *call) error {
+func (r *runFlags) checkTarget() error {
 	r.config.AllTopologies = r.deployment.topology == topologyAll
 	switch r.flags.target() {
 	case onEmbedded:
-		return r.deployment.check()
+		return nil
 	case onOrchestration:
 		service, err := openService(r.orchestration.URL)
 		if err == nil {
@@ -100,14 +108,11 @@ func (r *runFlags) checkTarget(c *call) error {
 	}{{&r.uri, "uri", envURI}, {&r.single, "single-uri", envSingleURI}} {
 		at := "--" + t.flag
 		if !r.flags.Changed(t.flag) {
-			at, *t.uri = "$"+t.other, c.env(t.other)
+			at, *t.uri = "$"+t.other, r.flags.call.env(t.other)
 		} else if *t.uri == "" {
 			return usage("%s is empty", at)
 		}
-		if *t.uri == "" {
-			continue
-		}
-		if err := deployment.CheckURI(*t.uri); err != nil {
+		if err := deployment.CheckURI(*t.uri); err != nil && *t.uri != "" {
 			return usage("%s: %w", at, err)
 		}
 	}
@@ -119,25 +124,27 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	if r.lock != nil {
 		r.lock.Lost = lost
 	}
-	var options any
-	var err error
-	switch r.flags.target() {
-	case onURI:
-		o := deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
-			URIOptions: r.uriOptions, Lock: r.lock, Note: c.note}
-		// The ledger records the lock and the fail points. A run continues without it, since a lock expires.
-		if o.Ledger, err = c.runLedger(); err != nil {
+	target := r.flags.target()
+	var book *ledger.Ledger
+	if target != onEmbedded || r.deployment.TLS { // certificates are files
+		var err error
+		if book, err = c.runLedger(); err != nil && target != onURI {
+			return nil, err
+		} else if err != nil { // a run continues without a record of its lock and fail points, since a lock expires
 			c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
-			err = nil
 		}
-		options = o
+	}
+	switch target {
+	case onURI:
+		return c.program.Open(ctx, deployment.ClusterOptions{URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites),
+			ServerAPI: r.config.ServerAPI, URIOptions: r.uriOptions, Lock: r.lock, Ledger: book, Note: c.note})
 	case onLocal:
 		o := r.local
 		o.EmbeddedOptions = r.deployment.options()
 		o.Version = "" // the binaries decide
-		o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, needsParameters(suites), c.note, c.secrets.Learn
-		o.Ledger, err = c.runLedger()
-		options = o
+		o.URIOptions, o.Jobs, o.Parameters = r.uriOptions, r.config.Jobs, needsParameters(suites)
+		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
+		return c.program.Open(ctx, o)
 	case onOrchestration:
 		o := r.orchestration.OrchestrationOptions
 		for _, name := range r.orchestration.names(&r.deployment) {
@@ -147,22 +154,14 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 			}
 			o.Clusters = append(o.Clusters, cluster)
 		}
-		o.Topology, o.URIOptions, o.ServerAPI = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI
-		o.Lock, o.Secret, o.Note = r.lock, c.secrets.Learn, c.note
-		o.Ledger, err = c.runLedger()
-		options = o
+		o.Topology, o.URIOptions, o.ServerAPI, o.Lock = topologyOf(r.deployment.topology), r.uriOptions, r.config.ServerAPI, r.lock
+		o.Ledger, o.Note, o.Secret = book, c.note, c.secrets.Learn
+		return c.program.Open(ctx, o)
 	default:
 		o := r.deployment.options()
-		o.URIOptions = r.uriOptions
-		if o.TLS { // certificates are files
-			o.Ledger, err = c.runLedger()
-		}
-		options = o
+		o.URIOptions, o.Ledger = r.uriOptions, book
+		return c.program.Open(ctx, o)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c.program.Open(ctx, options)
 }
 
 // needsParameters reports whether a requirement depends on parameters of the running server.
@@ -175,19 +174,177 @@ func needsParameters(suites []*specs.Suite) bool {
 	})
 }
 
-func (c *call) announceDrops(source deployment.Source, suites []*specs.Suite) {
-	dropped := runner.DropPlan(suites)
-	if len(dropped) == 0 {
-		return
-	}
-	hosts := slices.Concat(mapSlice(source.Offers(), func(o deployment.Description) []string { return o.Hosts })...)
-	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
-		strings.Join(hosts, ","), strings.Join(dropped, ", "))
-}
-
 // usesExistingCluster reports whether tests run on a cluster that utr did not create.
 func (r *runFlags) usesExistingCluster() bool {
 	return r.uri != "" || slices.ContainsFunc(r.orchestration.clusters, func(name string) bool {
 		return strings.HasPrefix(name, existingCluster)
 	})
+}
+
+// existingCluster is the prefix of a --cluster value that names an existing cluster.
+const existingCluster = "id:"
+
+type orchestrationFlags struct {
+	deployment.OrchestrationOptions
+	clusters []string // presets, files, ids
+	settings orchestration.Settings
+}
+
+func (o *orchestrationFlags) declare(f *flags) {
+	const with = "with --orchestration: "
+	o.Each = 1
+	f.text(&o.URL, "orchestration", "URL", "run on clusters of the mongo-orchestration service at this URL")
+	f.texts(&o.clusters, "cluster", "PRESET|FILE|id:ID", with+"cluster to create, or the id of an existing one; presets are "+
+		strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", append(orchestration.Presets(), existingCluster)...)
+	f.number(&o.Each, "clusters", "N", 1, with+"how many of each cluster to create; they share the tests")
+	f.text(&o.settings.Version, "orchestration-version", "NAME", with+"name of the MongoDB release that the service starts")
+	f.text(&o.settings.Files, "orchestration-files", "DIR",
+		with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
+}
+
+func openService(url string) (*orchestration.Client, error) {
+	client, err := orchestration.New(url, orchestration.Limits{})
+	if err != nil {
+		return nil, usage("--orchestration: %w", err)
+	}
+	return client, nil
+}
+
+// names returns the values of --cluster, or else the presets of the topology.
+func (o *orchestrationFlags) names(d *deploymentFlags) (names []string) {
+	if len(o.clusters) > 0 {
+		return o.clusters
+	}
+	topology, secured := topologyOf(d.topology), ""
+	if d.auth == "on" {
+		secured = "-auth"
+	}
+	if d.TLS {
+		secured += "-tls"
+	}
+	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single, deployment.LoadBalanced} {
+		if topology == t || topology == "" && t != deployment.LoadBalanced {
+			names = append(names, string(t)+secured)
+		}
+	}
+	return names
+}
+
+func (o *orchestrationFlags) cluster(c *call, name string) (cluster deployment.OrchestratedCluster, err error) {
+	if id, found := strings.CutPrefix(name, existingCluster); found {
+		if id == "" || strings.Contains(id, "/") {
+			return cluster, usage("--cluster %s: requires the id of a cluster", name)
+		}
+		return deployment.OrchestratedCluster{ID: id}, nil
+	}
+	settings := o.settings
+	settings.Files = cmp.Or(settings.Files, c.env(envDriversTools))
+	configuration, err := configurationOf(name)
+	if err != nil {
+		return cluster, err
+	}
+	if configuration.NeedsFiles && settings.Files == "" && !configuration.Preset {
+		return cluster, usage("--cluster %s: contains %s, which --orchestration-files DIR must replace", name, orchestration.FilesToken)
+	}
+	if configuration.NamesData {
+		c.note(fmt.Sprintf("%s: dbpath is ignored: the service would remove that folder with the cluster", name))
+	}
+	return deployment.OrchestratedCluster{Configuration: configuration.With(settings)}, nil
+}
+
+func configurationOf(name string) (configuration orchestration.Configuration, err error) {
+	if slices.Contains(orchestration.Presets(), name) {
+		return orchestration.Preset(name)
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `./\`) {
+		return configuration, usage("--cluster %s: no such preset or file%s", name, meant.Hint(name, orchestration.Presets()))
+	}
+	if err == nil {
+		configuration, err = orchestration.Parse(name, text)
+	}
+	if err != nil {
+		err = invalid(fmt.Errorf("--cluster: %w", err))
+	}
+	return configuration, err
+}
+
+func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
+
+// ledger opens the ledger of what runs create outside their process.
+func (c *call) ledger() (*ledger.Ledger, error) {
+	dir, err := ledger.Dir(c.env)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(dir)
+}
+
+// runLedger opens the ledger for a run, and reports leftovers of earlier runs.
+func (c *call) runLedger() (*ledger.Ledger, error) {
+	book, err := c.ledger()
+	if err != nil {
+		return nil, err
+	}
+	if left, _, err := book.Leftovers(); err == nil && len(left) > 0 {
+		c.note(fmt.Sprintf("leftovers of earlier runs: %d; utr clean removes them", len(left)))
+	}
+	return book, nil
+}
+
+// rerun returns a function that returns the command line for one test. It repeats the flags without secrets.
+func (r *runFlags) rerun(c *call) func(result.TestID) []string {
+	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.args(
+		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
+		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
+	return func(id result.TestID) []string {
+		args := slices.Clone(fixed)
+		if r.flags.target() != onURI {
+			args = append(args, r.deploymentArgs(id.Deployment)...)
+		}
+		path := id.File
+		if path == stdinName {
+			path = specs.Stdin
+		}
+		args = append(args, "--run", "^"+quotePattern(id.File+": "+id.Description)+"$")
+		if strings.HasPrefix(path, "-") && path != specs.Stdin {
+			args = append(args, "--")
+		}
+		return append(args, path)
+	}
+}
+
+// quotePattern returns a regular expression for a text, without control characters, which affect terminals.
+func quotePattern(text string) string {
+	var b strings.Builder
+	for _, c := range regexp.QuoteMeta(text) {
+		if unicode.IsGraphic(c) && c != utf8.RuneError {
+			b.WriteRune(c)
+		} else {
+			fmt.Fprintf(&b, `\x{%x}`, c)
+		}
+	}
+	return b.String()
+}
+
+// stdinName is the file name of a suite from standard input.
+const stdinName = "<stdin>"
+
+// deploymentArgs returns the flags for the deployment with a short name, such as "replicaset 8.0".
+func (r *runFlags) deploymentArgs(name string) []string {
+	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
+	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
+		topology = words[0]
+	}
+	if _, err := specs.ParseVersion(words[1]); err == nil && (version == "" || version == deployment.AnyVersion) {
+		version = words[1]
+	}
+	var args []string
+	if topology != topologyAuto {
+		args = append(args, "--topology", topology)
+	}
+	if version != "" && r.flags.target() == onEmbedded { // other servers have their own
+		args = append(args, "--server-version", version)
+	}
+	return args
 }

@@ -17,7 +17,7 @@ import (
 // Action is what the proxy does with a command.
 type Action uint8
 
-// The deeds.
+// The actions of a proxy.
 const (
 	Forward     Action = iota
 	DropRequest        // the connection is closed before the server reads the command
@@ -31,7 +31,7 @@ type Hooks struct {
 	Command func(name string) Action
 	// Replied is called when the server has replied, before the client gets the reply, or when the connection
 	// to the server is closed instead.
-	Replied func(name string, deed Action)
+	Replied func(name string, action Action)
 }
 
 // Proxy forwards connections to a server. All methods may be called concurrently.
@@ -129,17 +129,17 @@ func (p *Proxy) serve(client net.Conn) {
 		if err != nil {
 			return
 		}
-		name, deed := command(h, body), Forward
+		name, action := command(h, body), Forward
 		if name != "" && p.hooks.Command != nil {
-			deed = p.hooks.Command(name)
+			action = p.hooks.Command(name)
 		}
-		if deed == Refuse {
+		if action == Refuse {
 			if _, err := client.Write(refusal(h.RequestID)); err != nil {
 				return
 			}
 			continue
 		}
-		if deed == DropRequest || write(server, h, body) != nil || !p.reply(name, deed, server, client) {
+		if action == DropRequest || write(server, h, body) != nil || !p.reply(name, action, server, client) {
 			return
 		}
 	}
@@ -147,13 +147,13 @@ func (p *Proxy) serve(client net.Conn) {
 
 // reply forwards the reply to a command, or all replies if the server streams. It reports whether the connection
 // stays open.
-func (p *Proxy) reply(name string, deed Action, server, client net.Conn) bool {
+func (p *Proxy) reply(name string, action Action, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)
 		if name != "" && p.hooks.Replied != nil {
-			p.hooks.Replied(name, deed)
+			p.hooks.Replied(name, action)
 		}
-		if err != nil || deed == DropReply || write(client, h, body) != nil {
+		if err != nil || action == DropReply || write(client, h, body) != nil {
 			return false
 		}
 		more = h.OpCode == wire.OpMsg && len(body) >= 4 && binary.LittleEndian.Uint32(body)&uint32(wire.MoreToCome) != 0

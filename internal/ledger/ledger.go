@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // EnvDir is the environment variable with the state directory.
@@ -75,10 +77,8 @@ func (l *Ledger) Add(e Entry) (done func() error, err error) {
 	if err := cmp.Or(err, e.check()); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	text, err := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
+	// The types of an entry do not fail to marshal.
+	text, _ := json.MarshalIndent(Leftover{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
 	name := filepath.Join(l.dir, rand.Text()+suffix)
 	if err := write(name, append(text, '\n')); err != nil {
 		return nil, fmt.Errorf("ledger: cannot record %s, which a crash would leave behind: %w", e, err)
@@ -184,13 +184,9 @@ type TempFolder struct {
 	Forget func() error
 }
 
-// MakeFolder records and then creates a temporary folder. purpose is part of its name. An empty parent means the
-// system's folder for temporary files.
-func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	parent, err := filepath.Abs(parent)
+// MakeFolder records and then creates a temporary folder. purpose is part of its name.
+func (l *Ledger) MakeFolder(purpose string) (*TempFolder, error) {
+	parent, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
@@ -211,4 +207,97 @@ func (f *TempFolder) Close(context.Context) error {
 		return err
 	}
 	return f.Forget()
+}
+
+// Kind is the type of an entry.
+type Kind string
+
+// The kinds, in the order in which leftovers are removed.
+const (
+	Cluster      Kind = "cluster" // of an orchestration service
+	ChildProcess Kind = "process" // such as a mongod
+	Folder       Kind = "folder"  // temporary
+	Lock         Kind = "lock"    // the lock document of a deployment that is not ours; its fail points may be on, too
+)
+
+var kinds = []Kind{Cluster, ChildProcess, Folder, Lock}
+
+func (k Kind) rank() int { return slices.Index(kinds, k) }
+
+// Entry is one thing that a run creates outside itself. Which fields apply depends on the kind.
+type Entry struct {
+	Kind Kind `json:"kind"`
+
+	// URL is that of an orchestration service, with the version of its API but without credentials. Resource is
+	// servers, replica_sets or sharded_clusters, and ID the cluster's id.
+	URL      string `json:"url,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	ID       string `json:"id,omitempty"`
+	// Making reports whether the service has been asked to create the cluster and has not answered yet: the cluster
+	// can still appear.
+	Making bool `json:"making,omitempty"`
+
+	// Process is a child process; Add looks up its start time. Command is shown to people: omit arguments that
+	// contain secrets.
+	Process Process `json:"process,omitzero"`
+	Command string  `json:"command,omitempty"`
+
+	// Path is the absolute path of a temporary folder. Its last element begins with FolderPrefix, so that nothing
+	// else is ever removed.
+	Path string `json:"path,omitempty"`
+
+	// URI is the connection string, without credentials, of the deployment with the lock document; Name is the
+	// document's namespace.
+	URI  string `json:"uri,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// FolderPrefix begins the name of every temporary folder in the ledger.
+const FolderPrefix = "utr-"
+
+// String describes the entry for people.
+func (e Entry) String() string {
+	switch e.Kind {
+	case Cluster:
+		return fmt.Sprintf("cluster %s of %s (%s)", e.ID, e.URL, e.Resource)
+	case ChildProcess:
+		return fmt.Sprintf("process %d (%s)", e.Process.PID, e.Command)
+	case Folder:
+		return "folder " + e.Path
+	default:
+		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
+	}
+}
+
+// check rejects what could not be removed later and what must not be written.
+func (e Entry) check() error {
+	need := map[string]string{}
+	switch e.Kind {
+	case Cluster:
+		need = map[string]string{"url": e.URL, "resource": e.Resource, "id": e.ID}
+	case ChildProcess:
+		need = map[string]string{"command": e.Command, "start time": e.Process.Started}
+		if e.Process.PID <= 1 {
+			return fmt.Errorf("%d is not the id of a child process", e.Process.PID)
+		}
+	case Folder:
+		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
+			return fmt.Errorf("%q is not a temporary folder of utr: it must be absolute, and its name must begin with %s", e.Path, FolderPrefix)
+		}
+	case Lock:
+		need = map[string]string{"uri": e.URI, "name": e.Name}
+	default:
+		return fmt.Errorf("unknown kind %q", e.Kind)
+	}
+	for what, value := range need {
+		if value == "" {
+			return fmt.Errorf("an entry of kind %s needs its %s", e.Kind, what)
+		}
+	}
+	for _, text := range []string{e.URL, e.URI, e.Command} {
+		if secret.Redact(text) != text {
+			return errors.New("the entry contains credentials")
+		}
+	}
+	return nil
 }

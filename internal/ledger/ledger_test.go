@@ -126,7 +126,8 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 
 func TestMakeFolder(t *testing.T) {
 	l, parent := ledgerOfEndedRun(t), t.TempDir()
-	folder, err := l.MakeFolder(parent, "data")
+	t.Setenv("TMPDIR", parent)
+	folder, err := l.MakeFolder("data")
 	testkit.Check(t, err)
 	about, err := os.Stat(folder.Path)
 	testkit.Check(t, err)
@@ -136,7 +137,8 @@ func TestMakeFolder(t *testing.T) {
 	testkit.Check(t, folder.Close(t.Context()))
 	_, err = os.Stat(folder.Path)
 	testkit.ErrorContains(t, err)
-	_, err = l.MakeFolder(filepath.Join(parent, "missing"), "data")
+	t.Setenv("TMPDIR", filepath.Join(parent, "missing"))
+	_, err = l.MakeFolder("data")
 	testkit.ErrorContains(t, err)
 	l.leftovers(t, "none", 0, 0)
 }

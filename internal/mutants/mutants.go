@@ -80,12 +80,7 @@ func ofTest(test *source.Value, emit emitter) {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
 	}
 	for i, c := range test.Get("outcome").Elements() {
-		path := fmt.Sprintf("outcome[%d].documents", i)
-		documents := c.Get("documents")
-		ofList(path, documents, emit)
-		for j, d := range documents.Elements() {
-			ofLeaves(fmt.Sprintf("%s[%d]", path, j), d, emit)
-		}
+		ofLeaves(fmt.Sprintf("outcome[%d].documents", i), c.Get("documents"), emit)
 	}
 }
 
@@ -169,7 +164,11 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		}
 		name, body := e.Fields[0].Key, e.Fields[0].Value
 		if other := otherEvent[name]; other != "" {
-			emit(at, e, name+" became "+other, document(e.Position, other, keep(body, "commandName", "databaseName")))
+			kept := *body
+			kept.Fields = slices.DeleteFunc(slices.Clone(body.Fields), func(f source.Field) bool {
+				return f.Key != "commandName" && f.Key != "databaseName"
+			})
+			emit(at, e, name+" became "+other, document(e.Position, other, &kept))
 		}
 		ofLeaves(at+"."+name, body, emit)
 		if command := body.Get("command"); command != nil {
@@ -190,8 +189,11 @@ var otherEvent = map[string]string{
 	"connectionClosedEvent":          "connectionCreatedEvent",
 }
 
-// ofLeaves changes every scalar below a value, and the length of every array.
+// ofLeaves changes every scalar below a value, and the length of every array. Nil has none.
 func ofLeaves(path string, v *source.Value, emit emitter) {
+	if v == nil {
+		return
+	}
 	switch v.Kind {
 	case source.Document:
 		for _, f := range v.Fields {
@@ -227,9 +229,6 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 }
 
 func ofList(path string, v *source.Value, emit emitter) {
-	if v == nil {
-		return
-	}
 	if n := len(v.Items); n > 0 {
 		emit(path, v, "the last element was dropped", list(v, v.Items[:n-1]...))
 		emit(path, v, "the last element was duplicated", appended(v, v.Items[n-1]))
@@ -256,12 +255,6 @@ func list(like *source.Value, items ...*source.Value) *source.Value {
 
 func appended(v, item *source.Value) *source.Value {
 	return list(v, slices.Concat(v.Items, []*source.Value{item})...)
-}
-
-func keep(v *source.Value, keys ...string) *source.Value {
-	out := *v
-	out.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return !slices.Contains(keys, f.Key) })
-	return &out
 }
 
 func clone(v *source.Value) *source.Value {

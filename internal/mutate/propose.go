@@ -118,11 +118,9 @@ func (c *changer) visit(n ast.Node) bool {
 			c.replace(n.Pos(), n.End(), strconv.FormatBool(n.Name == "false"), n.Name+" was negated")
 		}
 	case *ast.BasicLit:
-		if i, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
+		if i, err := strconv.Atoi(n.Value); err == nil {
 			c.replace(n.Pos(), n.End(), strconv.Itoa(i+1), n.Value+" became "+strconv.Itoa(i+1))
 		}
-	case *ast.ImportSpec:
-		return false
 	}
 	return true
 }

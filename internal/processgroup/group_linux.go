@@ -2,5 +2,5 @@ package processgroup
 
 import "syscall"
 
-// dieWithParent asks the kernel to kill the child when the thread that started it ends.
-func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+// signalOnDeath asks the kernel to signal the child when the thread that started it ends.
+func signalOnDeath(a *syscall.SysProcAttr, s syscall.Signal) { a.Pdeathsig = s }

@@ -4,5 +4,5 @@ package processgroup
 
 import "syscall"
 
-// dieWithParent does nothing: these systems do not support it.
-func dieWithParent(*syscall.SysProcAttr) {}
+// signalOnDeath does nothing: these systems do not support it.
+func signalOnDeath(*syscall.SysProcAttr, syscall.Signal) {}

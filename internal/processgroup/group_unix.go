@@ -11,9 +11,15 @@ import (
 
 // Isolate puts a child into its own process group: Ctrl-C reaches only this process, and Kill reaches the
 // child's descendants.
-func Isolate(c *exec.Cmd) {
+func Isolate(c *exec.Cmd) { isolate(c, syscall.SIGKILL) }
+
+// IsolateInterruptible is Isolate for a program that ends on SIGTERM: on Linux it gets that signal, instead of being
+// killed, if this process ends first.
+func IsolateInterruptible(c *exec.Cmd) { isolate(c, syscall.SIGTERM) }
+
+func isolate(c *exec.Cmd, onDeath syscall.Signal) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithParent(c.SysProcAttr)
+	signalOnDeath(c.SysProcAttr, onDeath)
 }
 
 // Exists reports whether any process of a child's group still exists.

@@ -11,6 +11,9 @@ func Isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
+// IsolateInterruptible does nothing: Windows can interrupt only processes of the same group.
+func IsolateInterruptible(*exec.Cmd) {}
+
 // Exists returns false: Windows cannot list a group.
 func Exists(*os.Process) bool { return false }
 

@@ -53,9 +53,8 @@ type ReadAhead struct {
 
 // Read returns the buffered bytes first.
 func (r *ReadAhead) Read(b []byte) (int, error) {
-	if r.In != nil && r.In.Buffered() > 0 {
+	if r.In.Buffered() > 0 {
 		return r.In.Read(b)
 	}
-	r.In = nil
 	return r.Conn.Read(b)
 }

@@ -33,19 +33,13 @@ Exit codes: 0 the file was written, 2 it was not.`,
 		Example: `# then docs/writing-suites.md
 utr new retryable-reads find-with-a-sort.yml
 utr run find-with-a-sort.yml`,
-		Args: arguments(2, 2, "a specification and a file"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return templateNames(), cobra.ShellCompDirectiveNoFileComp
-		},
-	}, func(*flags) action {
-		return func(_ context.Context, c *call) error { return c.newSuite(c.paths[0], c.paths[1]) }
-	})
+		Args:              arguments(2, 2, "a specification and a file"),
+		ValidArgsFunction: completesFirst(templateNames, func() []string { return nil }),
+	}, func(*flags) action { return newSuite })
 }
 
-func (c *call) newSuite(specification, name string) error {
+func newSuite(_ context.Context, c *call) error {
+	specification, name := c.paths[0], c.paths[1]
 	if !slices.Contains(templateNames(), specification) {
 		return usage("unknown specification %q: choose one of %s", specification, strings.Join(templateNames(), ", "))
 	}
@@ -53,10 +47,7 @@ func (c *call) newSuite(specification, name string) error {
 	if !isYAML || title == "" {
 		return usage("the name of a suite must end in .yml, not %q", name)
 	}
-	text, err := templates.ReadFile("templates/" + specification + ".yml")
-	if err != nil {
-		return err
-	}
+	text, _ := templates.ReadFile("templates/" + specification + ".yml") // embedded, so it exists
 	made := strings.NewReplacer("FILE", name, `"NAME"`, fmt.Sprintf("%q", title), "DATABASE", "utr-"+specification).Replace(string(text))
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // does not overwrite
 	switch {
