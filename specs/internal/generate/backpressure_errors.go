@@ -8,8 +8,8 @@ const patient = "maxAdaptiveRetries: 11, timeoutMS: 10000"
 
 func overloadSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
-		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
-		"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+		"How overload errors and other errors in one operation affect the limit of retries, the backoff, and the error that is",
+		"raised. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000"),
 		Observed("one", "maxAdaptiveRetries: 1"), Observed("patient", patient)}
 	notFound, raises := HostNotFound, RaisedLabels
@@ -25,17 +25,17 @@ func overloadSequences() *File {
 			Attempts: 3, Raises: raisesOverload},
 		Story{Says: "is retried no more than twice after different errors with an overload error between them (B2)",
 			Each: []string{other, over, second}, Attempts: 3, Raises: raises(notFound, "", overloaded)},
-		Story{Says: "is not retried again after HostUnreachable twice, though an overload error would follow (R35)",
+		Story{Says: "is not retried again after two HostUnreachable errors, even if an overload error would follow (R35)",
 			Each: []string{other, other, over}, Attempts: 2, Raises: lost},
 		Story{Says: "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", By: "one",
 			Each: []string{over, other}, Attempts: 2, Raises: lost},
-		Story{Says: "is not retried after HostUnreachable three times and an overload error within timeoutMS (B2)", By: "timed",
+		Story{Says: "is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)", By: "timed",
 			Each: []string{other, other, other, over}, Attempts: 4, Raises: raisesOverload},
 		Story{Says: "is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", By: "timed",
 			Each: []string{over, other, other}, Attempts: 3, Raises: lost},
 		Story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
 			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
-		Story{Says: "backs off after the overload error alone (B6)", By: "patient",
+		Story{Says: "backs off only after the overload error (B6)", By: "patient",
 			Each: append([]string{over}, slices.Repeat([]string{other}, 10)...), Attempts: 12})
 	// Only retryable by client backpressure.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
@@ -56,15 +56,15 @@ func overloadSequences() *File {
 		Story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
 			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded+", "+noWrites, "")})
 	tell(f, []string{"collection.find"},
-		Story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
+		Story{Says: "raises the last overload error, even with the label " + noWrites + " (R20)",
 			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
 	return f
 }
 
 func commitSequences() *File {
 	f := NewFile("commit-sequences", "the write concern of commits that fail in different ways", Sequences(Retrying),
-		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
-		"error. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+		"A commit keeps its write concern as long as all errors before it were overload errors. After any other error it uses",
+		"w: majority. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Watched("client", "")}
 	f.Sessions = true
 	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", "")
@@ -76,10 +76,10 @@ func commitSequences() *File {
 		own, majority int // attempts with each write concern
 	}{
 		{"keeps its write concern after two overload errors (B1)", []string{over, over}, 3, 0},
-		{"asks for majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
-		{"goes on to ask for majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
-		{"asks for majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []string{either}, 1, 1},
-		{"asks for majority after a lost reply (W10)", []string{LostReply}, 1, 1},
+		{"uses w: majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
+		{"keeps using w: majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
+		{"uses w: majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []string{either}, 1, 1},
+		{"uses w: majority after a lost reply (W10)", []string{LostReply}, 1, 1},
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,
 			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
@@ -92,8 +92,8 @@ func commitSequences() *File {
 // mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *File {
 	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
-		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
-		"those before. What is written is written once.")
+		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their errors.",
+		"The data is written once.")
 	f.Clients = []Client{Observed("client", ""), Observed("one", "maxAdaptiveRetries: 1"),
 		Observed("timed", "timeoutMS: 20000"), Observed("none", "maxAdaptiveRetries: 0"), Observed("patient", patient)}
 	network := WithLabels(RaisedNetwork, writable, overloaded)
@@ -123,12 +123,12 @@ func mixed() *File {
 				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
 			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", By: "none",
 				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
-			Story{Says: "is retried once after network errors alone with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
+			Story{Says: "is retried once after nothing but network errors with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
 				Attempts: 2, Raises: network})
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
 		o := named(title) // an error in the storage engine is a command error
-		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 12,
+		f.Tell(o, Story{Says: "backs off only after the overload error (B6)", By: "patient", Attempts: 12,
 			Points: []string{FailPoint(o.Command, Times(1), overload),
 				SetFailPoint(TransactionalWrite, Times(10), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
 	}
@@ -137,8 +137,8 @@ func mixed() *File {
 
 func otherErrors() *File {
 	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
-		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
-		"rules, with the limit of client backpressure.")
+		"An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules apply,",
+		"with the limit of client backpressure.")
 	f.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"),
 		Observed("noReads", "retryReads: false"), Observed("noWrites", "retryWrites: false"),
 		Observed("timed", "timeoutMS: 20000")}
@@ -155,8 +155,8 @@ func otherErrors() *File {
 			Story{Says: "is retried no more than twice " + after + " (B4)", Mode: Always, Fails: r.data, Attempts: 3, Raises: raises},
 			Story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: Always,
 				Fails: r.data, Attempts: 3, Raises: raises},
-			Story{Says: "is not retried " + after + " and maxAdaptiveRetries 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
-			Story{Says: "is not retried " + after + " and " + r.option + " false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
+			Story{Says: "is not retried " + after + " if maxAdaptiveRetries is 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
+			Story{Says: "is not retried " + after + " if " + r.option + " is false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
 	}
 	// Not retryable without the label RetryableError.
 	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",

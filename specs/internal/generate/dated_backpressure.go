@@ -11,33 +11,33 @@ func overloadOf2025() Specification {
 	list := operations(database2025)
 	off := "retryReads: false, retryWrites: false"
 	f := NewFile("overload", "overload errors", anywhere,
-		"Overload errors make every command retryable, whatever retryReads and retryWrites say.")
+		"Every command is retried after overload errors, regardless of retryReads and retryWrites.")
 	f.Clients = []Client{Observed("client", ""), Observed("noRetry", off)}
 	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, Objects(database2025, "setup", "database")
 	for _, o := range list {
 		f.Tell(o,
-			Story{Says: "is retried after an overload error with retryReads and retryWrites false (B1)", By: "noRetry", Fails: overload,
-				Attempts: 2, Require: beyond(o), Today: "the option that is about the command forbids it"},
+			Story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry", Fails: overload,
+				Attempts: 2, Require: beyond(o), Today: "the option for the command forbids it"},
 			NotRetried("an error with "+overloaded+" alone (R34)", overloadedOnly, raisesOverloadedOnly).On(beyond(o)))
 	}
 
-	limit := NewFile("limit", "the number of retries", labelling, "Five retries follow an overload error, whatever the options say.")
+	limit := NewFile("limit", "the number of retries", labelling, "A command is retried up to five times after overload errors, regardless of the options.")
 	limit.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"), Observed("timed", "timeoutMS: 20000")}
 	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
 		limit.Tell(Named(list, title),
-			Story{Says: "is retried five times after overload errors (B1)", Mode: Times(5), Fails: overload, Attempts: 6, Today: "there are two retries"},
+			Story{Says: "is retried five times after overload errors (B1)", Mode: Times(5), Fails: overload, Attempts: 6, Today: "it is retried at most twice"},
 			Story{Says: "is retried no more than five times after overload errors (B4)", Mode: Always, Fails: overload, Attempts: 6,
-				Raises: raisesOverload, Today: "there are two retries"},
-			Story{Says: "is retried with maxAdaptiveRetries 0, which is not known yet (B1)", By: "none", Fails: overload, Attempts: 2,
-				Today: "there is no retry"},
+				Raises: raisesOverload, Today: "it is retried at most twice"},
+			Story{Says: "is retried even with maxAdaptiveRetries 0, which does not exist yet (B1)", By: "none", Fails: overload, Attempts: 2,
+				Today: "it is not retried"},
 			Story{Says: "is retried no more than five times within timeoutMS (B4)", By: "timed", Mode: Always, Fails: overload, Attempts: 6,
-				Raises: raisesOverload, Today: "there are two retries"})
+				Raises: raisesOverload, Today: "it is retried at most twice"})
 	}
 
 	const preferred = "readPreference: primaryPreferred"
 	elsewhere := NewFile("retargeting", "retry on another server", Servers("4.4", Sets),
-		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the replica set must",
-		"have, whatever the error: every failed server is deprioritized.")
+		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the replica set",
+		"must have. Every failed server is deprioritized, whatever the error.")
 	elsewhere.Clients = []Client{Observed("client", preferred)}
 	for _, title := range []string{"collection.find", "collection.aggregate", "collection.count", "collection.distinct"} {
 		o := Named(list, title)
@@ -55,8 +55,8 @@ func overloadOf2025() Specification {
 func bucketOf2025(find Operation) *File {
 	const threads, started = 100, "{ commandStartedEvent: { commandName: find } }"
 	f := NewFile("tokens", "the token bucket", anywhere,
-		"Each retry takes a token from the bucket of the client, which has a thousand of them. A read that succeeds at the first attempt gives",
-		"a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs are real.")
+		"Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first attempt adds",
+		"a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
 	f.Clients = []Client{{ID: "client", Observe: []string{"commandStartedEvent"}}}
 	find.Result = ""
 	var run, wait []string
@@ -72,9 +72,9 @@ func bucketOf2025(find Operation) *File {
 	fails, works := FailPoint("find", Always, overload), SetFailPoint("failCommand", `"off"`, "")
 	raises, succeeds := find.Call("client", "", raisesOverload), find.Call("client", "", "")
 	f.Tell(find, Story{Says: "is not retried without a token (B13)", Before: slices.Concat([]string{fails}, run, wait, count(1200)),
-		Raises: raisesOverload, After: count(1201), Today: "there is no bucket"})
-	f.Tell(find, Story{Says: "is retried once for ten reads that succeed (B10)", Before: slices.Concat([]string{fails}, run, wait, []string{works},
+		Raises: raisesOverload, After: count(1201), Today: "the bucket does not exist"})
+	f.Tell(find, Story{Says: "can be retried once after ten reads that succeed (B10)", Before: slices.Concat([]string{fails}, run, wait, []string{works},
 		slices.Repeat([]string{succeeds}, 10), []string{fails}),
-		Raises: raisesOverload, After: slices.Concat(count(1212), []string{raises}, count(1213)), Today: "there is no bucket"})
+		Raises: raisesOverload, After: slices.Concat(count(1212), []string{raises}, count(1213)), Today: "the bucket does not exist"})
 	return f
 }

@@ -14,7 +14,7 @@ func readsOf2024() Specification {
 	p.Database = database2024
 	list := readOperations(database2024)
 	codes := NewFile("errors", "errors of reads", everywhere,
-		"Each error that makes a read retryable, errors that do not, and retryReads: as today.")
+		"Every error after which a read is retried, errors after which it is not, and retryReads, as today.")
 	codes.Clients = p.Both("")
 	for _, title := range []string{"collection.find", "collection.aggregate", "database.listCollections"} {
 		codes.Tell(Named(list, title), readStories()...)
@@ -22,8 +22,8 @@ func readsOf2024() Specification {
 	codes.Objects = []string{"database", "collection"}
 
 	overloads := NewFile("overload", "overload errors", anywhere,
-		"The labels of overload errors are not known yet: no command is retried for them. An error that is retryable for another reason",
-		"is retried once, at once.")
+		"The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is retryable",
+		"for another reason causes one immediate retry.")
 	overloads.Clients, overloads.Objects, overloads.Bucket = []Client{Observed("client", "")}, everything, true
 	overloads.Empty = []string{written}
 	overloads.Entities = Objects(database2024, "setup", "database")
@@ -46,7 +46,7 @@ func readsOf2024() Specification {
 	overloads.Tell(more, s)
 
 	inside := NewFile("transactions", "overload errors in a transaction", labelling,
-		"Nothing in a transaction is retried but its end.")
+		"Only the end of a transaction is retried.")
 	inside.Sessions = true
 	for _, title := range []string{"collection.find", "collection.insertOne"} {
 		o := Named(operations(database2024), title)
@@ -57,8 +57,8 @@ func readsOf2024() Specification {
 	timed, t := p.Timeouts(everywhere)
 	for _, o := range []Operation{Named(list, "collection.find"), Named(list, "collection.aggregate")} {
 		timed.Tell(o, t.Thrice, t.Off, t.Endless, Story{
-			Says: "is retried until an attempt succeeds within timeoutMS, though all errors have the labels of an overload error (R36)",
-			Mode: Times(3), Fails: shed, Attempts: 4, Require: anywhere, Today: "there are two retries at most"})
+			Says: "is retried until an attempt succeeds within timeoutMS, even if all errors have the labels of an overload error (R36)",
+			Mode: Times(3), Fails: shed, Attempts: 4, Require: anywhere, Today: "it is retried at most twice"})
 	}
 	return Specification{Name: "retryable-reads-2024", Dated: true, Files: []*File{codes, overloads, inside, timed}}
 }

@@ -119,7 +119,7 @@ func (f *File) TellInTransaction(o Operation, carries, rule string, stories ...S
 
 // TellAfterTransaction adds a test that a retry is possible after a transaction of the same session.
 func (f *File) TellAfterTransaction(o Operation, inside, outside, rule string) {
-	f.Tell(o, Story{Says: "is retried after the transaction of its session (" + rule + ")",
+	f.Tell(o, Story{Says: "is retried after its session's transaction has ended (" + rule + ")",
 		Before: append(Begin(o, "client"), OnSession("abortTransaction", "client")),
 		Fails:  Closes, With: InSession("client"), Seen: o.Attempts(1, 0, inside), Attempts: 2, Carries: outside})
 }
