@@ -92,8 +92,8 @@ func commitSequences() *File {
 // mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *File {
 	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
-		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their errors.",
-		"The data is written once.")
+		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their",
+		"errors. The data is written once.")
 	f.Clients = []Client{Observed("client", ""), Observed("one", "maxAdaptiveRetries: 1"),
 		Observed("timed", "timeoutMS: 20000"), Observed("none", "maxAdaptiveRetries: 0"), Observed("patient", patient)}
 	network := WithLabels(RaisedNetwork, writable, overloaded)
@@ -137,8 +137,8 @@ func mixed() *File {
 
 func otherErrors() *File {
 	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
-		"An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules apply,",
-		"with the limit of client backpressure.")
+		"An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules",
+		"apply, with the limit of client backpressure.")
 	f.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"),
 		Observed("noReads", "retryReads: false"), Observed("noWrites", "retryWrites: false"),
 		Observed("timed", "timeoutMS: 20000")}

@@ -9,8 +9,8 @@ func retargeting() *File {
 	const preferred = "readPreference: primaryPreferred"
 	f := NewFile("retargeting", "enableOverloadRetargeting", Servers("4.4", Sets),
 		"The primary rejects every attempt with an overload error. With enableOverloadRetargeting, the retry of a read that",
-		"prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts go to",
-		"the primary.")
+		"prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts",
+		"go to the primary.")
 	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
 		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
 	story := func(says, by, data string, attempts int, raises string) Story {
@@ -81,8 +81,9 @@ func overloadOtherMongos() *File {
 // sameMongos has commands that are pinned to a mongos: of a cursor, and of a transaction.
 func sameMongos() *File {
 	f := NewFile("sharded-pinned", "retry on the same mongos", Servers("4.4", Sharded),
-		"A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction, even if it",
-		"is overloaded: no other mongos knows them. The cursor is on a random mongos; the session knows that of the transaction.")
+		"A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction,",
+		"even if it is overloaded: no other mongos knows them. The cursor is on a random mongos; the session knows that of",
+		"the transaction.")
 	f.Clients = []Client{WatchedMongoses()}
 	f.Sessions = true
 	known := MongosesKnown("client")
@@ -111,8 +112,8 @@ func sameMongos() *File {
 // backoffs are computed but not slept.
 func overloadTimeouts() *File {
 	f := NewFile("timeoutMS", "retries under timeoutMS", labelling,
-		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started. Backoffs are",
-		"random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
+		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.",
+		"Backoffs are random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
 		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 3000")}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
@@ -162,8 +163,9 @@ func establishment() *File {
 			"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent")
 	}
 	f := NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
-		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried",
-		"after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the attempts.")
+		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
+		"retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the",
+		"attempts.")
 	f.Clients = []Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
 		client("off", "retryReads: false, retryWrites: false, ")}
 	fails := func(by, says, mode string, failing int, succeeds bool) Story {
@@ -187,8 +189,8 @@ func establishment() *File {
 
 func authentication() *File {
 	f := NewFile("authentication", "connections that cannot be authenticated", "",
-		"A network error in authentication has neither label, so commands that other policies do not retry are attempted once. No",
-		"command was sent.")
+		"A network error in authentication has neither label, so commands that other policies do not retry are attempted",
+		"once. No command was sent.")
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10")}
 	f.Require = Authenticated("4.4", Monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},

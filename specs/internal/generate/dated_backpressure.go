@@ -36,8 +36,8 @@ func overloadOf2025() Specification {
 
 	const preferred = "readPreference: primaryPreferred"
 	elsewhere := NewFile("retargeting", "retry on another server", Servers("4.4", Sets),
-		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the replica set",
-		"must have. Every failed server is deprioritized, whatever the error.")
+		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the",
+		"replica set must have. Every failed server is deprioritized, whatever the error.")
 	elsewhere.Clients = []Client{Observed("client", preferred)}
 	for _, title := range []string{"collection.find", "collection.aggregate", "collection.count", "collection.distinct"} {
 		o := Named(list, title)
@@ -55,8 +55,8 @@ func overloadOf2025() Specification {
 func bucketOf2025(find Operation) *File {
 	const threads, started = 100, "{ commandStartedEvent: { commandName: find } }"
 	f := NewFile("tokens", "the token bucket", anywhere,
-		"Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first attempt adds",
-		"a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
+		"Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first",
+		"attempt adds a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
 	f.Clients = []Client{{ID: "client", Observe: []string{"commandStartedEvent"}}}
 	find.Result = ""
 	var run, wait []string

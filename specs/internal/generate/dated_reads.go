@@ -22,8 +22,8 @@ func readsOf2024() Specification {
 	codes.Objects = []string{"database", "collection"}
 
 	overloads := NewFile("overload", "overload errors", anywhere,
-		"The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is retryable",
-		"for another reason causes one immediate retry.")
+		"The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is",
+		"retryable for another reason causes one immediate retry.")
 	overloads.Clients, overloads.Objects, overloads.Bucket = []Client{Observed("client", "")}, everything, true
 	overloads.Empty = []string{written}
 	overloads.Entities = Objects(database2024, "setup", "database")

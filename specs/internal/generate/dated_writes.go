@@ -16,8 +16,8 @@ func writesOf2018() Specification {
 		}
 		f := Of(o, retrying, []Client{Observed("client", "retryWrites: true"), Observed("default", ""),
 			Observed("noRetry", "retryWrites: false"), Observed("timed", "retryWrites: true, timeoutMS: 20000")}, stories,
-			"If retryWrites is true, "+o.Title()+" is retried once after network errors and after server errors with listed codes or",
-			"messages, whatever their labels.")
+			"If retryWrites is true, "+o.Title()+" is retried once after network errors and",
+			"after server errors with listed codes or messages, whatever their labels.")
 		files = append(files, f)
 	}
 	return Specification{Name: "retryable-writes-2018", Dated: true, Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}

@@ -54,8 +54,8 @@ func preferenceReads(database string) (list []Operation) {
 func preferenceSuites() Specification {
 	const database = "utr-read-preferences"
 	f := NewFile("modes", "the member that is read from", Servers("4.2", Sets),
-		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others succeed on a",
-		"secondary, which the replica set must have. Clients do not retry.")
+		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others",
+		"succeed on a secondary, which the replica set must have. Clients do not retry.")
 	f.Clients = preferring("retryReads: false")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
@@ -66,8 +66,8 @@ func preferenceSuites() Specification {
 	}
 
 	tags := NewFile("tags", "tag sets that no member has", Servers("4.2", Sets),
-		"No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its fail point",
-		"fails the read. An empty set at the end of a list matches every member.")
+		"No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its",
+		"fail point fails the read. An empty set at the end of a list matches every member.")
 	// The timeout of the client waiting leaves a busy machine enough time to discover the deployment.
 	tags.Clients = append(preferring("retryReads: false")[1:], Observed("waiting", "readPreference: secondary, retryReads: false, serverSelectionTimeoutMS: 3000"))
 	tags.Entities = []string{"collection: { id: nowhere-waiting, database: database-waiting, collectionName: " + Collection + ", collectionOptions: " +
@@ -111,8 +111,8 @@ func preferenceSuites() Specification {
 func preferencesOf2014() Specification {
 	const database = "utr-read-preferences-2014"
 	f := NewFile("members", "the member that is read from", Servers("4.2", Sets),
-		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The replica set",
-		"must have a secondary.")
+		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The",
+		"replica set must have a secondary.")
 	f.Clients = append(preferring("retryReads: false"), Observed("retrying", "readPreference: primaryPreferred"))
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {

@@ -53,7 +53,8 @@ func readStories() []Story {
 
 func readSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
-		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says more.")
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more.")
 	for _, o := range table("refused reads", readDatabase) {
 		o.Reads = true
 		for _, first := range []struct{ says, data string }{

@@ -7,8 +7,8 @@ import (
 
 func writeSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", retrying,
-		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says more.",
-		"A first attempt that the server rejects is not retried.")
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more. A first attempt that the server rejects is not retried.")
 	for _, r := range []struct {
 		name, arguments string
 		reply           bool // the error is a write error in a reply with ok: 1
@@ -41,8 +41,8 @@ func writeSecondErrors() *File {
 
 func noWritesPerformed(operations []Operation) *File {
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
-		"If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the error of",
-		"the second attempt may have the label.")
+		"If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the",
+		"error of the second attempt may have the label.")
 	network, quiet := WithLabels(RaisedNetwork, writable, noWrites), Labelled(PrimarySteppedDown, writable, noWrites)
 	down := PrimarySteppedDown
 	for _, o := range operations {

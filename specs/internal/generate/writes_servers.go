@@ -28,9 +28,9 @@ func writeOtherMongos() *File {
 // of chance.
 func otherMongosForEnds() *File {
 	f := NewFile("sharded-transactions", "the end of a transaction on another mongos", Servers("4.4", Sharded),
-		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token.",
-		"The commit took effect, and the other mongos reports so. It does not know the transaction of the abort and fails",
-		"the retry; the mongos of the transaction would not.")
+		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery",
+		"token. The commit took effect, and the other mongos reports so. It does not know the transaction of the abort and",
+		"fails the retry; the mongos of the transaction would not.")
 	f.Clients = []Client{WatchedMongoses()}
 	f.Sessions = true
 	insert := writeNamed("insertOne")
