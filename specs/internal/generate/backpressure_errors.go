@@ -17,47 +17,47 @@ func overloadSequences() *File {
 	// Also retryable by the other policies.
 	lost := raises(HostUnreachable, "", overloaded)
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
-		Story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
-		Story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other},
-			Attempts: 3, Raises: lost},
-		Story{Says: "is retried twice after HostUnreachable and an overload error (B2)", Each: []string{other, over}, Attempts: 3},
-		Story{Says: "is retried no more than twice after HostUnreachable and overload errors (B2)", Each: []string{other, over, over},
-			Attempts: 3, Raises: raisesOverload},
-		Story{Says: "is retried no more than twice after different errors with an overload error between them (B2)",
-			Each: []string{other, over, second}, Attempts: 3, Raises: raises(notFound, "", overloaded)},
+		Failing("is retried twice after an overload error and HostUnreachable (B2)", "", over, other),
+		Failing("is retried no more than twice after an overload error and HostUnreachable (B2)",
+			lost, over, other, other),
+		Failing("is retried twice after HostUnreachable and an overload error (B2)", "", other, over),
+		Failing("is retried no more than twice after HostUnreachable and overload errors (B2)",
+			raisesOverload, other, over, over),
+		Failing("is retried no more than twice after different errors with an overload error between them (B2)",
+			raises(notFound, "", overloaded), other, over, second),
 		Story{Says: "is not retried again after two HostUnreachable errors, even if an overload error would follow (R35)",
 			Each: []string{other, other, over}, Attempts: 2, Raises: lost},
-		Story{Says: "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", By: "one",
-			Each: []string{over, other}, Attempts: 2, Raises: lost},
-		Story{Says: "is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)", By: "timed",
-			Each: []string{other, other, other, over}, Attempts: 4, Raises: raisesOverload},
-		Story{Says: "is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", By: "timed",
-			Each: []string{over, other, other}, Attempts: 3, Raises: lost},
-		Story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
-			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
-		Story{Says: "backs off only after the overload error (B6)", By: "patient",
-			Each: append([]string{over}, slices.Repeat([]string{other}, 10)...), Attempts: 12})
+		Failing("is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)",
+			lost, over, other).Of("one"),
+		Failing("is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)",
+			raisesOverload, other, other, other, over).Of("timed"),
+		Failing("is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)",
+			lost, over, other, other).Of("timed"),
+		Failing("is not retried after an overload error and one with "+overloaded+" alone (R34)",
+			raisesOverloadedOnly, over, overloadedOnly),
+		Failing("backs off only after the overload error (B6)", "",
+			append([]string{over}, slices.Repeat([]string{other}, 10)...)...).Of("patient"))
 	// Only retryable by client backpressure.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
-		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
-			Raises: raises(HostUnreachable, writable, overloaded)},
-		Story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, Closes}, Attempts: 2,
-			Raises: WithLabels(RaisedNetwork, "", overloaded)})
+		Failing("is not retried after an overload error and HostUnreachable (R34)",
+			raises(HostUnreachable, writable, overloaded), over, other),
+		Failing("is not retried after an overload error and a network error (R34)",
+			WithLabels(RaisedNetwork, "", overloaded), over, Closes))
 	// Which error is raised. runCommand is treated as a write.
 	first, later := Labelled(HostUnreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
 	quiet, quietLater := Labelled(HostUnreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		Story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3,
-			Raises: raises(notFound, overloaded, noWrites)},
-		Story{Says: "raises the first overload error if the others have the label " + noWrites + " (R21)",
-			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded, noWrites)},
-		Story{Says: "raises the overload error between two with the label " + noWrites + " (R20)",
-			Each: []string{quiet, later, quiet}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
-		Story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
-			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded+", "+noWrites, "")})
+		Failing("raises the last of different overload errors (R20)",
+			raises(notFound, overloaded, noWrites), first, later, later),
+		Failing("raises the first overload error if the others have the label "+noWrites+" (R21)",
+			raises(HostUnreachable, overloaded, noWrites), first, quietLater, quietLater),
+		Failing("raises the overload error between two with the label "+noWrites+" (R20)",
+			raises(notFound, overloaded, noWrites), quiet, later, quiet),
+		Failing("raises the first overload error if all have the label "+noWrites+" (R21)",
+			raises(HostUnreachable, overloaded+", "+noWrites, ""), quiet, quietLater, quietLater))
 	tell(f, []string{"collection.find"},
-		Story{Says: "raises the last overload error, even with the label " + noWrites + " (R20)",
-			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
+		Failing("raises the last overload error, even with the label "+noWrites+" (R20)",
+			raises(notFound, overloaded+", "+noWrites, ""), first, first, quietLater))
 	return f
 }
 
@@ -151,7 +151,7 @@ func otherErrors() *File {
 		{"collection.findOneAndUpdate", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 	} {
 		f.Tell(named(r.title),
-			Story{Says: "is retried twice " + after + " (B2)", Mode: Times(2), Fails: r.data, Attempts: 3},
+			Story{Says: "is retried twice " + after + " (B2)", Fails: r.data, Attempts: 3},
 			Story{Says: "is retried no more than twice " + after + " (B4)", Mode: Always, Fails: r.data, Attempts: 3, Raises: raises},
 			Story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: Always,
 				Fails: r.data, Attempts: 3, Raises: raises},

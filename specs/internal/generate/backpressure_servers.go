@@ -55,10 +55,7 @@ func overloadOtherMongos() *File {
 	rounds := func(title, arguments string, s Story, before ...string) {
 		o := named(title)
 		o.Arguments, o.Result = arguments, ""
-		s.Points = append(s.Points, before...)
-		s.Before = []string{MongosesKnown(s.By)}
-		s.After = slices.Repeat(append(before, o.Call(s.By, "", "")), Rounds-1)
-		f.Tell(o, s)
+		f.TellRounds(slices.Repeat([]Operation{o}, Rounds), s, before...)
 	}
 	const find = "{ filter: { _id: 1 } }"
 	updated := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
@@ -88,7 +85,7 @@ func sameMongos() *File {
 	f.Sessions = true
 	known := MongosesKnown("client")
 	more := GetMore("find", overloadDatabase, twoBatches)
-	more.Reads, more.Result = true, threeDocuments
+	more.Result = threeDocuments
 	f.Tell(more, Story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
 		After: slices.Repeat([]string{FailPoint("getMore", Times(1), overload), more.Call("client", "", "")}, 7)})
 
@@ -117,7 +114,7 @@ func overloadTimeouts() *File {
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
 		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 3000")}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		Story{Says: "is retried twice within timeoutMS (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
+		Story{Says: "is retried twice within timeoutMS (B1)", Fails: overload, Attempts: 3},
 		Story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
 		Story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: Always, Fails: overload, Attempts: 3,
 			Raises: raisesOverload},
@@ -140,7 +137,7 @@ func baseBackoff() *File {
 	}
 	tell(f, []string{"collection.find", "collection.insertOne"},
 		Story{Says: "uses the baseBackoffMS of the error for its backoff (B6)", Before: set(1),
-			Mode: Times(7), Fails: overload, After: set(0), Attempts: 8})
+			Fails: overload, After: set(0), Attempts: 8})
 	return f
 }
 
@@ -155,35 +152,26 @@ func connections() *File {
 }
 
 // establishment closes new connections during hello, which drivers treat as overload (Connection Monitoring and
-// Pooling, "Backpressure-enabled"). maxIdleTimeMS and appName are as in Policy.HandshakeHello.
+// Pooling, "Backpressure-enabled").
 func establishment() *File {
 	const app = "utrEstablishment"
-	client := func(id, options string) Client {
-		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet,
-			"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent")
-	}
+	client := func(id, options string) Client { return Idling(id, app, options, "poolClearedEvent") }
 	f := NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
 		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
 		"retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the",
 		"attempts.")
 	f.Clients = []Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
 		client("off", "retryReads: false, retryWrites: false, ")}
-	fails := func(by, says, mode string, failing int, succeeds bool) Story {
-		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailHello(app+by, mode)}, Seen: Pinged(overloadDatabase),
-			Pool: append([]string{CheckOut}, slices.Repeat([]string{CheckOut, CheckOutFailed}, failing)...)}
-		if succeeds {
-			s.Pool, s.Attempts = append(s.Pool, CheckOut), 1
-		} else {
-			s.Raises = WithLabels(RaisedNetwork, both, "")
-		}
-		return s
+	fails := func(by, says, mode string, failing int, raises string) Story {
+		return Story{Says: says, By: by, Raises: raises}.Refused(FailHello(app+by, mode), overloadDatabase).CheckedOut(failing)
 	}
+	refused := WithLabels(RaisedNetwork, both, "")
 	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"},
-		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, true),
-		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, false),
-		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", Times(1), 1, false))
+		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, ""),
+		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, refused),
+		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", Times(1), 1, refused))
 	f.Tell(named("collection.updateMany"),
-		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", Times(1), 1, false))
+		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", Times(1), 1, refused))
 	return f
 }
 
@@ -194,8 +182,7 @@ func authentication() *File {
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10")}
 	f.Require = Authenticated("4.4", Monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},
-		Story{Says: "is not retried after a network error in saslContinue (R34)", Before: Stale("client"),
-			Points: []string{FailPoint("saslContinue", Times(1), Closes)},
-			Raises: WithLabels(RaisedNetwork, "", both), Seen: Pinged(overloadDatabase)})
+		Story{Says: "is not retried after a network error in saslContinue (R34)", Raises: WithLabels(RaisedNetwork, "", both)}.
+			Refused(FailPoint("saslContinue", Times(1), Closes), overloadDatabase))
 	return f
 }

@@ -40,7 +40,7 @@ func overloadTransactions() *File {
 		}
 		other := Operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: overloadDatabase,
 			Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ findAndModify: " + Collection + " }"}
-		f.Tell(o, Story{Says: "is retried as the first command of a transaction (B1)", Before: start, Mode: Times(2),
+		f.Tell(o, Story{Says: "is retried as the first command of a transaction (B1)", Before: start,
 			Fails: overload, With: "session: session",
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
@@ -52,7 +52,7 @@ func overloadTransactions() *File {
 			Fails: overloadedOnly, With: "session: session", Raises: raisesOverloadedOnly, After: undo, Attempts: 1,
 			Carries: begins, Then: aborts, Extra: true, Outcome: o.Outcome(false)})
 	}
-	f.Tell(insert, Story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Mode: Times(3), Fails: overload,
+	f.Tell(insert, Story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Fails: overload,
 		With: "session: session", Raises: raisesOverload, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
 	for _, r := range []struct{ title, by, option string }{
 		{"collection.find", "noReads", "retryReads"}, {"collection.aggregate", "noReads", "retryReads"},
@@ -66,12 +66,12 @@ func overloadTransactions() *File {
 			Attempts: 1, Carries: "startTransaction: true, autocommit: false", Outcome: o.Outcome(false)})
 	}
 	inserted := insert.Attempts(1, 0, begins)
-	twice := Story{Says: "is retried twice after overload errors (B1)", Before: Begin(insert, "client"), Mode: Times(2), Fails: overload,
+	twice := Story{Says: "is retried twice after overload errors (B1)", Before: Begin(insert, "client"), Fails: overload,
 		Seen: inserted, Attempts: 3}
 	f.Tell(commit, twice)
 	f.Tell(abort, twice)
 	// The transaction is still open on the server, so it is ended.
-	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"), Mode: Times(3),
+	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"),
 		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
 		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
 	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: Begin(insert, "client"),

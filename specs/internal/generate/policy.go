@@ -42,19 +42,15 @@ const (
 // fail point to this client, because the other may still be discovering. In the stories the operation is
 // retried, or the option is off.
 func (p Policy) HandshakeHello(app, require string) (f *File, retried, off Story) {
-	client := func(id, options string) Client {
-		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
-	}
 	f = NewFile("handshake-hello", "handshakes that fail in hello", require,
 		"The connection in the pool is too old for the "+p.Noun+", and the hello of the new connection fails. No command",
 		"is sent on it: command events show one attempt, pool events show two.")
-	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
-	return f, Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")",
-			Before: Stale("client"), Points: []string{FailHello(app+"client", Times(1))},
-			Attempts: 1, Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed, CheckOut}},
-		Story{Says: "is not retried after a network error in the handshake if " + p.Option + " is false (" + p.Off + ")", By: "noRetry",
-			Before: Stale("noRetry"), Points: []string{FailHello(app+"noRetry", Times(1))}, Raises: p.RaisesOff(RaisedNetwork),
-			Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed}}
+	f.Clients = []Client{Idling("client", app, ""), Idling("noRetry", app, p.Option+": false, ")}
+	retried = Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")"}
+	off = Story{Says: "is not retried after a network error in the handshake if " + p.Option + " is false (" + p.Off + ")",
+		By: "noRetry", Raises: p.RaisesOff(RaisedNetwork)}
+	return f, retried.Refused(FailHello(app+"client", Times(1)), p.Database).CheckedOut(1),
+		off.Refused(FailHello(app+"noRetry", Times(1)), p.Database).CheckedOut(1)
 }
 
 // HandshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
@@ -66,12 +62,7 @@ func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, seco
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.Option+": false, maxIdleTimeMS: 10")}
 	f.Require = require
 	fails := func(by, says, mode, data, raises string) Story {
-		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises,
-			Seen: Pinged(p.Database)}
-		if raises == "" {
-			s.Attempts = 1
-		}
-		return s
+		return Story{Says: says, By: by, Raises: raises}.Refused(FailPoint("saslContinue", mode, data), p.Database)
 	}
 	labelled := ""
 	if p.Label != "" {
@@ -170,16 +161,12 @@ func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 		"succeeds. A driver that ignores the deprioritized server soon fails.")
 	f.Clients = []Client{AllMongoses("client", ""), Observed("one", "")}
 	for _, r := range rows {
-		other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
-			Fails: p.Fails(HostUnreachable), Outcome: r.Left}
 		rounds := slices.Repeat([]Operation{r.Operation}, Rounds)
 		for n, a := range r.Each {
 			rounds[n].Arguments, rounds[n].Result = a, ""
 		}
-		for _, o := range rounds[1:] {
-			other.After = append(other.After, o.Call("client", "", ""))
-		}
-		f.Tell(rounds[0], other)
+		f.TellRounds(rounds, Story{Says: "is retried on another mongos (R40)", By: "client", Mode: Always,
+			Fails: p.Fails(HostUnreachable), Outcome: r.Left})
 		f.Tell(r.Operation, Story{Says: "is retried on the same mongos if it is the only one (R40)", By: "one",
 			Fails: p.Fails(HostUnreachable), Attempts: 2})
 	}
@@ -188,6 +175,16 @@ func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 
 // Rounds is how often OtherMongos performs an operation.
 const Rounds = 12
+
+// TellRounds adds a test in which operations of a client of several mongoses are performed one after the other. Before
+// lists operations before each of them.
+func (f *File) TellRounds(rounds []Operation, s Story, before ...string) {
+	s.Before, s.Points = []string{MongosesKnown(s.By)}, append(s.Points, before...)
+	for _, o := range rounds[1:] {
+		s.After = slices.Concat(s.After, before, []string{o.Call(s.By, "", "")})
+	}
+	f.Tell(rounds[0], s)
+}
 
 // OnMongoses is an operation of OtherMongos.
 type OnMongoses struct {
@@ -208,10 +205,10 @@ func (p Policy) Timeouts(require string) (*File, Timed) {
 		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
 	code := HostNotFound // leaves the server known, so that no time is lost
 	return f, Timed{
-		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
+		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Fails: p.Fails(code), Attempts: 4},
 		Off: Story{Says: "is not retried within timeoutMS if " + p.Option + " is false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
 			Raises: RaisedCode(code), Attempts: 1},
-		Endless: Story{Says: "is retried three times with timeoutMS 0, which means no limit (R36)", By: "endless", Mode: Times(3),
+		Endless: Story{Says: "is retried three times with timeoutMS 0, which means no limit (R36)", By: "endless",
 			Fails: p.Fails(code), Attempts: 4},
 		Expired: Story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)", Fails: ErrorCode(MaxTimeMSExpired),
 			Raises: TimeoutError, Attempts: 1},

@@ -62,8 +62,8 @@ func readSecondErrors() *File {
 			{HostUnreachable.Name, ErrorCode(HostUnreachable)},
 			{InterruptedAtShutdown.Name, ErrorCode(InterruptedAtShutdown)},
 		} {
-			f.Tell(o, Story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Fails: first.data,
-				Raises: RaisedCode(BadValue), Attempts: 2})
+			f.Tell(o, Story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Mode: Times(1),
+				Fails: first.data, Raises: RaisedCode(BadValue), Attempts: 2})
 		}
 	}
 	return f
@@ -80,12 +80,7 @@ func readsNeverRetried() *File {
 		for _, c := range []Code{HostUnreachable, ShutdownInProgress, NotWritablePrimary, InterruptedAtShutdown} {
 			list = append(list, NotRetried(c.Name+rule, ErrorCode(c), RaisedCode(c)))
 		}
-		for _, s := range list {
-			if o.Command == "getMore" {
-				s.Seen = Cursor("find", readDatabase)
-			}
-			f.Tell(o, s)
-		}
+		f.Tell(o, list...)
 	}
 	return f
 }
@@ -253,19 +248,17 @@ func readSequences() *File {
 	exceeded, interrupted := ErrorCode(ExceededTimeLimit), ErrorCode(Interrupted)
 	for _, o := range sampled() {
 		f.Tell(o,
-			Story{Says: "raises the error of the retry, even with the label NoWritesPerformed (R20)",
-				Raises: RaisedCode(ExceededTimeLimit), Attempts: 2,
-				Each: []string{unreachable, Labelled(ExceededTimeLimit, noWrites)}},
-			Story{Says: "raises the error of the retry, even if it is not retryable (R20)",
-				Each: []string{unreachable, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 2},
-			Story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, Closes},
-				Raises: RaisedNetwork, Attempts: 2},
-			Story{Says: "raises the server error of the retry after a network error (R20)",
-				Each: []string{Closes, notFound}, Raises: RaisedCode(HostNotFound), Attempts: 2},
-			Story{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed",
-				Each: []string{unreachable, Closes, exceeded, notFound}, Attempts: 5},
-			Story{Says: "is not retried again within timeoutMS after an error that is not retryable (R34)", By: "timed",
-				Each: []string{unreachable, notFound, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 3})
+			Failing("raises the error of the retry, even with the label NoWritesPerformed (R20)",
+				RaisedCode(ExceededTimeLimit), unreachable, Labelled(ExceededTimeLimit, noWrites)),
+			Failing("raises the error of the retry, even if it is not retryable (R20)", RaisedCode(Interrupted),
+				unreachable, interrupted),
+			Failing("raises the network error of the retry (R20)", RaisedNetwork, unreachable, Closes),
+			Failing("raises the server error of the retry after a network error (R20)", RaisedCode(HostNotFound),
+				Closes, notFound),
+			Failing("is retried after four different errors within timeoutMS (R36)", "", unreachable, Closes,
+				exceeded, notFound).Of("timed"),
+			Failing("is not retried again within timeoutMS after an error that is not retryable (R34)",
+				RaisedCode(Interrupted), unreachable, notFound, interrupted).Of("timed"))
 	}
 	return f
 }

@@ -60,7 +60,7 @@ func noWritesPerformed(operations []Operation) *File {
 				Mode: SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
 		}
 		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + noWrites + " (R22)", Require: require,
-			Mode: Times(2), Fails: quiet, Raises: RaisedLabels(down, writable+", "+noWrites, ""), Attempts: 2})
+			Fails: quiet, Raises: RaisedLabels(down, writable+", "+noWrites, ""), Attempts: 2})
 	}
 	return f
 }
@@ -187,27 +187,26 @@ func writeSequences(operations []Operation) *File {
 	two, quietTwo := Labelled(HostNotFound, writable), Labelled(HostNotFound, writable, noWrites)
 	final, quietFinal := Labelled(Interrupted), Labelled(Interrupted, noWrites)
 	list := []Story{
-		{Says: "raises the error of the retry if the first error has the label " + noWrites + " (R20)", Attempts: 2,
-			Each: []string{quietOne, two}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
-		{Says: "raises the first error if the error of the retry has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{one, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the first error if both have the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{quietOne, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable+", "+noWrites, "")},
-		{Says: "raises the first error if the error of the retry is not retryable and has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{one, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{one, Closes},
-			Raises: raisesNetwork},
-		{Says: "raises the first of three errors within timeoutMS if the others have the label " + noWrites + " (R21)", By: "timed", Attempts: 3,
-			Each: []string{one, quietTwo, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the second of three errors within timeoutMS if the others have the label " + noWrites + " (R20)", By: "timed", Attempts: 3,
-			Each: []string{quietOne, two, quietFinal}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
-		{Says: "raises the last of three errors within timeoutMS if the others have the label " + noWrites + " (R20)", By: "timed", Attempts: 3,
-			Each: []string{quietOne, quietTwo, final}, Raises: RaisedLabels(Interrupted, "", writable+", "+noWrites)},
-		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
-			Each: []string{one, Closes, Labelled(ExceededTimeLimit, writable, noWrites), two}},
-		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{LostReply, LostReply}},
-		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
-		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed", Attempts: 2,
+		Failing("raises the error of the retry if the first error has the label "+noWrites+" (R20)",
+			RaisedLabels(HostNotFound, writable, noWrites), quietOne, two),
+		Failing("raises the first error if the error of the retry has the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietTwo),
+		Failing("raises the first error if both have the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable+", "+noWrites, ""), quietOne, quietTwo),
+		Failing("raises the first error if the error of the retry is not retryable and has the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietFinal),
+		Failing("raises the network error of the retry (R20)", raisesNetwork, one, Closes),
+		Failing("raises the first of three errors within timeoutMS if the others have the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietTwo, quietFinal).Of("timed"),
+		Failing("raises the second of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			RaisedLabels(HostNotFound, writable, noWrites), quietOne, two, quietFinal).Of("timed"),
+		Failing("raises the last of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			RaisedLabels(Interrupted, "", writable+", "+noWrites), quietOne, quietTwo, final).Of("timed"),
+		Failing("is retried after four different errors within timeoutMS (R36)", "", one, Closes,
+			Labelled(ExceededTimeLimit, writable, noWrites), two).Of("timed"),
+		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Each: []string{LostReply, LostReply}},
+		{Says: "is written once if both replies are lost (R35)", Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
+		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed",
 			Each: []string{LostReply, final}, Raises: raisesPlain(Interrupted), Applied: true},
 	}
 	for _, o := range operations {
