@@ -137,9 +137,8 @@ func problemsOf(err error) (out []specs.Problem) {
 		return nil
 	}
 	all := []error{err}
-	var loading *specs.LoadError
-	if errors.As(err, &loading) {
-		all = loading.Errors
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
 	}
 	for _, e := range all {
 		var bad *specs.InvalidError

@@ -2,9 +2,8 @@ package schema
 
 const suite reference = "suite"
 
-// format is the annotated source: the data model of the Unified Test Format. A key or value that is
-// newer than its context has the minor version that introduced it. The package comment describes how
-// to add a version.
+// format is the annotated source: the data model of the Unified Test Format. A key or value that is newer than its
+// context has the minor version that introduced it. The package comment describes how to add a version.
 var format = map[string]shape{
 	"suite": objectOf("a test file",
 		key("description", text).required(),

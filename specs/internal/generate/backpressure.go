@@ -198,15 +198,8 @@ const numberedOne = `txnNumber: { $numberLong: "1" }`
 func generic(o Operation) bool { return o.Name == "runCommand" }
 
 func operations(database string) []Operation {
-	list := append(readOperations(database), table("map reduce", database)...)
-	for i := range list {
-		list[i].Carries = Unnumbered
-	}
-	for _, o := range writeOperations(database) {
-		o.Carries = numberedOne
-		list = append(list, o)
-	}
-	list = slices.Concat(list, otherWrites(database), table("commands", database))
+	list := slices.Concat(carrying(Unnumbered, append(readOperations(database), table("map reduce", database)...)),
+		carrying(numberedOne, writeOperations(database)), otherWrites(database), table("commands", database))
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""

@@ -46,8 +46,7 @@ func WatchedMongoses() Client {
 	return c
 }
 
-// MongosesKnown waits until a client of AllMongoses knows two mongoses. With only one it could not retry on
-// another.
+// MongosesKnown waits until a client of AllMongoses knows two mongoses. With only one it could not retry on another.
 func MongosesKnown(client string) string {
 	return Special("waitForEvent", "client: "+client+", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2")
 }

@@ -209,8 +209,11 @@ var readCodes = []Code{
 	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
 }
 
-// otherCodes are similar codes that are not retryable.
-var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
+// otherCodes are similar codes that are not retryable, and foreignCodes those that matter elsewhere.
+var (
+	otherCodes   = []Code{MaxTimeMSExpired, Interrupted}
+	foreignCodes = []Code{CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream}
+)
 
 func readsNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
@@ -218,13 +221,10 @@ func readsNotRetryable() *File {
 		"with a retryable code is retryable whatever its labels.")
 	labelled := Servers("4.4", "")
 	for _, o := range sampled() {
-		for _, c := range []Code{
-			CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream,
-		} {
+		for _, c := range foreignCodes {
 			f.Tell(o, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
 		}
-		for _, label := range []string{writable, retryable, "ResumableChangeStreamError",
-			TransientTransactionError} {
+		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", TransientTransactionError} {
 			f.Tell(o, NotRetried("Interrupted with the label "+label+" (R34)", Labelled(Interrupted, label),
 				RaisedCode(Interrupted)).On(labelled))
 		}

@@ -148,17 +148,21 @@ const (
 )
 
 func writeOperations(database string) []Operation {
-	list := table("writes", database)
+	list := carrying(numbered, table("writes", database))
 	for i := range list {
-		list[i].Session, list[i].Txn, list[i].Carries = true, true, numbered
+		list[i].Session, list[i].Txn = true, true
 	}
 	return list
 }
 
 func otherWrites(database string) []Operation {
-	list := table("other writes", database)
+	return carrying(Unnumbered, table("other writes", database))
+}
+
+// carrying sets the expected fields of each attempt.
+func carrying(fields string, list []Operation) []Operation {
 	for i := range list {
-		list[i].Carries = Unnumbered
+		list[i].Carries = fields
 	}
 	return list
 }

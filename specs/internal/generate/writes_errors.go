@@ -87,8 +87,7 @@ func writesNotRetryable() *File {
 			f.Tell(writeNamed(name), NotRetried(c.Name+says+" (R34)", data, raisesPlain(c)).On(require))
 		}
 		for _, c := range []Code{
-			CursorNotFound, MaxTimeMSExpired, WriteConcernTimeout, WriteConflict,
-			FailedToSatisfyReadPreference, Interrupted,
+			CursorNotFound, MaxTimeMSExpired, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, Interrupted,
 		} {
 			tell(" from a server before 4.4", before44, ErrorCode(c), c)
 		}

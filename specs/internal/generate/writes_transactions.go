@@ -152,8 +152,7 @@ func bulk() *File {
 	f.Clients = writes.Both("")
 	bulks(f, "ordered")
 	bulks(f, "unordered")
-	// Drivers may send the two updates in one command or in two. Either way the first command has the
-	// updateMany.
+	// Drivers may send the two updates in one command or in two. Either way the first command has the updateMany.
 	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
 		Story{Says: "an updateOne that shares a command with an updateMany is not retried (R34)",
 			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
