@@ -75,14 +75,14 @@ func IsSuiteName(name string) bool {
 	return slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name))
 }
 
-func (d *discovery) fail(p, message string, err error) {
-	d.errors = append(d.errors, &PathError{Path: p, Message: message, Err: err})
+func (d *discovery) fail(p, message string) {
+	d.errors = append(d.errors, &PathError{Path: p, Message: message})
 }
 
 func (d *discovery) path(p string) {
 	if p == Stdin {
 		if d.options.Stdin == nil {
-			d.fail(p, "standard input is not available here", nil)
+			d.fail(p, "standard input is not available here")
 			return
 		}
 		d.add(&candidate{name: "<stdin>", named: true, read: func() ([]byte, error) {
@@ -99,16 +99,16 @@ func (d *discovery) path(p string) {
 			return strings.TrimSuffix(p, filepath.Base(p)) + name
 		})
 	case errors.Is(err, fs.ErrNotExist):
-		d.builtIn(p, err)
+		d.builtIn(p)
 	default:
-		d.fail(p, "cannot be read: "+err.Error(), err)
+		d.fail(p, "cannot be read: "+err.Error())
 	}
 }
 
-func (d *discovery) builtIn(p string, notFound error) {
+func (d *discovery) builtIn(p string) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
 	if name == "." || !exists(FS, name) {
-		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")", notFound)
+		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")")
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
@@ -146,9 +146,9 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 	})
 	switch {
 	case err != nil:
-		d.fail(p, "cannot be read: "+err.Error(), err)
+		d.fail(p, "cannot be read: "+err.Error())
 	case named && names == nil:
-		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json", nil)
+		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json")
 	}
 	slices.Sort(names)
 	candidateOf := func(name string) *candidate {

@@ -191,7 +191,7 @@ func (c *candidate) parse() (*File, error) {
 	}
 	var err error
 	if f.Data, err = c.read(); err != nil {
-		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
+		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error()}
 	}
 	parse := source.ParseYAML
 	switch c.ext {

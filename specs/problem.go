@@ -70,7 +70,6 @@ func (e *InvalidError) Error() string {
 type PathError struct {
 	Path    string // as named by the user; "" for all paths
 	Message string
-	Err     error // the cause, or nil
 }
 
 // Error returns "path: message".
@@ -80,6 +79,3 @@ func (e *PathError) Error() string {
 	}
 	return e.Path + ": " + e.Message
 }
-
-// Unwrap returns the cause.
-func (e *PathError) Unwrap() error { return e.Err }

@@ -105,26 +105,21 @@ func mixed() *File {
 		once := FailPoint(o.Command, Times(1), overload)
 		later := FailPoint(o.Command, SkipFirst, overload)
 		quiet := FailPoint(o.Command, SkipFirst, Labelled(limited, overloaded, retryable, noWrites))
+		broken := Story{Points: []string{once, breaks}, Raises: network}
+		shed := Story{Points: []string{lost, later}, Raises: raisesOverload, Applied: true}
 		f.Tell(o,
 			Story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []string{once, lost}, Attempts: 3},
-			Story{Says: "is retried twice after an overload error and network errors (B2)", Points: []string{once, breaks}, Attempts: 3,
-				Raises: network},
-			Story{Says: "is retried twice after an overload error and network errors within timeoutMS (B2)", By: "timed",
-				Points: []string{once, breaks}, Attempts: 3, Raises: network},
-			Story{Says: "is retried twice after a lost reply and overload errors (B2)", Points: []string{lost, later}, Attempts: 3,
-				Raises: raisesOverload, Applied: true},
-			Story{Says: "is retried twice after a lost reply and overload errors within timeoutMS (B2)", By: "timed",
-				Points: []string{lost, later}, Attempts: 3, Raises: raisesOverload, Applied: true},
+			broken.As("is retried twice after an overload error and network errors (B2)", "client", 3),
+			broken.As("is retried twice after an overload error and network errors within timeoutMS (B2)", "timed", 3),
+			shed.As("is retried twice after a lost reply and overload errors (B2)", "client", 3),
+			shed.As("is retried twice after a lost reply and overload errors within timeoutMS (B2)", "timed", 3),
 			Story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []string{lost, quiet},
 				Attempts: 3, Raises: network, Applied: true},
-			Story{Says: "is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", By: "one",
-				Points: []string{once, breaks}, Attempts: 2, Raises: network},
-			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", By: "one",
-				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
-			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", By: "none",
-				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
-			Story{Says: "is retried once after nothing but network errors with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
-				Attempts: 2, Raises: network})
+			broken.As("is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", "one", 2),
+			shed.As("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", "one", 2),
+			shed.As("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", "none", 2),
+			Story{Says: "is retried once after nothing but network errors with maxAdaptiveRetries 0 (R35)", By: "none",
+				Points: []string{breaks}, Attempts: 2, Raises: network})
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
 		o := named(title) // an error in the storage engine is a command error
@@ -150,13 +145,14 @@ func otherErrors() *File {
 		{"collection.insertOne", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 		{"collection.findOneAndUpdate", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 	} {
+		failing := Story{Fails: r.data, Raises: raises}
+		always := Story{Mode: Always, Fails: r.data, Raises: raises}
 		f.Tell(named(r.title),
 			Story{Says: "is retried twice " + after + " (B2)", Fails: r.data, Attempts: 3},
-			Story{Says: "is retried no more than twice " + after + " (B4)", Mode: Always, Fails: r.data, Attempts: 3, Raises: raises},
-			Story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: Always,
-				Fails: r.data, Attempts: 3, Raises: raises},
-			Story{Says: "is not retried " + after + " if maxAdaptiveRetries is 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
-			Story{Says: "is not retried " + after + " if " + r.option + " is false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
+			always.As("is retried no more than twice "+after+" (B4)", "client", 3),
+			always.As("is retried no more than twice "+after+" within timeoutMS (B4)", "timed", 3),
+			failing.As("is not retried "+after+" if maxAdaptiveRetries is 0 (B4)", "none", 1),
+			failing.As("is not retried "+after+" if "+r.option+" is false (R34)", r.off, 1))
 	}
 	// Not retryable without the label RetryableError.
 	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",

@@ -59,6 +59,12 @@ func (s Story) On(require string) Story { s.Require = require; return s }
 func (s Story) Of(client string) Story  { s.By = client; return s }
 func (s Story) Concerned() Story        { s.Replied, s.Applied = true, s.Raises != ""; return s }
 
+// As returns a variant of a story, with another client and number of attempts.
+func (s Story) As(says, client string, attempts int) Story {
+	s.Says, s.By, s.Attempts = says, client, attempts
+	return s
+}
+
 // Between adds a client that knows the primary and a secondary. The primary fails every attempt.
 func (s Story) Between(client, database, data string, attempts int) Story {
 	s.By, s.Before, s.Seen = client, bothPinged(client), slices.Repeat(Pinged(database), 2)
