@@ -1,18 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
+// within returns the expected fields of the first or a later command of a session's nth transaction.
+func within(client string, n int, first bool) string {
+	start := map[bool]string{true: "true", false: "{ $$exists: false }"}[first]
+	return fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: %s, autocommit: false`,
+		Suffix(client), n, start)
+}
+
 // Expected fields of the commands of a session's first and second transactions.
+var (
+	begins, continues    = within("client", 1, true), within("client", 1, false)
+	restarts, continues2 = within("client", 2, true), within("client", 2, false)
+)
+
 const (
-	begins     = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
-	continues  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
-	restarts   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
-	continues2 = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
-	noConcern  = "writeConcern: { $$exists: false }"
-	majority   = "writeConcern: { w: majority, wtimeout: 10000 }"
+	noConcern = "writeConcern: { $$exists: false }"
+	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
 // endingWith returns the operation that ends the first transaction, with extra fields of its command.

@@ -77,15 +77,11 @@ func endings() *File {
 
 func endingsBy(f *File, by string) {
 	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
-	s := Suffix(by)
 	// sent returns the events of a command of the session's nth transaction.
 	sent := func(o Operation, n, failing int, concern string) []string {
-		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
-			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
+		return o.Attempts(1, failing, within(by, n, false)+", "+concern)
 	}
-	inserted := func(n int) []string {
-		return insert.Attempts(1, 0, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: true, autocommit: false`, s, n))
-	}
+	inserted := func(n int) []string { return insert.Attempts(1, 0, within(by, n, true)) }
 	begin := Begin(insert, by)
 	again := []string{OnSession("commitTransaction", by)}
 	tell := func(o Operation, story Story) {
@@ -127,7 +123,7 @@ func endingsBy(f *File, by string) {
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
 	} {
 		tell(commit, Story{Says: ended(c.says+" when retried with w: majority", by), Fails: Closes, After: again,
-			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
+			Before: []string{"{ name: startTransaction, object: session" + Suffix(by) + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
 			Then:   slices.Concat(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
 	}
 }
