@@ -169,7 +169,7 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 	name, set := "update", bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}
 	if many {
-		name = "update of many"
+		name = "multi-document update"
 	}
 	n, err := c.mutate("files", name, bson.D{{Key: "q", Value: filter}, {Key: "u", Value: set}, {Key: "multi", Value: many}})
 	if err == nil && n == 0 {
@@ -193,7 +193,7 @@ func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.
 // deleteFiles deletes files, and then their chunks.
 func (c *call) deleteFiles(ids []any) *result.Error {
 	var of any = bson.D{{Key: "$in", Value: ids}}
-	name, limit := "delete of many", int32(0)
+	name, limit := "multi-document delete", int32(0)
 	if len(ids) == 1 {
 		of, name, limit = ids[0], "delete", 1
 	}
@@ -201,7 +201,7 @@ func (c *call) deleteFiles(ids []any) *result.Error {
 	if err != nil {
 		return err
 	}
-	_, err = c.mutate("chunks", "delete of many", bson.D{{Key: "q", Value: bson.D{{Key: "files_id", Value: of}}}, {Key: "limit", Value: int32(0)}})
+	_, err = c.mutate("chunks", "multi-document delete", bson.D{{Key: "q", Value: bson.D{{Key: "files_id", Value: of}}}, {Key: "limit", Value: int32(0)}})
 	if err == nil && n == 0 {
 		err = fileError("FileNotFound: the file does not exist")
 	}

@@ -140,7 +140,7 @@ func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *res
 func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	name := b.command
 	if b.many() {
-		name += " of many"
+		name = "multi-document " + name
 	}
 	d := bson.D{{Key: b.command, Value: c.coll}, {Key: statementsField(b.command), Value: b.statements()}, {Key: "ordered", Value: ordered}}
 	d = c.copyArgs(d, commandFields(b.command)...)

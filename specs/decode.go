@@ -51,13 +51,11 @@ func (i *inspection) requirements(list *source.Value, path string) []Requirement
 			ServerParameters: v.Get("serverParameters"),
 			Auth:             boolean(v.Get("auth")),
 			AuthMechanism:    v.Get("authMechanism").Text(),
+			Topologies:       decodeEach(v.Get("topologies"), (*source.Value).Text),
 		}
 		if r.MinServerVersion != nil && r.MaxServerVersion != nil && r.MinServerVersion.Compare(*r.MaxServerVersion) > 0 {
 			i.reportAt("version-range", r.Position, at, "minServerVersion %s is above maxServerVersion %s: no server meets this",
 				r.MinServerVersion, r.MaxServerVersion)
-		}
-		for _, t := range v.Get("topologies").Elements() {
-			r.Topologies = append(r.Topologies, t.Text())
 		}
 		if csfle := v.Get("csfle"); csfle != nil {
 			if r.CSFLE = boolean(csfle); csfle.Kind == source.Document {
@@ -90,11 +88,14 @@ func (i *inspection) decodeTest(v *source.Value, path string) *Test {
 
 // DecodeOperations returns the typed form of the operations of a test or of a withTransaction callback.
 func DecodeOperations(list *source.Value) []Operation {
-	var all []Operation
+	return decodeEach(list, DecodeOperation)
+}
+
+func decodeEach[T any](list *source.Value, decode func(*source.Value) T) (out []T) {
 	for _, v := range list.Elements() {
-		all = append(all, DecodeOperation(v))
+		out = append(out, decode(v))
 	}
-	return all
+	return out
 }
 
 // DecodeOperation returns the typed form of an operation. Missing fields stay empty.
@@ -128,17 +129,15 @@ func DecodeEntities(list *source.Value) []Entity {
 }
 
 func collections(list *source.Value) []CollectionData {
-	var out []CollectionData
-	for _, v := range list.Elements() {
-		out = append(out, CollectionData{
+	return decodeEach(list, func(v *source.Value) CollectionData {
+		return CollectionData{
 			Position:       v.Position,
 			DatabaseName:   v.Get("databaseName").Text(),
 			CollectionName: v.Get("collectionName").Text(),
 			CreateOptions:  v.Get("createOptions"),
 			Documents:      v.Get("documents").Elements(),
-		})
-	}
-	return out
+		}
+	})
 }
 
 func boolean(v *source.Value) *bool {

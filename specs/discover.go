@@ -18,38 +18,32 @@ import (
 type candidate struct {
 	name     string // as shown to the user
 	read     func() ([]byte, error)
-	ext      string      // of the name; "" for standard input, whose format is unknown
-	named    bool        // by the user; other files of a directory need not be suites
-	twin     *candidate  // the JSON form of a YAML candidate, or nil
-	expected expectation // by its folder
+	ext      string     // of the name; "" for standard input, whose format is unknown
+	named    bool       // by the user; other files of a directory need not be suites
+	twin     *candidate // the JSON form of a YAML candidate, or nil
+	expected string     // mustFail, mustBeInvalid, or ""
 
 	suite    *Suite
 	rejected bool
 	err      error
 }
 
-// expectation is the expected result of loading and running a suite.
-type expectation uint8
-
+// The folders of the format's own tests whose suites must fail or be invalid. They are siblings of a folder valid-pass.
 const (
-	nothing       expectation = iota
-	mustFail                  // the suite is valid, and its tests fail
-	mustBeInvalid             // the suite is invalid
+	mustFail      = "valid-fail" // the suite is valid, and its tests fail
+	mustBeInvalid = "invalid"    // the suite is invalid
 )
 
-// corpora are the folders of the format's own tests with an expectation. They are siblings of a folder
-// valid-pass.
-var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeInvalid}
-
-// expectationOf returns the expectation of a file, named relative to a directory. A user who names one
-// of the corpora directly sees its errors.
-func expectationOf(name string, in fs.FS) expectation {
+// corpusOf returns the folder that determines the expected result of a file, or "". The file is named relative to a
+// directory. A user who names one of the folders directly sees its errors.
+func corpusOf(name string, in fs.FS) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if e, found := corpora[path.Base(dir)]; found && exists(in, path.Join(path.Dir(dir), "valid-pass")) {
-			return e
+		base := path.Base(dir)
+		if (base == mustFail || base == mustBeInvalid) && exists(in, path.Join(path.Dir(dir), "valid-pass")) {
+			return base
 		}
 	}
-	return nothing
+	return ""
 }
 
 func exists(in fs.FS, name string) bool {
@@ -81,14 +75,14 @@ func IsSuiteName(name string) bool {
 	return slices.Contains([]string{".yml", ".yaml", ".json"}, path.Ext(name))
 }
 
-func (d *discovery) fail(p, message string, err error) {
-	d.errors = append(d.errors, &PathError{Path: p, Message: message, Err: err})
+func (d *discovery) fail(p, message string) {
+	d.errors = append(d.errors, &PathError{Path: p, Message: message})
 }
 
 func (d *discovery) path(p string) {
 	if p == Stdin {
 		if d.options.Stdin == nil {
-			d.fail(p, "standard input is not available here", nil)
+			d.fail(p, "standard input is not available here")
 			return
 		}
 		d.add(&candidate{name: "<stdin>", named: true, read: func() ([]byte, error) {
@@ -105,16 +99,16 @@ func (d *discovery) path(p string) {
 			return strings.TrimSuffix(p, filepath.Base(p)) + name
 		})
 	case errors.Is(err, fs.ErrNotExist):
-		d.builtIn(p, err)
+		d.builtIn(p)
 	default:
-		d.fail(p, "cannot be read: "+err.Error(), err)
+		d.fail(p, "cannot be read: "+err.Error())
 	}
 }
 
-func (d *discovery) builtIn(p string, notFound error) {
+func (d *discovery) builtIn(p string) {
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
 	if name == "." || !exists(FS, name) {
-		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")", notFound)
+		d.fail(p, "no such file or directory, and no built-in suite of that name (built in: "+strings.Join(BuiltIn(), ", ")+")")
 		return
 	}
 	d.below(p, FS, name, func(name string) string { return name })
@@ -152,9 +146,9 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 	})
 	switch {
 	case err != nil:
-		d.fail(p, "cannot be read: "+err.Error(), err)
+		d.fail(p, "cannot be read: "+err.Error())
 	case named && names == nil:
-		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json", nil)
+		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json")
 	}
 	slices.Sort(names)
 	candidateOf := func(name string) *candidate {
@@ -170,7 +164,7 @@ func (d *discovery) below(p string, in fs.FS, root string, show func(string) str
 		case !named && (exists(in, stem+".yml") || exists(in, stem+".yaml")):
 			continue
 		}
-		c.expected = expectationOf(name, in)
+		c.expected = corpusOf(name, in)
 		d.add(c)
 	}
 }

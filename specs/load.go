@@ -59,7 +59,7 @@ func (l *Loaded) Summary() string {
 // The folders valid-fail and invalid next to a folder valid-pass are the format's own tests. They hold
 // suites whose tests must fail (Suite.MustFail), and invalid suites: a valid one there is an error.
 //
-// An error is a *LoadError with all problems of all files. Load still returns the other suites.
+// An error joins a *PathError or an *InvalidError of each such file. Load still returns the other suites.
 func Load(paths []string, options Options) (*Loaded, error) {
 	d := discover(paths, options)
 	var all errgroup.Group
@@ -93,10 +93,7 @@ func loadError(failed []error, found int, paths []string) error {
 	if len(failed) == 0 && found == 0 {
 		failed = []error{&PathError{Message: fmt.Sprintf("no suite found among the .yml, .yaml and .json files in %v", paths)}}
 	}
-	if len(failed) > 0 {
-		return &LoadError{failed}
-	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // File is a parsed but unchecked suite of any schemaVersion.
@@ -109,7 +106,7 @@ type File struct {
 }
 
 // Read finds files as Load does, and parses them without their twins. It omits files that must be
-// rejected and cannot be parsed. An error is a *LoadError. Read still returns the other files.
+// rejected and cannot be parsed. An error is one of Load. Read still returns the other files.
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
 	failed := d.errors
@@ -144,7 +141,7 @@ func Parse(file string, data []byte) (*Suite, error) {
 func (c *candidate) load(options Options) {
 	c.suite, c.err = c.toSuite(options)
 	switch {
-	case c.expected != nothing && errors.As(c.err, new(*InvalidError)):
+	case c.expected != "" && errors.As(c.err, new(*InvalidError)):
 		c.rejected, c.err = true, nil
 	case c.suite == nil:
 	case c.expected == mustBeInvalid:
@@ -194,7 +191,7 @@ func (c *candidate) parse() (*File, error) {
 	}
 	var err error
 	if f.Data, err = c.read(); err != nil {
-		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
+		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error()}
 	}
 	parse := source.ParseYAML
 	switch c.ext {

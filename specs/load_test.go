@@ -2,7 +2,6 @@ package specs_test
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -73,9 +72,8 @@ func TestLoad(t *testing.T) {
 		for _, f := range loaded.Rejected {
 			got = append(got, "refused: "+f)
 		}
-		var all *specs.LoadError
-		if errors.As(err, &all) {
-			for _, e := range all.Errors {
+		if all, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range all.Unwrap() {
 				got = append(got, e.Error())
 			}
 		}

@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -71,7 +70,6 @@ func (e *InvalidError) Error() string {
 type PathError struct {
 	Path    string // as named by the user; "" for all paths
 	Message string
-	Err     error // the cause, or nil
 }
 
 // Error returns "path: message".
@@ -81,17 +79,3 @@ func (e *PathError) Error() string {
 	}
 	return e.Path + ": " + e.Message
 }
-
-// Unwrap returns the cause.
-func (e *PathError) Unwrap() error { return e.Err }
-
-// LoadError holds all errors of a load, of types *PathError and *InvalidError, in the order of the files.
-type LoadError struct{ Errors []error }
-
-// Error returns the errors, each on its own lines.
-func (e *LoadError) Error() string {
-	return errors.Join(e.Errors...).Error()
-}
-
-// Unwrap returns the errors.
-func (e *LoadError) Unwrap() []error { return e.Errors }

@@ -57,9 +57,9 @@ func (t *Traits) visit(p place) bool {
 		case "writeConcernError":
 			t.code(f.Value.Get("code"))
 		case "errorLabels", "errorLabelsContain", "errorLabelsOmit":
-			add(&t.Labels, f.Value)
+			t.Labels = append(t.Labels, decodeEach(f.Value, (*source.Value).Text)...)
 		case "failCommands":
-			add(&t.FailCommands, f.Value)
+			t.FailCommands = append(t.FailCommands, decodeEach(f.Value, (*source.Value).Text)...)
 		}
 	}
 	return true
@@ -68,11 +68,5 @@ func (t *Traits) visit(p place) bool {
 func (t *Traits) code(v *source.Value) {
 	if v != nil && v.Kind == source.Int {
 		t.Codes = append(t.Codes, v.Int)
-	}
-}
-
-func add(to *[]string, list *source.Value) {
-	for _, item := range list.Elements() {
-		*to = append(*to, item.Text())
 	}
 }

@@ -98,7 +98,7 @@ func TestQuotaForReports(t *testing.T) {
 	end := utrtest.NewPlace(t).Launch(exec.Command("sh", "-c", `ulimit -f 8 || exit 99; exec "$@"`, "sh", utrtest.Command(t),
 		"run", "--topology", "single", "--json", earlier, "--tap", fresh, "--badge", small, suiteFile(t, suite.String()))).End()
 	if end.Code == 99 {
-		t.Skip("not proved: this shell cannot limit the size of files")
+		t.Skip("not verified: this shell cannot limit file sizes")
 	}
 	end.Want(3,
 		"writing the report to "+earlier+": write "+earlier+".partial: file too large; the earlier report is unchanged",
@@ -137,7 +137,7 @@ func TestAnotherContainer(t *testing.T) {
 	t.Parallel()
 	container := []string{"--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"}
 	if err := exec.CommandContext(testkit.Context(t), "unshare", append(container, "true")...).Run(); err != nil {
-		t.Skip("not proved: no namespace of process ids: ", err)
+		t.Skip("not verified: no PID namespaces: ", err)
 	}
 	p := utrtest.NewPlace(t)
 	w := newWitness(t, p.Serve("--topology", "replicaset").URI)

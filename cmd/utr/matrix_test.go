@@ -62,7 +62,7 @@ func (n *night) resume(only string) utrtest.Result {
 func child(t *testing.T, u *utrtest.Process) (pid int) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not proved: requires /proc")
+		t.Skip("not verified: requires /proc")
 	}
 	stat := regexp.MustCompile(`^(\d+) \(.*\) \S ` + strconv.Itoa(u.Process.Pid) + " ")
 	testkit.Until(t, "the process of the cell", func() bool {

@@ -69,7 +69,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
 	var shard, auth, tlsOn bool
-	flags.StringVar(&version, "utrServerVersion", version, "server version to imitate")
+	flags.StringVar(&version, "utrServerVersion", version, "server version to emulate")
 	flags.BoolVar(&o.Version, "version", false, "print the version")
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on")
@@ -244,5 +244,5 @@ func (o *Options) versionText() string {
 	if o.Mongos {
 		name = "mongos version"
 	}
-	return fmt.Sprintf("%s v%s, imitated by utr", name, o.Profile.Text())
+	return fmt.Sprintf("%s v%s, emulated by utr", name, o.Profile.Text())
 }

@@ -246,7 +246,7 @@ func TestDeaf(t *testing.T) {
 // guarantees that; elsewhere an adapter must end when its input ends.
 func TestOrphan(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("not proved: only Linux kills a child with its parent")
+		t.Skip("not verified: only Linux kills a child with its parent")
 	}
 	address, none := alive(t)
 	self, err := os.Executable()

@@ -86,7 +86,7 @@ const envReleases = "UTR_LOCAL_RELEASES"
 func TestRealReleases(t *testing.T) {
 	releases := filepath.SplitList(os.Getenv(envReleases))
 	if len(releases) == 0 {
-		t.Skipf("not proved: %s names no folder with mongod and mongos", envReleases)
+		t.Skipf("not verified: %s does not name a folder with mongod and mongos", envReleases)
 	}
 	for _, release := range releases {
 		for _, args := range [][]string{{"--auth", "off", "smoke"}, {"--auth", "on", "smoke"}, {"--jobs", "2", finds(t)}} {

@@ -43,7 +43,7 @@ func corpus(b *testing.B) string {
 	if dir, found := testkit.FindOfficial(b); found {
 		return dir
 	}
-	b.Log("not proved: the official suites are missing; using our own")
+	b.Log("not verified: the official suites are missing; using our own")
 	return filepath.Join(testkit.Root(b), "specs")
 }
 

@@ -56,7 +56,7 @@ func BenchmarkLoad(b *testing.B) {
 func loaded(b *testing.B, paths ...string) []*specs.Suite {
 	b.Helper()
 	all, err := specs.Load(paths, specs.Options{})
-	var invalid *specs.LoadError // the official suites include invalid ones
+	var invalid *specs.InvalidError // the official suites include invalid ones
 	if err != nil && !errors.As(err, &invalid) {
 		b.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func environmentTable() string {
 		{envSingleURI, "the same for --single-uri"},
 		{envPassword, "password of utr serve --user"},
 		{envDriversTools, "the same as --orchestration-files"},
-		{process.EnvVersion, "version that utr mongod and utr mongos imitate"},
+		{process.EnvVersion, "version that utr mongod and utr mongos emulate"},
 		{ledger.EnvDir, "folder of the ledger that utr clean reads"},
 		{ledger.EnvParent, "parent of that folder, if " + ledger.EnvDir + " is not set"},
 		{envActions, "if true, failures are annotated for GitHub Actions"},

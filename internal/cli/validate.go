@@ -138,8 +138,8 @@ func problemsOf(err error) (out []specs.Problem) {
 		return nil
 	}
 	all := []error{err}
-	if loading := (*specs.LoadError)(nil); errors.As(err, &loading) {
-		all = loading.Errors
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
 	}
 	for _, e := range all {
 		if bad := (*specs.InvalidError)(nil); errors.As(e, &bad) {

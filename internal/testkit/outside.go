@@ -16,7 +16,7 @@ func Official(t testing.TB, elements ...string) string {
 	t.Helper()
 	path, found := FindOfficial(t, elements...)
 	if !found {
-		t.Skip("not proved: the official suites are missing")
+		t.Skip("not verified: the official suites are missing")
 	}
 	return path
 }
@@ -50,7 +50,7 @@ func Recordings(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(t), "..", "shared", "recordings")
 	if _, err := os.Stat(path); err != nil {
-		t.Skip("not proved: the recordings of real servers are missing")
+		t.Skip("not verified: the recordings of real servers are missing")
 	}
 	return path
 }
@@ -76,7 +76,7 @@ func Lacking(t testing.TB, what string, why ...any) {
 	if os.Getenv("CI") == "true" {
 		t.Fatal(append([]any{"CI lacks", what}, why...)...)
 	}
-	t.Skip(append([]any{"not proved: no", what}, why...)...)
+	t.Skip(append([]any{"not verified: no", what}, why...)...)
 }
 
 // Python returns a Python interpreter that can import modules: UTR_PYTHON, or

@@ -11,10 +11,10 @@ import (
 // PassingRules lists the rules about sending read preferences with commands.
 func PassingRules() []retry.Rule {
 	return []retry.Rule{
-		rule("P23", "The slaveOk bit is set in all reads but those with mode primary. OP_MSG has no such bit: read preference secondaryPreferred, "+
-			"for which mongos takes it, stands for it.", "slaveOk"),
-		rule("P24", "$readPreference is sent to a mongos alone, and not with mode primary, nor with secondaryPreferred without tags: "+
-			"the bit says the same to every mongos.", "Communication with mongos"),
+		rule("P23", "The slaveOk bit is set in all reads except those with mode primary. OP_MSG does not have this bit: read preference "+
+			"secondaryPreferred, which means the same to mongos, replaces it.", "slaveOk"),
+		rule("P24", "$readPreference is sent only to a mongos, and not with mode primary or with secondaryPreferred without tags, "+
+			"for which the bit suffices.", "Communication with mongos"),
 		rule("P25", "Of generic commands, only some obey a read preference; all others run on the primary.", "Generic Command Helper"),
 	}
 }

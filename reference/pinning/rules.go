@@ -53,16 +53,16 @@ func table() []row {
 		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.Reads()) }
 	}
 	return []row{
-		{rule("P1", "A thread is in a request from its start to its end.", "Requests"), onStart, always,
+		{rule("P1", "A thread is in a request from the start of the request to its end.", "Requests"), onStart, always,
 			func(s *step) { s.t.InRequest = true }},
-		{rule("P2", "The end of a request unpins.", "Requests"), onEnd, always,
+		{rule("P2", "The end of a request unpins the thread.", "Requests"), onEnd, always,
 			func(s *step) { s.t.InRequest = false; s.unpin() }},
 
 		// Changes of the replica set.
-		{rule("P3", "A new primary ends the pinning of all threads.", "Requests"), onRefreshed,
+		{rule("P3", "A new primary unpins all threads.", "Requests"), onRefreshed,
 			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
 			func(s *step) { s.unpin() }},
-		{rule("P4", "A pinned member that has become primary or secondary, so that it no longer matches the mode, is unpinned. "+
+		{rule("P4", "A pinned member that becomes primary or secondary and therefore no longer matches the mode is unpinned. "+
 			"Changes of tags and ping times do not unpin.", "Requests"), onRefreshed,
 			func(s *step) bool {
 				return slices.ContainsFunc(s.up(), func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
@@ -70,19 +70,19 @@ func table() []row {
 			func(s *step) { s.unpin() }},
 
 		// The end of an attempt.
-		{rule("P5", "Once a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), onAnswered,
+		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), onAnswered,
 			func(s *step) bool { return reading(s) && s.t.InRequest },
 			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
-		{rule("P6", "A reply ends the read, be it an error: only a socket error is retried.", "Auto-retry"), onAnswered | onRefused,
+		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"), onAnswered | onRefused,
 			reading, func(s *step) { s.end(ReturnReply) }},
-		{rule("P7", "A member whose socket broke is not tried again for this read, and the client looks at the set again as soon as it can.", "Auto-retry"), onBroken,
+		{rule("P7", "After a socket error, the member is not tried again for this read, and the client checks the set as soon as possible.", "Auto-retry"), onBroken,
 			reading,
 			func(s *step) {
 				r := *s.t.Reading
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P8", "After a socket error the thread is no longer pinned to that member.", "Auto-retry"), onBroken,
+		{rule("P8", "After a socket error, the thread is no longer pinned to that member.", "Auto-retry"), onBroken,
 			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
 			func(s *step) { s.unpin() }},
 		{rule("P9", "After three members in all, the error is raised.", "Requests"), onBroken,
@@ -92,33 +92,33 @@ func table() []row {
 		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
 			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
 			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
-		{rule(unpins, "A read with another mode, other tags or another latency unpins, and a member is chosen anew.", "Requests"), onRead,
+		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.", "Requests"), onRead,
 			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.unpin() }},
-		{rule("P12", "Only members that are up are read from, and only primaries and secondaries: no member in another state, whatever the mode.", "Mode"), choosing, reading,
+		{rule("P12", "Reads go only to primaries and secondaries that are up, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
 				s.left = selection.Filter(s.in.Members, func(v selection.Server) bool {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
-		{rule(same, "As long as all reads use one read preference, they go to the pinned member, while it is up.", "Requests"), onRead,
+		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), onRead,
 			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.send(s.t.Pinned) }},
-		{rule(old, "In 2.2: a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another one is preferred.", "Note On Pinning"), onRead,
+		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), onRead,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
 		{rule("P15", "Mode primary: the primary.", "Mode"), choosing, modes(selection.Primary),
 			func(s *step) { s.left = ofType(s.left, selection.RSPrimary) }},
-		{rule("P16", "Mode primaryPreferred: the primary if it is up, whatever its tags; else a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
+		{rule("P16", "Mode primaryPreferred: the primary if it is up, whatever its tags; otherwise a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.PrimaryPreferred),
 			func(s *step) { s.left = first(ofType(s.left, selection.RSPrimary), s.matching(selection.RSSecondary)) }},
 		{rule("P17", "Mode secondary: a secondary that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Secondary),
 			func(s *step) { s.left = s.matching(selection.RSSecondary) }},
-		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; else the primary, whatever its tags and its ping time.", "How Modes Interact With Tag Sets"), choosing,
+		{rule("P18", "Mode secondaryPreferred: a secondary that matches the tags; otherwise the primary, whatever its tags and its ping time.", "How Modes Interact With Tag Sets"), choosing,
 			modes(selection.SecondaryPreferred),
 			func(s *step) { s.left = first(s.matching(selection.RSSecondary), ofType(s.left, selection.RSPrimary)) }},
 		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Nearest),
 			func(s *step) { s.left = s.matching(selection.RSPrimary, selection.RSSecondary) }},
-		{rule("P20", "If no member matches, the error is raised at once, without network traffic and without another look at the set.", "Errors"), choosing,
+		{rule("P20", "If no member matches, the error is raised immediately, without network traffic and without another check of the set.", "Errors"), choosing,
 			func(s *step) bool { return reading(s) && len(s.left) == 0 },
 			func(s *step) {
 				text := "" // the socket error
@@ -127,7 +127,7 @@ func table() []row {
 				}
 				s.raise(text)
 			}},
-		{rule("P21", "Members are near that are at most secondaryAcceptableLatencyMS farther than the nearest of those that match.", "Ping Times"), choosing, reading,
+		{rule("P21", "Matching members are near if they are at most secondaryAcceptableLatencyMS farther than the nearest one.", "Ping Times"), choosing, reading,
 			func(s *step) { s.left = selection.InWindow(s.left, s.t.Reading.Preference.Latency) }},
 		{rule("P22", "One of the near members is chosen at random.", "Ping Times"), choosing, func(s *step) bool { return len(s.left) > 0 },
 			func(s *step) { s.send(s.left[min(int(s.in.Random*float64(len(s.left))), len(s.left)-1)].Address) }},
@@ -209,7 +209,6 @@ func equal(a, b Preference) bool {
 }
 
 // primary returns the address of the primary, or "".
-
 func primary(members []selection.Server) string {
 	for _, v := range ofType(members, selection.RSPrimary) {
 		return v.Address

@@ -65,22 +65,22 @@ const sequence = "Convenient API for Transactions, Sequence of Actions"
 
 // transactionTable lists the rules in the order in which they are applied. It is never modified.
 var transactionTable = []transactionRow{
-	{Rule{"T1", "Start the transaction, and call the callback.", sequence, "2018-02-13", "first attempt of the transaction"},
+	{Rule{"T1", "Start the transaction and call the callback.", sequence, "2018-02-13", "first attempt of the transaction"},
 		[]TransactionInputKind{TransactionBegin}, nil, Decision{Action: StartTransaction}},
-	{Rule{"T2", "If the callback has ended the transaction itself, nothing is left to do.", sequence,
+	{Rule{"T2", "If the callback has ended the transaction, return.", sequence,
 		"2018-02-13", "the callback ended the transaction"},
 		[]TransactionInputKind{CallbackEnded}, nil, Decision{Action: ReturnResult}},
-	{Rule{"T3", "If the callback has left it open, commit.", sequence, "2018-02-13", "the callback succeeded"},
+	{Rule{"T3", "If the callback has left the transaction open, commit it.", sequence, "2018-02-13", "the callback succeeded"},
 		[]TransactionInputKind{CallbackReturned}, nil, Decision{Action: CommitTransaction}},
-	{Rule{"T4", "A successful commit ends it.", sequence, "2018-02-13", "the transaction is committed"},
+	{Rule{"T4", "A successful commit ends withTransaction.", sequence, "2018-02-13", "the transaction is committed"},
 		[]TransactionInputKind{Committed}, nil, Decision{Action: ReturnResult}},
-	{Rule{"T5", "A commit whose outcome is not known is not tried again after the timeout.", sequence,
+	{Rule{"T5", "A commit whose outcome is unknown is not retried after the timeout.", sequence,
 		"2018-02-13", "there is no time left to commit again"},
 		[]TransactionInputKind{CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return commitAgain(s, in) && in.Elapsed >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T6", "A commit whose outcome is not known is retried at once, except after MaxTimeMSExpired.", sequence,
-		"2019-04-24", "the outcome of the commit is not known"},
+	{Rule{"T6", "A commit whose outcome is unknown is retried immediately, except after MaxTimeMSExpired.", sequence,
+		"2019-04-24", "the outcome of the commit is unknown"},
 		[]TransactionInputKind{CommitFailed}, commitAgain, Decision{Action: CommitTransaction}},
 	{Rule{"T7", "An error without the label TransientTransactionError is raised.", sequence,
 		"2018-02-13", "the error is not transient"},
@@ -92,20 +92,20 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed+transactionBackoff(s, in) >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T9", "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^attempt).", sequence,
+	{Rule{"T9", "Before retrying the transaction, wait jitter · min(500 ms, 5 ms · 1.5^attempt).", sequence,
 		"2026-07-08", "the error is transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: BackOff}},
 	{Rule{"T10", "Start the transaction again after the backoff.", sequence, "2025-11-20", "the backoff is over"},
 		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
-	{Rule{expiry, "An error that is raised because no time is left is raised as a timeout, which keeps its labels.",
+	{Rule{expiry, "An error that is raised because no time is left becomes a timeout that keeps its labels.",
 		"Convenient API for Transactions, Timeout Error propagation", "2026-02-17", ""},
 		nil, nil, Decision{}}, // NextTransaction adds it to the rule that raises the error
-	{Rule{"T12", "After the timeout the transaction is not tried again.", sequence,
+	{Rule{"T12", "After the timeout, the transaction is not retried.", sequence,
 		"2018-02-13", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T13", "Start the transaction again at once.", sequence, "2018-02-13", "the error is transient"},
+	{Rule{"T13", "Start the transaction again immediately.", sequence, "2018-02-13", "the error is transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: StartTransaction}},
 }
 

@@ -127,7 +127,7 @@ func want(c config, h []Failure) wanted {
 	case "commitTransaction":
 		eligible = last.Has(labelWrite) && c.supports(n)
 		gate = true
-	case "update of many", "unacknowledged write", "aggregate with a write stage":
+	case "multi-document update", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
 	}
 	if first { // before labels and retryable reads
@@ -218,7 +218,7 @@ func configs() []config {
 			continue // the same as 2014 for this package
 		}
 		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage",
-			"insert", "commitTransaction", "update of many", "unacknowledged write"} {
+			"insert", "commitTransaction", "multi-document update", "unacknowledged write"} {
 			writes := Lookup(op).Class == Write
 			for i := range 1 << 7 {
 				bit := func(n int) bool { return i>>n&1 == 1 }

@@ -40,7 +40,6 @@ var operationTable = []Operation{
 	{Name: "createIndexes", Class: Write},
 	{Name: "createSearchIndexes", Class: Write},
 	{Name: "delete", Class: Write, RetryableWrite: true},
-	{Name: "delete of many", Class: Write, Why: "a statement may change several documents"},
 	{Name: "distinct", Class: Read, RetryableRead: true},
 	{Name: "drop", Class: Write},
 	{Name: "dropDatabase", Class: Write},
@@ -56,11 +55,12 @@ var operationTable = []Operation{
 	{Name: "listDatabases", Class: Read, RetryableRead: true},
 	{Name: "listIndexes", Class: Read, RetryableRead: true},
 	{Name: "mapReduce", Class: Read, Why: "it is not ended early when the socket closes"},
+	{Name: "multi-document delete", Class: Write, Why: "a statement may change several documents"},
+	{Name: "multi-document update", Class: Write, Why: "a statement may change several documents"},
 	{Name: "renameCollection", Class: Write},
 	{Name: "runCommand", Class: Command, Why: genericCommand},
 	{Name: "unacknowledged write", Class: Write, Why: "it has no reply"},
 	{Name: "update", Class: Write, RetryableWrite: true},
-	{Name: "update of many", Class: Write, Why: "a statement may change several documents"},
 	{Name: "updateSearchIndex", Class: Write},
 }
 

@@ -152,7 +152,7 @@ func Policies() []*Policy {
 	rules := func(sets ...string) []string { return strings.Fields(strings.Join(sets, " ")) }
 	// T9 until 2026-07-08.
 	oldTransactionBackoff := Rule{Revision: "2025-11-20",
-		Statement: "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
+		Statement: "Before retrying the transaction, wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
 	return []*Policy{
 		{
 			Name: "current",

@@ -175,17 +175,17 @@ func (st *step) listed(codes []int32) bool {
 // table lists the rules in the order in which they are applied: the kind of failure, the error to raise, whether a
 // retry is allowed, the deprioritized servers, and the backoff. It is never modified.
 var table = []row{
-	{Rule{"R1", "Select the first server as usual, with nothing deprioritized.",
+	{Rule{"R1", "Select the first server as usual, without deprioritized servers.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "first attempt"},
 		Begin, always, (*step).selectServer},
 	{Rule{"R2", "A server selection error before any attempt is raised unchanged.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection && st.Raise.Kind == 0 },
 		func(st *step) { st.Raise = st.f; st.raise() }},
-	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket: the server can answer.",
+	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket, because the server responds.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Failed, func(st *step) bool { return st.retrying() && !st.shed() }, func(st *step) { st.deposit(Token) }},
-	{Rule{"R37", "When no time is left, an attempt that the driver itself ends raises the error of the previous attempt, as a timeout.",
+	{Rule{"R37", "When no time is left, an attempt that the driver ends raises the error of the previous attempt as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool {
 			return st.late() && st.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
@@ -201,7 +201,7 @@ var table = []row{
 		Selected, func(st *step) bool {
 			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites && (st.Numbered || !st.Overloaded)
 		}, (*step).raise},
-	{Rule{"R5", "Send the command, built anew for the selected server.",
+	{Rule{"R5", "Build the command for the selected server, and send it.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
 		Selected, always, func(st *step) {
 			st.Chosen = st.in.Chosen
@@ -258,7 +258,7 @@ var table = []row{
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
 		Failed, func(st *step) bool { return st.shed() && st.f.Has(labelRetryable) },
 		func(st *step) { st.overload = true }},
-	{Rule{"B2", "After an overload error, the number of retries is MAX_RETRIES for every policy, also under timeoutMS.",
+	{Rule{"B2", "After an overload error, the number of retries is limited to MAX_RETRIES for every policy, even under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
 		Failed, (*step).shed, func(st *step) { st.Overloaded = true }},
 
@@ -294,10 +294,10 @@ var table = []row{
 	{Rule{"R33", "Operations that are not retryable reads are not retried: getMore, runCommand, mapReduce.",
 		"Retryable Reads, Unsupported Read Operations", "2019-03", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.read && !st.RetryableRead }, forbidRead},
-	{Rule{"W30", "With retryWrites false, a write is attempted once, except commit and abort of a transaction.",
+	{Rule{"W30", "With retryWrites false, a write is attempted once, except commitTransaction and abortTransaction.",
 		"Retryable Writes, retryWrites", "2017-08", "retryWrites is false"},
 		Failed, func(st *step) bool { return st.supported() && !st.RetryWrites && !st.EndsTransaction }, forbidWrite},
-	{Rule{"W31", "In a transaction, a write is attempted once, except commit and abort.",
+	{Rule{"W31", "In a transaction, a write is attempted once, except commitTransaction and abortTransaction.",
 		"Retryable Writes, Retryable Writes Within Transactions", "2018-06", "the session is in a transaction"},
 		Failed, func(st *step) bool { return st.supported() && st.InTransaction && !st.EndsTransaction }, forbidWrite},
 	{Rule{"W32", "On a server that does not support retryable writes, a write is attempted once.",
@@ -311,7 +311,7 @@ var table = []row{
 	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate with a write stage, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.writeError() && !st.RetryableWrite }, forbidWrite},
-	{Rule{"B3", "Overload retries of reads require retryReads, those of writes retryWrites, those of runCommand both.",
+	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes, and both for runCommand.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
 			switch st.Class {
@@ -370,7 +370,7 @@ var table = []row{
 	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
 		Failed, (*step).shed, func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
-	{Rule{"R50", "Retry at once.",
+	{Rule{"R50", "Retry immediately.",
 		"Retryable Reads, Why are read operations only retried once by default?", "2019-03", "the error is retryable"},
 		Failed, always, (*step).selectServer},
 	{Rule{"R36b", "No attempt is started after the deadline.",

@@ -131,7 +131,7 @@ func play(text string, change func(*Policy)) (string, error) {
 			if change != nil {
 				change(p)
 			}
-			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(ev.args["op"], "-", " ")), RetryReads: ev.args["retryReads"] != "false",
+			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(ev.args["op"], "_", " ")), RetryReads: ev.args["retryReads"] != "false",
 				RetryWrites: ev.args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"), OverloadRetargeting: has("retarget")})
 			if has("retries") {
 				n := number("retries")

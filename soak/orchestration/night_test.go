@@ -49,7 +49,7 @@ tests:
 func TestNightIsKilled(t *testing.T) {
 	const kills = 20
 	if err := container("true").Run(); err != nil {
-		t.Skip("not proved: no namespaces for another host: ", err)
+		t.Skip("not verified: no namespaces for another host: ", err)
 	}
 	o, elsewhere := utrtest.Orchestrate(t), utrtest.NewPlace(t)
 	mine := fmt.Sprint(o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}}})["mongodb_uri"])

@@ -26,7 +26,7 @@ func folders(t *testing.T) (all []string) {
 		if path, found := testkit.FindOfficial(t, s, "tests"); found {
 			all = append(all, path)
 		} else {
-			t.Logf("not proved: the official suites of %s are missing", s)
+			t.Logf("not verified: the official suites of %s are missing", s)
 		}
 	}
 	return all

@@ -212,8 +212,7 @@ func (o object) explainField(w walk, v *source.Value, f *source.Field) {
 	}
 }
 
-// explain explains a value by the shape that its sibling selects. An invalid sibling is reported
-// separately.
+// explain explains a value by the shape that its sibling selects. An invalid sibling is reported separately.
 func (d dependency) explain(w walk, v, dependent *source.Value) {
 	if d.deep && !w.deep() {
 		return

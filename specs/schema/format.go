@@ -2,9 +2,8 @@ package schema
 
 const suite reference = "suite"
 
-// format is the annotated source: the data model of the Unified Test Format. A key or value that is
-// newer than its context has the minor version that introduced it. The package comment describes how
-// to add a version.
+// format is the annotated source: the data model of the Unified Test Format. A key or value that is newer than its
+// context has the minor version that introduced it. The package comment describes how to add a version.
 var format = map[string]shape{
 	"suite": objectOf("a test file",
 		key("description", text).required(),
@@ -24,15 +23,10 @@ var format = map[string]shape{
 		key("serverParameters", nonEmpty("serverParameters").with(anything{})).since(1),
 		key("auth", boolean).since(3),
 		key("serverless", oneOf("require", "forbid", "allow")).since(4),
-		key("csfle", either{
-			{shape: boolean},
-			{shape: reference("csfleRequirement"), from: 25},
-		}).since(8),
+		key("csfle", either{{shape: boolean}, {shape: reference("csfleRequirement"), from: 25}}).since(8),
 		key("authMechanism", text).since(19),
 	),
-	"csfleRequirement": nonEmpty("a csfle requirement",
-		key("minLibmongocryptVersion", version{}),
-	),
+	"csfleRequirement": nonEmpty("a csfle requirement", key("minLibmongocryptVersion", version{})),
 
 	"entity": choiceOf("an entity",
 		key("client", reference("client")),
@@ -43,9 +37,7 @@ var format = map[string]shape{
 			key("collectionOptions", reference("collectionOrDatabaseOptions"))),
 		entity("session", "client", key("sessionOptions", sessionOptions)),
 		entity("bucket", "database", key("bucketOptions", bucketOptions)),
-		key("thread", objectOf("a thread entity",
-			key("id", text).required(),
-		)).since(10),
+		key("thread", objectOf("a thread entity", key("id", text).required())).since(10),
 	),
 	"client": objectOf("a client entity",
 		key("id", text).required(),
@@ -64,9 +56,7 @@ var format = map[string]shape{
 		)).since(13),
 		key("autoEncryptOpts", reference("autoEncryptOpts")).since(23),
 		key("awaitMinPoolSizeMS", integer).since(26),
-		key("observeTracingMessages", objectOf("observeTracingMessages",
-			key("enableCommandPayload", boolean),
-		)).since(27),
+		key("observeTracingMessages", objectOf("observeTracingMessages", key("enableCommandPayload", boolean))).since(27),
 	),
 	"observableEvent": oneOf(
 		"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent",
@@ -96,11 +86,7 @@ var format = map[string]shape{
 		key("deprecationErrors", boolean),
 	),
 	"collectionOrDatabaseOptions": objectOf("collectionOrDatabaseOptions",
-		readConcern,
-		readPreference,
-		writeConcern,
-		key("timeoutMS", integer).since(9),
-	),
+		readConcern, readPreference, writeConcern, key("timeoutMS", integer).since(9)),
 
 	"clientEncryption": objectOf("a clientEncryption entity",
 		key("id", text).required(),
@@ -128,10 +114,7 @@ var format = map[string]shape{
 		provider("kmip", "a kmip", "endpoint"),
 		provider("local", "a local", "key"),
 	),
-	"credential": either{
-		{shape: text},
-		{shape: objectOf("a placeholder", key("$$placeholder", anything{}).required())},
-	},
+	"credential": either{{shape: text}, {shape: objectOf("a placeholder", key("$$placeholder", anything{}).required())}},
 
 	"collectionData": objectOf("a collectionData",
 		key("collectionName", text).required(),
@@ -196,10 +179,7 @@ var format = map[string]shape{
 	"expectedCmapEvent": choiceOf("an expected event of type cmap",
 		event("poolCreatedEvent"),
 		event("poolReadyEvent"),
-		event("poolClearedEvent",
-			key("hasServiceId", boolean),
-			key("interruptInUseConnections", boolean).since(11),
-		),
+		event("poolClearedEvent", key("hasServiceId", boolean), key("interruptInUseConnections", boolean).since(11)),
 		event("poolClosedEvent"),
 		event("connectionCreatedEvent"),
 		event("connectionReadyEvent"),
@@ -228,9 +208,7 @@ var format = map[string]shape{
 		key("type", oneOf("Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary",
 			"RSOther", "RSArbiter", "RSGhost", "LoadBalancer", "Unknown")),
 	),
-	"topologyDescription": objectOf("a topology description",
-		key("type", topologyType),
-	),
+	"topologyDescription": objectOf("a topology description", key("type", topologyType)),
 
 	"expectedLogMessagesForClient": objectOf("an expectedLogMessagesForClient",
 		key("client", text).required(),

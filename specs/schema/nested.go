@@ -19,8 +19,7 @@ var (
 	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")...))
 )
 
-// sessionOptions are those of Causal Consistency, Snapshot Reads, Transactions and Client Side
-// Operations Timeout.
+// sessionOptions are those of Causal Consistency, Snapshot Reads, Transactions and Client Side Operations Timeout.
 var sessionOptions = documentOf("sessionOptions", append(
 	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
 	key("defaultTransactionOptions", documentOf("defaultTransactionOptions", append(

@@ -134,19 +134,15 @@ type dependency struct {
 // objectOf is the shape of an object, nonEmpty of one with at least one key, choiceOf of one with exactly one
 // of the keys, and documentOf of a deep one.
 func objectOf(title string, keys ...field) object { return object{title: title, fields: keys} }
-
 func nonEmpty(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1}
 }
-
 func choiceOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, least: 1, most: 1}
 }
-
 func documentOf(title string, keys ...field) object {
 	return object{title: title, fields: keys, deep: true}
 }
-
 func document() object { return objectOf("").with(anything{}) }
 
 // with allows other keys, with values of a shape.

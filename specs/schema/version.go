@@ -23,9 +23,8 @@ func Versions() []string {
 	return versions
 }
 
-// minorOf returns the minor version of a supported version. It ignores the patch component, because
-// section "Schema Version" has one schema for each minor version; but a patch of Newest is newer than
-// Newest ("Test Runner Support").
+// minorOf returns the minor version of a supported version. It ignores the patch component, because section "Schema
+// Version" has one schema for each minor version; but a patch of Newest is newer than Newest ("Test Runner Support").
 func minorOf(version string) (int, error) {
 	if !isVersion.MatchString(version) {
 		return 0, fmt.Errorf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q", version, Newest)

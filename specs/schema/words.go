@@ -80,8 +80,7 @@ func (o object) keys(minor int) (keys []string) {
 	return keys
 }
 
-// choices returns the end of a message with the keys of an object at a minor version, or "" if any key
-// is allowed.
+// choices returns the end of a message with the keys of an object at a minor version, or "" if any key is allowed.
 func (o object) choices(minor int) string {
 	switch keys := o.keys(minor); {
 	case o.others != nil:

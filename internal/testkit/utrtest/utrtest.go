@@ -134,7 +134,7 @@ const Ports = 20001
 func Address(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("not proved: this system has one loopback address")
+		t.Skip("not verified: this system has only one loopback address")
 	}
 	for {
 		address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))

@@ -10,8 +10,8 @@ func overloadSuites() Specification {
 	var files []*File
 	for _, o := range operations(overloadDatabase) {
 		f := Of(o, requirement(o), clients(), overloadStories(o),
-			"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
-			"have both labels.")
+			"Every command is retried after an error with both overload labels, up to the limit, unless retryReads or retryWrites",
+			"forbids it.")
 		if !o.Reads {
 			f.Empty = []string{written}
 		}
@@ -41,7 +41,7 @@ func tell(f *File, titles []string, stories ...Story) {
 
 func overloadStories(o Operation) []Story {
 	list := []Story{
-		{Says: "is retried twice after overload errors (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
+		{Says: "is retried twice after overload errors (B1)", Fails: overload, Attempts: 3},
 		{Says: "is retried no more than twice after overload errors (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
 		{Says: "is not retried with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raisesOverload},
 		{Says: "is not retried after an error with " + overloaded + " alone (R34)", Fails: overloadedOnly, Attempts: 1, Raises: raisesOverloadedOnly},
@@ -51,11 +51,11 @@ func overloadStories(o Operation) []Story {
 			Raises: RaisedLabels(limited, "", both)},
 	}
 	off := func(by, option string) Story {
-		return Story{Says: "is not retried after an overload error with " + option + " false (B3)", By: by, Fails: overload, Attempts: 1,
+		return Story{Says: "is not retried after an overload error if " + option + " is false (B3)", By: by, Fails: overload, Attempts: 1,
 			Raises: raisesOverload}
 	}
 	other := func(by, option string) Story {
-		return Story{Says: "is retried once after an overload error with " + option + " false (B1)", By: by, Fails: overload, Attempts: 2}
+		return Story{Says: "is retried once after an overload error even if " + option + " is false (B1)", By: by, Fails: overload, Attempts: 2}
 	}
 	switch {
 	case generic(o):
@@ -75,40 +75,38 @@ const (
 
 func getMore() *File {
 	f := NewFile("getMore", "getMore", anywhere,
-		"getMore is no retryable read, and is retried for overload errors all the same.")
+		"getMore is not a retryable read, but is retried after overload errors.")
 	f.Clients = clients()
 	for _, o := range []Operation{
 		GetMore("find", overloadDatabase, twoBatches),
 		GetMore("aggregate", overloadDatabase, "{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }"),
 	} {
-		o.Reads, o.Result = true, threeDocuments
-		for _, s := range overloadStories(o) {
-			s.Seen = Cursor(o.Name, overloadDatabase)
-			f.Tell(o, s)
-		}
+		o.Result = threeDocuments
+		f.Tell(o, overloadStories(o)...)
 	}
 	return f
 }
 
 func watching() *File {
 	f := NewFile("change-streams", "getMore of a change stream", labelling,
-		"An overload error of a getMore is retried; the change stream is not opened anew for it.")
+		"A getMore is retried after an overload error. The change stream is not reopened for it.")
 	f.Clients = clients()
 	f.Entities = Objects(overloadDatabase, "setup", "collection")
 	open := StartedEvent("{ aggregate: "+Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", overloadDatabase)
 	more := GetMore("find", overloadDatabase, "")
-	more.Heading, more.Object, more.Name, more.Reads = "getMore of a change stream", "stream", "iterateUntilDocumentOrError", true
+	more.Heading, more.Object, more.Name = "getMore of a change stream", "stream", "iterateUntilDocumentOrError"
+	more.Opens = []string{open, SucceededEvent("aggregate")}
 	more.Result = "{ operationType: insert, documentKey: { _id: 4 } }"
 	for _, s := range []Story{
-		{Says: "is retried twice after overload errors (B1)", By: "client", Mode: Times(2), Attempts: 3},
+		{Says: "is retried twice after overload errors (B1)", By: "client", Attempts: 3},
 		{Says: "is retried no more than twice after overload errors (B4)", By: "client", Mode: Always, Attempts: 3, Raises: raisesOverload},
-		{Says: "is not retried after an overload error with retryReads false (B3)", By: "noReads", Attempts: 1, Raises: raisesOverload},
+		{Says: "is not retried after an overload error if retryReads is false (B3)", By: "noReads", Attempts: 1, Raises: raisesOverload},
 		{Says: "is not retried after an overload error with maxAdaptiveRetries 0 (B4)", By: "none", Attempts: 1, Raises: raisesOverload},
 	} {
 		s.Before = []string{
 			"{ name: createChangeStream, object: collection" + Suffix(s.By) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
 			"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }"}
-		s.Fails, s.Seen = overload, []string{open, SucceededEvent("aggregate")}
+		s.Fails = overload
 		s.Extra = s.Raises == "" // a getMore without documents may follow those that fail
 		f.Tell(more, s)
 	}
@@ -120,7 +118,7 @@ func killCursors() *File {
 	client := Observed("client", "")
 	client.Ignore = []string{"abortTransaction"}
 	f := NewFile("killCursors", "killCursors", anywhere,
-		"The command that closes a cursor is retried for overload errors, and its errors are not raised.")
+		"The command that closes a cursor is retried after overload errors, and its errors are not raised.")
 	f.Clients = []Client{client}
 	kill := Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: overloadDatabase,
 		Started: "{ killCursors: " + Collection + " }", Reads: true}
@@ -141,7 +139,7 @@ func killCursors() *File {
 
 func overloadStandalone() *File {
 	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
-		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
+		"A standalone does not support retryable writes, but every command is retried after overload errors.")
 	f.Clients = clients()
 	for _, o := range operations(overloadDatabase) {
 		if o.Carries != numberedOne || o.Since != "" {
@@ -161,19 +159,19 @@ func overloadStandalone() *File {
 
 func retries() *File {
 	f := NewFile("maxAdaptiveRetries", "maxAdaptiveRetries", labelling,
-		"The option replaces the limit of two retries, for reads, writes and generic commands alike.")
-	names := []string{"one", "two", "three"}
+		"The option replaces the limit of two retries for reads, writes and generic commands.")
+	names, often := []string{"one", "two", "three"}, []string{"once", "twice", "three times"}
 	f.Clients = nil
 	for n, by := range names {
 		f.Clients = append(f.Clients, Observed(by, fmt.Sprintf("maxAdaptiveRetries: %d", n+1)))
 	}
 	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
 		for n, by := range names {
-			f.Tell(named(title), Story{Says: fmt.Sprintf("is retried no more often than maxAdaptiveRetries %d says (B4)", n+1), By: by,
+			f.Tell(named(title), Story{Says: fmt.Sprintf("is retried at most %s with maxAdaptiveRetries %d (B4)", often[n], n+1), By: by,
 				Mode: Always, Fails: overload, Raises: raisesOverload, Attempts: n + 2})
 		}
 		f.Tell(named(title), Story{Says: "is retried three times with maxAdaptiveRetries 3 (B4)", By: "three",
-			Mode: Times(3), Fails: overload, Attempts: 4})
+			Fails: overload, Attempts: 4})
 	}
 	return f
 }
@@ -200,15 +198,8 @@ const numberedOne = `txnNumber: { $numberLong: "1" }`
 func generic(o Operation) bool { return o.Name == "runCommand" }
 
 func operations(database string) []Operation {
-	list := append(readOperations(database), table("map reduce", database)...)
-	for i := range list {
-		list[i].Carries = Unnumbered
-	}
-	for _, o := range writeOperations(database) {
-		o.Carries = numberedOne
-		list = append(list, o)
-	}
-	list = slices.Concat(list, otherWrites(database), table("commands", database))
+	list := slices.Concat(carrying(Unnumbered, append(readOperations(database), table("map reduce", database)...)),
+		carrying(numberedOne, writeOperations(database)), otherWrites(database), table("commands", database))
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""

@@ -8,8 +8,8 @@ const patient = "maxAdaptiveRetries: 11, timeoutMS: 10000"
 
 func overloadSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
-		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
-		"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+		"How overload errors and other errors in one operation affect the limit of retries, the backoff, and the error that is",
+		"raised. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000"),
 		Observed("one", "maxAdaptiveRetries: 1"), Observed("patient", patient)}
 	notFound, raises := HostNotFound, RaisedLabels
@@ -17,54 +17,54 @@ func overloadSequences() *File {
 	// Also retryable by the other policies.
 	lost := raises(HostUnreachable, "", overloaded)
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
-		Story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
-		Story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other},
-			Attempts: 3, Raises: lost},
-		Story{Says: "is retried twice after HostUnreachable and an overload error (B2)", Each: []string{other, over}, Attempts: 3},
-		Story{Says: "is retried no more than twice after HostUnreachable and overload errors (B2)", Each: []string{other, over, over},
-			Attempts: 3, Raises: raisesOverload},
-		Story{Says: "is retried no more than twice after different errors with an overload error between them (B2)",
-			Each: []string{other, over, second}, Attempts: 3, Raises: raises(notFound, "", overloaded)},
-		Story{Says: "is not retried again after HostUnreachable twice, though an overload error would follow (R35)",
+		Failing("is retried twice after an overload error and HostUnreachable (B2)", "", over, other),
+		Failing("is retried no more than twice after an overload error and HostUnreachable (B2)",
+			lost, over, other, other),
+		Failing("is retried twice after HostUnreachable and an overload error (B2)", "", other, over),
+		Failing("is retried no more than twice after HostUnreachable and overload errors (B2)",
+			raisesOverload, other, over, over),
+		Failing("is retried no more than twice after different errors with an overload error between them (B2)",
+			raises(notFound, "", overloaded), other, over, second),
+		Story{Says: "is not retried again after two HostUnreachable errors, even if an overload error would follow (R35)",
 			Each: []string{other, other, over}, Attempts: 2, Raises: lost},
-		Story{Says: "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)", By: "one",
-			Each: []string{over, other}, Attempts: 2, Raises: lost},
-		Story{Says: "is not retried after HostUnreachable three times and an overload error within timeoutMS (B2)", By: "timed",
-			Each: []string{other, other, other, over}, Attempts: 4, Raises: raisesOverload},
-		Story{Says: "is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", By: "timed",
-			Each: []string{over, other, other}, Attempts: 3, Raises: lost},
-		Story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
-			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisesOverloadedOnly},
-		Story{Says: "backs off after the overload error alone (B6)", By: "patient",
-			Each: append([]string{over}, slices.Repeat([]string{other}, 10)...), Attempts: 12})
+		Failing("is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1 (B2)",
+			lost, over, other).Of("one"),
+		Failing("is not retried again within timeoutMS after HostUnreachable three times and an overload error (B2)",
+			raisesOverload, other, other, other, over).Of("timed"),
+		Failing("is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)",
+			lost, over, other, other).Of("timed"),
+		Failing("is not retried after an overload error and one with "+overloaded+" alone (R34)",
+			raisesOverloadedOnly, over, overloadedOnly),
+		Failing("backs off only after the overload error (B6)", "",
+			append([]string{over}, slices.Repeat([]string{other}, 10)...)...).Of("patient"))
 	// Only retryable by client backpressure.
 	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
-		Story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
-			Raises: raises(HostUnreachable, writable, overloaded)},
-		Story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, Closes}, Attempts: 2,
-			Raises: WithLabels(RaisedNetwork, "", overloaded)})
+		Failing("is not retried after an overload error and HostUnreachable (R34)",
+			raises(HostUnreachable, writable, overloaded), over, other),
+		Failing("is not retried after an overload error and a network error (R34)",
+			WithLabels(RaisedNetwork, "", overloaded), over, Closes))
 	// Which error is raised. runCommand is treated as a write.
 	first, later := Labelled(HostUnreachable, overloaded, retryable), Labelled(notFound, overloaded, retryable)
 	quiet, quietLater := Labelled(HostUnreachable, overloaded, retryable, noWrites), Labelled(notFound, overloaded, retryable, noWrites)
 	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		Story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3,
-			Raises: raises(notFound, overloaded, noWrites)},
-		Story{Says: "raises the first overload error if the others have the label " + noWrites + " (R21)",
-			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded, noWrites)},
-		Story{Says: "raises the overload error between two with the label " + noWrites + " (R20)",
-			Each: []string{quiet, later, quiet}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
-		Story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
-			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(HostUnreachable, overloaded+", "+noWrites, "")})
+		Failing("raises the last of different overload errors (R20)",
+			raises(notFound, overloaded, noWrites), first, later, later),
+		Failing("raises the first overload error if the others have the label "+noWrites+" (R21)",
+			raises(HostUnreachable, overloaded, noWrites), first, quietLater, quietLater),
+		Failing("raises the overload error between two with the label "+noWrites+" (R20)",
+			raises(notFound, overloaded, noWrites), quiet, later, quiet),
+		Failing("raises the first overload error if all have the label "+noWrites+" (R21)",
+			raises(HostUnreachable, overloaded+", "+noWrites, ""), quiet, quietLater, quietLater))
 	tell(f, []string{"collection.find"},
-		Story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
-			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
+		Failing("raises the last overload error, even with the label "+noWrites+" (R20)",
+			raises(notFound, overloaded+", "+noWrites, ""), first, first, quietLater))
 	return f
 }
 
 func commitSequences() *File {
 	f := NewFile("commit-sequences", "the write concern of commits that fail in different ways", Sequences(Retrying),
-		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
-		"error. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+		"A commit keeps its write concern as long as all errors before it were overload errors. After any other error it uses",
+		"w: majority. Each attempt fails differently, which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Watched("client", "")}
 	f.Sessions = true
 	insert, commit := named("collection.insertOne"), endingWith("commitTransaction", "")
@@ -76,10 +76,10 @@ func commitSequences() *File {
 		own, majority int // attempts with each write concern
 	}{
 		{"keeps its write concern after two overload errors (B1)", []string{over, over}, 3, 0},
-		{"asks for majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
-		{"goes on to ask for majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
-		{"asks for majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []string{either}, 1, 1},
-		{"asks for majority after a lost reply (W10)", []string{LostReply}, 1, 1},
+		{"uses w: majority after an overload error and HostUnreachable (B1)", []string{over, other}, 2, 1},
+		{"keeps using w: majority after HostUnreachable and an overload error (B1)", []string{other, over}, 1, 2},
+		{"uses w: majority after an error with " + overloaded + " that is not a retryable overload error (W10)", []string{either}, 1, 1},
+		{"uses w: majority after a lost reply (W10)", []string{LostReply}, 1, 1},
 	} {
 		f.Tell(commit, Story{Says: r.says, Each: r.fails,
 			Before: []string{"{ name: startTransaction, object: session, arguments: { " + own + " } }", insert.Call("client", "session: session", "")},
@@ -92,8 +92,8 @@ func commitSequences() *File {
 // mixed has network errors of a fail point in the storage engine, which only affects retryable writes on a replica set.
 func mixed() *File {
 	f := NewFile("mixed-errors", "overload errors and network errors in one operation", Servers("4.4", Sets),
-		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
-		"those before. What is written is written once.")
+		"After an overload error, the limit of two retries applies to all attempts, including earlier ones, whatever their",
+		"errors. The data is written once.")
 	f.Clients = []Client{Observed("client", ""), Observed("one", "maxAdaptiveRetries: 1"),
 		Observed("timed", "timeoutMS: 20000"), Observed("none", "maxAdaptiveRetries: 0"), Observed("patient", patient)}
 	network := WithLabels(RaisedNetwork, writable, overloaded)
@@ -105,30 +105,25 @@ func mixed() *File {
 		once := FailPoint(o.Command, Times(1), overload)
 		later := FailPoint(o.Command, SkipFirst, overload)
 		quiet := FailPoint(o.Command, SkipFirst, Labelled(limited, overloaded, retryable, noWrites))
+		broken := Story{Points: []string{once, breaks}, Raises: network}
+		shed := Story{Points: []string{lost, later}, Raises: raisesOverload, Applied: true}
 		f.Tell(o,
 			Story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []string{once, lost}, Attempts: 3},
-			Story{Says: "is retried twice after an overload error and network errors (B2)", Points: []string{once, breaks}, Attempts: 3,
-				Raises: network},
-			Story{Says: "is retried twice after an overload error and network errors within timeoutMS (B2)", By: "timed",
-				Points: []string{once, breaks}, Attempts: 3, Raises: network},
-			Story{Says: "is retried twice after a lost reply and overload errors (B2)", Points: []string{lost, later}, Attempts: 3,
-				Raises: raisesOverload, Applied: true},
-			Story{Says: "is retried twice after a lost reply and overload errors within timeoutMS (B2)", By: "timed",
-				Points: []string{lost, later}, Attempts: 3, Raises: raisesOverload, Applied: true},
+			broken.As("is retried twice after an overload error and network errors (B2)", "client", 3),
+			broken.As("is retried twice after an overload error and network errors within timeoutMS (B2)", "timed", 3),
+			shed.As("is retried twice after a lost reply and overload errors (B2)", "client", 3),
+			shed.As("is retried twice after a lost reply and overload errors within timeoutMS (B2)", "timed", 3),
 			Story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []string{lost, quiet},
 				Attempts: 3, Raises: network, Applied: true},
-			Story{Says: "is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", By: "one",
-				Points: []string{once, breaks}, Attempts: 2, Raises: network},
-			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", By: "one",
-				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
-			Story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", By: "none",
-				Points: []string{lost, later}, Attempts: 2, Raises: raisesOverload, Applied: true},
-			Story{Says: "is retried once after network errors alone with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
-				Attempts: 2, Raises: network})
+			broken.As("is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", "one", 2),
+			shed.As("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", "one", 2),
+			shed.As("is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", "none", 2),
+			Story{Says: "is retried once after nothing but network errors with maxAdaptiveRetries 0 (R35)", By: "none",
+				Points: []string{breaks}, Attempts: 2, Raises: network})
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
 		o := named(title) // an error in the storage engine is a command error
-		f.Tell(o, Story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 12,
+		f.Tell(o, Story{Says: "backs off only after the overload error (B6)", By: "patient", Attempts: 12,
 			Points: []string{FailPoint(o.Command, Times(1), overload),
 				SetFailPoint(TransactionalWrite, Times(10), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
 	}
@@ -137,8 +132,8 @@ func mixed() *File {
 
 func otherErrors() *File {
 	f := NewFile("other-retryable-errors", "overload errors that other policies retry", labelling,
-		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
-		"rules, with the limit of client backpressure.")
+		"An error that is retryable for reads or writes anyway may have only the label SystemOverloadedError. Their rules",
+		"apply, with the limit of client backpressure.")
 	f.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"),
 		Observed("noReads", "retryReads: false"), Observed("noWrites", "retryWrites: false"),
 		Observed("timed", "timeoutMS: 20000")}
@@ -150,13 +145,14 @@ func otherErrors() *File {
 		{"collection.insertOne", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 		{"collection.findOneAndUpdate", Labelled(HostUnreachable, overloaded, writable), "noWrites", "retryWrites"},
 	} {
+		failing := Story{Fails: r.data, Raises: raises}
+		always := Story{Mode: Always, Fails: r.data, Raises: raises}
 		f.Tell(named(r.title),
-			Story{Says: "is retried twice " + after + " (B2)", Mode: Times(2), Fails: r.data, Attempts: 3},
-			Story{Says: "is retried no more than twice " + after + " (B4)", Mode: Always, Fails: r.data, Attempts: 3, Raises: raises},
-			Story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: Always,
-				Fails: r.data, Attempts: 3, Raises: raises},
-			Story{Says: "is not retried " + after + " and maxAdaptiveRetries 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
-			Story{Says: "is not retried " + after + " and " + r.option + " false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
+			Story{Says: "is retried twice " + after + " (B2)", Fails: r.data, Attempts: 3},
+			always.As("is retried no more than twice "+after+" (B4)", "client", 3),
+			always.As("is retried no more than twice "+after+" within timeoutMS (B4)", "timed", 3),
+			failing.As("is not retried "+after+" if maxAdaptiveRetries is 0 (B4)", "none", 1),
+			failing.As("is not retried "+after+" if "+r.option+" is false (R34)", r.off, 1))
 	}
 	// Not retryable without the label RetryableError.
 	f.Tell(named("collection.updateMany"), Story{Says: "is not retried " + after + " and " + writable + " (R34)",

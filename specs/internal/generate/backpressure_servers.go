@@ -8,8 +8,9 @@ import (
 func retargeting() *File {
 	const preferred = "readPreference: primaryPreferred"
 	f := NewFile("retargeting", "enableOverloadRetargeting", Servers("4.4", Sets),
-		"The primary is overloaded for good. With enableOverloadRetargeting the retry of a read that prefers the primary goes to",
-		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
+		"The primary rejects every attempt with an overload error. With enableOverloadRetargeting, the retry of a read that",
+		"prefers the primary goes to a secondary, which the replica set must have; without it, and for writes, all attempts",
+		"go to the primary.")
 	f.Clients = []Client{Observed("client", "enableOverloadRetargeting: true, "+preferred), Observed("default", preferred),
 		Observed("off", "enableOverloadRetargeting: false, "+preferred)}
 	story := func(says, by, data string, attempts int, raises string) Story {
@@ -45,8 +46,8 @@ func bothPinged(by string) (pings []string) {
 func overloadOtherMongos() *File {
 	const app = "utrOtherMongos"
 	f := NewFile("sharded", "retry on another mongos", Servers("4.4", Sharded),
-		"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
-		"says, and succeeds always; one that ignored the deprioritized server would not for long.")
+		"One mongos rejects every attempt with an overload error. The only retry goes to another mongos, whatever the value of",
+		"enableOverloadRetargeting, and always succeeds. A driver that ignores the deprioritized server soon fails.")
 	f.Clients = []Client{AllMongoses("client", "maxAdaptiveRetries: 1"),
 		AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
 		AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+Quiet)}
@@ -54,10 +55,7 @@ func overloadOtherMongos() *File {
 	rounds := func(title, arguments string, s Story, before ...string) {
 		o := named(title)
 		o.Arguments, o.Result = arguments, ""
-		s.Points = append(s.Points, before...)
-		s.Before = []string{MongosesKnown(s.By)}
-		s.After = slices.Repeat(append(before, o.Call(s.By, "", "")), Rounds-1)
-		f.Tell(o, s)
+		f.TellRounds(slices.Repeat([]Operation{o}, Rounds), s, before...)
 	}
 	const find = "{ filter: { _id: 1 } }"
 	updated := After(first, fmt.Sprintf("{ _id: 2, x: %d }", 22+Rounds), third)
@@ -69,7 +67,7 @@ func overloadOtherMongos() *File {
 		rounds("collection.updateOne", increase, s)
 		rounds("collection.updateMany", increase, s)
 	}
-	// A failed hello deprioritizes its mongos, too. maxIdleTimeMS closes the connections each time.
+	// A failed hello also deprioritizes its mongos. maxIdleTimeMS closes the connections each time.
 	idle := Story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle",
 		Require: Servers("4.4.7", Sharded), Points: []string{FailHello(app, Always)}, Outcome: []Outcome{}}
 	rounds("collection.find", find, idle, Wait(20))
@@ -80,13 +78,14 @@ func overloadOtherMongos() *File {
 // sameMongos has commands that are pinned to a mongos: of a cursor, and of a transaction.
 func sameMongos() *File {
 	f := NewFile("sharded-pinned", "retry on the same mongos", Servers("4.4", Sharded),
-		"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
-		"other mongos knows them. Which mongos has the cursor is chance; the session says which one has the transaction.")
+		"A getMore goes to the mongos of its cursor, and the commands of a transaction to the mongos of the transaction,",
+		"even if it is overloaded: no other mongos knows them. The cursor is on a random mongos; the session knows that of",
+		"the transaction.")
 	f.Clients = []Client{WatchedMongoses()}
 	f.Sessions = true
 	known := MongosesKnown("client")
 	more := GetMore("find", overloadDatabase, twoBatches)
-	more.Reads, more.Result = true, threeDocuments
+	more.Result = threeDocuments
 	f.Tell(more, Story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
 		After: slices.Repeat([]string{FailPoint("getMore", Times(1), overload), more.Call("client", "", "")}, 7)})
 
@@ -110,12 +109,12 @@ func sameMongos() *File {
 // backoffs are computed but not slept.
 func overloadTimeouts() *File {
 	f := NewFile("timeoutMS", "retries under timeoutMS", labelling,
-		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
-		"random: one of sixteen is longer than a second in all but one of 10^11 runs.")
+		"With timeoutMS the limit of retries is the same, and a backoff that would outlast timeoutMS is not started.",
+		"Backoffs are random: in all but one of 10^11 runs, one of sixteen is longer than a second.")
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
 		Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), Observed("long", "maxAdaptiveRetries: 16, timeoutMS: 3000")}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		Story{Says: "is retried twice within timeoutMS (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
+		Story{Says: "is retried twice within timeoutMS (B1)", Fails: overload, Attempts: 3},
 		Story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: Always, Fails: overload, Attempts: 3, Raises: raisesOverload},
 		Story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: Always, Fails: overload, Attempts: 3,
 			Raises: raisesOverload},
@@ -127,72 +126,63 @@ func overloadTimeouts() *File {
 
 func baseBackoff() *File {
 	const parameter = "externalClientBaseBackoffMS"
-	f := NewFile("baseBackoffMS", "a base of the backoff that the server gives",
+	f := NewFile("baseBackoffMS", "the backoff base from the server",
 		Merge(Servers("9.0", Sets), "serverParameters: { "+parameter+": 0 }"),
-		"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
-		"would outlast timeoutMS nearly always.")
+		"The server sets a base of 1 ms instead of 100 ms, so that seven backoffs take 254 ms at most. With 100 ms they would",
+		"nearly always outlast timeoutMS.")
 	f.Clients = []Client{Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")}
 	f.Entities = Objects(overloadDatabase, "setup", "admin")
 	set := func(n int) []string {
 		return []string{fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)}
 	}
 	tell(f, []string{"collection.find", "collection.insertOne"},
-		Story{Says: "backs off for the time that baseBackoffMS of the error says (B6)", Before: set(1),
-			Mode: Times(7), Fails: overload, After: set(0), Attempts: 8})
+		Story{Says: "uses the baseBackoffMS of the error for its backoff (B6)", Before: set(1),
+			Fails: overload, After: set(0), Attempts: 8})
 	return f
 }
 
 func connections() *File {
 	f := NewFile("connections", "connections of the attempts", Servers("4.4", Monitored),
-		"Each attempt checks a connection out and in again: none is kept during a backoff.")
+		"Each attempt checks out a connection and checks it in again; a backoff does not keep a connection.")
 	f.Clients = []Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
 	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
-		Story{Says: "gives the connection back before each backoff (B6)", Mode: Times(2), Fails: overload,
+		Story{Says: "checks in its connection before each backoff (B6)", Mode: Times(2), Fails: overload,
 			Pool: slices.Repeat([]string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}, 3)})
 	return f
 }
 
 // establishment closes new connections during hello, which drivers treat as overload (Connection Monitoring and
-// Pooling, "Backpressure-enabled"). maxIdleTimeMS and appName are as in Policy.HandshakeHello.
+// Pooling, "Backpressure-enabled").
 func establishment() *File {
 	const app = "utrEstablishment"
-	client := func(id, options string) Client {
-		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet,
-			"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent")
-	}
+	client := func(id, options string) Client { return Idling(id, app, options, "poolClearedEvent") }
 	f := NewFile("establishment", "connections that cannot be established", Servers("4.4.7", ""),
-		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
-		"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts.")
+		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is",
+		"retried after it, up to the limit, and the pool is not cleared. No command was sent, but pool events show the",
+		"attempts.")
 	f.Clients = []Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
 		client("off", "retryReads: false, retryWrites: false, ")}
-	fails := func(by, says, mode string, failing int, succeeds bool) Story {
-		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailHello(app+by, mode)}, Seen: Pinged(overloadDatabase),
-			Pool: append([]string{CheckOut}, slices.Repeat([]string{CheckOut, CheckOutFailed}, failing)...)}
-		if succeeds {
-			s.Pool, s.Attempts = append(s.Pool, CheckOut), 1
-		} else {
-			s.Raises = WithLabels(RaisedNetwork, both, "")
-		}
-		return s
+	fails := func(by, says, mode string, failing int, raises string) Story {
+		return Story{Says: says, By: by, Raises: raises}.Refused(FailHello(app+by, mode), overloadDatabase).CheckedOut(failing)
 	}
+	refused := WithLabels(RaisedNetwork, both, "")
 	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"},
-		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, true),
-		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, false),
-		fails("off", "is not retried after a network error in hello with retryReads and retryWrites false (B3)", Times(1), 1, false))
+		fails("client", "is retried twice after network errors in hello (B1)", Times(2), 2, ""),
+		fails("client", "is retried no more than twice after network errors in hello (B4)", Always, 3, refused),
+		fails("off", "is not retried after a network error in hello if retryReads and retryWrites are false (B3)", Times(1), 1, refused))
 	f.Tell(named("collection.updateMany"),
-		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", Times(1), 1, false))
+		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", Times(1), 1, refused))
 	return f
 }
 
 func authentication() *File {
 	f := NewFile("authentication", "connections that cannot be authenticated", "",
-		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",
-		"was sent then.")
+		"A network error in authentication has neither label, so commands that other policies do not retry are attempted",
+		"once. No command was sent.")
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10")}
 	f.Require = Authenticated("4.4", Monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},
-		Story{Says: "is not retried after a network error in saslContinue (R34)", Before: Stale("client"),
-			Points: []string{FailPoint("saslContinue", Times(1), Closes)},
-			Raises: WithLabels(RaisedNetwork, "", both), Seen: Pinged(overloadDatabase)})
+		Story{Says: "is not retried after a network error in saslContinue (R34)", Raises: WithLabels(RaisedNetwork, "", both)}.
+			Refused(FailPoint("saslContinue", Times(1), Closes), overloadDatabase))
 	return f
 }

@@ -1,18 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
+// within returns the expected fields of the first or a later command of a session's nth transaction.
+func within(client string, n int, first bool) string {
+	start := map[bool]string{true: "true", false: "{ $$exists: false }"}[first]
+	return fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: %s, autocommit: false`,
+		Suffix(client), n, start)
+}
+
 // Expected fields of the commands of a session's first and second transactions.
+var (
+	begins, continues    = within("client", 1, true), within("client", 1, false)
+	restarts, continues2 = within("client", 2, true), within("client", 2, false)
+)
+
 const (
-	begins     = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
-	continues  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
-	restarts   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
-	continues2 = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
-	noConcern  = "writeConcern: { $$exists: false }"
-	majority   = "writeConcern: { w: majority, wtimeout: 10000 }"
+	noConcern = "writeConcern: { $$exists: false }"
+	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
 // endingWith returns the operation that ends the first transaction, with extra fields of its command.
@@ -25,8 +34,8 @@ var bothWritten = After(first, raised, third, fourth)
 
 func overloadTransactions() *File {
 	f := NewFile("transactions", "commands of a transaction", labelling,
-		"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
-		"transaction's number. The write concern of a commit stays what it was.")
+		"Every command of a transaction is retried after overload errors, with the transaction's number. A retry of the first",
+		"command starts the transaction again, and a commit keeps its write concern.")
 	f.Clients = []Client{Watched("client", ""), Observed("noReads", "retryReads: false"),
 		Observed("noWrites", "retryWrites: false")}
 	f.Sessions = true
@@ -40,11 +49,11 @@ func overloadTransactions() *File {
 		}
 		other := Operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: overloadDatabase,
 			Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ findAndModify: " + Collection + " }"}
-		f.Tell(o, Story{Says: "is retried as the first command of a transaction (B1)", Before: start, Mode: Times(2),
+		f.Tell(o, Story{Says: "is retried as the first command of a transaction (B1)", Before: start,
 			Fails: overload, With: "session: session",
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
-			f.Tell(o, Story{Says: "is retried as a further command of a transaction (B1)", Before: Begin(other, "client"), Fails: overload,
+			f.Tell(o, Story{Says: "is retried as a later command of a transaction (B1)", Before: Begin(other, "client"), Fails: overload,
 				With: "session: session", After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: continues,
 				Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		}
@@ -52,7 +61,7 @@ func overloadTransactions() *File {
 			Fails: overloadedOnly, With: "session: session", Raises: raisesOverloadedOnly, After: undo, Attempts: 1,
 			Carries: begins, Then: aborts, Extra: true, Outcome: o.Outcome(false)})
 	}
-	f.Tell(insert, Story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Mode: Times(3), Fails: overload,
+	f.Tell(insert, Story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Fails: overload,
 		With: "session: session", Raises: raisesOverload, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
 	for _, r := range []struct{ title, by, option string }{
 		{"collection.find", "noReads", "retryReads"}, {"collection.aggregate", "noReads", "retryReads"},
@@ -60,18 +69,18 @@ func overloadTransactions() *File {
 		{"database.runCommand with find", "noReads", "retryReads"}, {"database.runCommand with find", "noWrites", "retryWrites"},
 	} {
 		o := named(r.title)
-		f.Tell(o, Story{Says: "is not retried in a transaction with " + r.option + " false (B3)", By: r.by,
+		f.Tell(o, Story{Says: "is not retried in a transaction if " + r.option + " is false (B3)", By: r.by,
 			Before: []string{OnSession("startTransaction", r.by)},
 			Fails:  overload, With: InSession(r.by), Raises: raisesOverload, After: []string{OnSession("abortTransaction", r.by)},
 			Attempts: 1, Carries: "startTransaction: true, autocommit: false", Outcome: o.Outcome(false)})
 	}
 	inserted := insert.Attempts(1, 0, begins)
-	twice := Story{Says: "is retried twice after overload errors (B1)", Before: Begin(insert, "client"), Mode: Times(2), Fails: overload,
+	twice := Story{Says: "is retried twice after overload errors (B1)", Before: Begin(insert, "client"), Fails: overload,
 		Seen: inserted, Attempts: 3}
 	f.Tell(commit, twice)
 	f.Tell(abort, twice)
 	// The transaction is still open on the server, so it is ended.
-	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"), Mode: Times(3),
+	f.Tell(commit, Story{Says: "is retried no more than twice after overload errors (B4)", Before: Begin(insert, "client"),
 		Fails: overload, Raises: RaisedLabels(limited, both, UnknownTransactionCommitResult+", "+TransientTransactionError),
 		Applied: true, After: end, Seen: inserted, Attempts: 3, Then: endingWith("commitTransaction", "").Attempts(1, 0, "")})
 	f.Tell(abort, Story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: Begin(insert, "client"),
@@ -79,14 +88,14 @@ func overloadTransactions() *File {
 		Then: slices.Concat(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the result of a commit is unknown, the retry has w: majority.
 	f.Tell(endingWith("commitTransaction", majority), Story{
-		Says: "is retried with majority after an error that is not a retryable overload error (W10)", Before: Begin(insert, "client"),
+		Says: "is retried with w: majority after an error that is not a retryable overload error (W10)", Before: Begin(insert, "client"),
 		Fails: Labelled(HostUnreachable, writable, overloaded), Seen: slices.Concat(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
 
 func convenient() *File {
 	f := NewFile("convenient-transactions", "withTransaction", labelling,
-		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")
+		"After an overload error in the callback or the commit, only the command is retried; the callback does not run again.")
 	f.Clients = []Client{Watched("client", ""), Observed("hurried", "timeoutMS: 400"), Observed("timed", "timeoutMS: 6000")}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
@@ -99,13 +108,13 @@ func convenient() *File {
 	}
 	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, continues)
 	committed, aborted := commit.Attempts(1, 0, ""), abort.Attempts(1, 0, "")
-	with("insert", Story{Says: "goes on after an overload error of its first command (B1)", Fails: overload,
+	with("insert", Story{Says: "continues after an overload error of its first command (B1)", Fails: overload,
 		Seen: slices.Concat(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
-	with("update", Story{Says: "goes on after an overload error in the middle (B1)", Mode: Times(2), Fails: overload,
+	with("update", Story{Says: "continues after an overload error of a later command (B1)", Mode: Times(2), Fails: overload,
 		Seen: slices.Concat(inserted, update.Attempts(3, 2, continues), committed), Outcome: bothWritten}, in, up)
-	with("commitTransaction", Story{Says: "goes on after an overload error of its commit (B1)", Mode: Times(2), Fails: overload,
+	with("commitTransaction", Story{Says: "continues after an overload error of its commit (B1)", Mode: Times(2), Fails: overload,
 		Seen: slices.Concat(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
-	with("update", Story{Says: "raises the overload error after two retries in the middle (B4)", Mode: Times(3), Fails: overload, Raises: raisesOverload,
+	with("update", Story{Says: "raises the overload error after two retries of a later command (B4)", Mode: Times(3), Fails: overload, Raises: raisesOverload,
 		Seen: slices.Concat(inserted, update.Attempts(3, 3, continues), aborted)}, in, update.Call("client", "session: session", raisesOverload))
 	with("insert", Story{Says: "raises the overload error after two retries of the first command (B4)", Mode: Times(3),
 		Fails: overload, Raises: raisesOverload,
@@ -125,12 +134,12 @@ func convenient() *File {
 		return o.Attempts(1, 0, carries)
 	}
 	recommit := Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, continues2)
-	with("update", Story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
+	with("update", Story{Says: "starts the transaction again after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
 		Seen: slices.Concat(inserted, update.Attempts(1, 1, continues), aborted, second(insert, restarts), second(update, continues2), recommit)}, in, either)
 	with("update", Story{Says: "raises an error without TransientTransactionError (T7)", Fails: Labelled(conflict),
 		Raises: RaisedCode(conflict), Seen: slices.Concat(inserted, update.Attempts(1, 1, continues), aborted)}, in,
 		update.Call("client", "session: session", RaisedCode(conflict)))
-	with("commitTransaction", Story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: Times(2),
+	with("commitTransaction", Story{Says: "commits again with w: majority if the outcome of the commit is unknown (T6)", Mode: Times(2),
 		Fails: Labelled(HostUnreachable, writable), Outcome: bothWritten,
 		Seen: slices.Concat(inserted, updated, commit.Attempts(1, 1, ""), endingWith("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
 	with("commitTransaction", Story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: ErrorCode(MaxTimeMSExpired),
@@ -143,15 +152,15 @@ func convenient() *File {
 	}
 	// The first expects no events, because it may time out before there are any. Even without sleeping, one of
 	// forty backoffs of up to 500 ms would exceed timeoutMS.
-	with("insert", Story{Says: "backs off for so long that forty transactions do not fit into 400 ms (T9)", By: "hurried",
+	with("insert", Story{Says: "backs off long enough that forty transactions do not fit into 400 ms (T9)", By: "hurried",
 		Mode: Times(40), Fails: transient, Raises: TimeoutError}, ignoring("hurried"))
-	with("commitTransaction", Story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: Always,
+	with("commitTransaction", Story{Says: "stops committing again once timeoutMS has passed (T5)", By: "hurried", Mode: Always,
 		Fails:  Labelled(Interrupted, UnknownTransactionCommitResult),
 		Raises: WithLabels(TimeoutError, UnknownTransactionCommitResult, ""),
 		After: []string{SetFailPoint("failCommand", `"off"`, ""), // ends the transaction on the server
 			"{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"}, Outcome: []Outcome{}},
 		insert.Call("hurried", InSession("hurried"), ""))
-	with("insert", Story{Says: "backs off for so short a time that nine transactions fit into six seconds (T9)", By: "timed",
+	with("insert", Story{Says: "backs off briefly enough that nine transactions fit into six seconds (T9)", By: "timed",
 		Mode: Times(8), Fails: transient,
 		Seen: insert.Attempts(1, 1, "startTransaction: true"), Extra: true, Outcome: insert.Outcome(true)}, ignoring("timed"))
 	return f

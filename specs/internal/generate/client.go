@@ -27,6 +27,13 @@ func Watched(id, options string) Client {
 	return c
 }
 
+// Idling returns a client that also observes check-outs. maxIdleTimeMS closes the connection that discovered the
+// deployment, so that the next operation needs a new one. The appName restricts fail points for hello to this client.
+func Idling(id, app, options string, events ...string) Client {
+	return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet,
+		append([]string{"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent"}, events...)...)
+}
+
 // AllMongoses returns a client of several mongoses that observes their discovery, for MongosesKnown.
 func AllMongoses(id, options string) Client {
 	return Client{ID: id, Options: options, Many: true, Observe: []string{"serverDescriptionChangedEvent"}}
@@ -39,8 +46,7 @@ func WatchedMongoses() Client {
 	return c
 }
 
-// MongosesKnown waits until a client of AllMongoses knows two mongoses. With only one it could not retry on
-// another.
+// MongosesKnown waits until a client of AllMongoses knows two mongoses. With only one it could not retry on another.
 func MongosesKnown(client string) string {
 	return Special("waitForEvent", "client: "+client+", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2")
 }

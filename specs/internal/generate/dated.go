@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // differencesFile, relative to package specs, lists the tests that the current policy fails.
@@ -34,4 +35,257 @@ func differences(all []Specification) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// Databases of the dated suites.
+const (
+	database2024 = "utr-retryable-reads-2024"
+	database2018 = "utr-retryable-writes-2018"
+	database2025 = "utr-client-backpressure-2025-12"
+)
+
+// readsOf2024 returns the suites of the policy retryable-reads@2024: one retry after the same errors as today,
+// and no client backpressure.
+func readsOf2024() Specification {
+	p := reads
+	p.Database = database2024
+	list := readOperations(database2024)
+	codes := NewFile("errors", "errors of reads", everywhere,
+		"Every error after which a read is retried, errors after which it is not, and retryReads, as today.")
+	codes.Clients = p.Both("")
+	for _, title := range []string{"collection.find", "collection.aggregate", "database.listCollections"} {
+		codes.Tell(Named(list, title), readStories()...)
+	}
+	codes.Objects = []string{"database", "collection"}
+
+	overloads := NewFile("overload", "overload errors", anywhere,
+		"The labels of overload errors do not exist yet, so commands are not retried because of them. An error that is",
+		"retryable for another reason causes one immediate retry.")
+	overloads.Clients, overloads.Objects, overloads.Bucket = []Client{Observed("client", "")}, everything, true
+	overloads.Empty = []string{written}
+	overloads.Entities = Objects(database2024, "setup", "database")
+	for _, o := range operations(database2024) {
+		overloads.Tell(o, NotRetried("an overload error (R34)", overload, raisesOverload).On(beyond(o)).But("it is retried"))
+	}
+	shed, raises := Labelled(HostUnreachable, both), RaisedCode(HostUnreachable)
+	for _, o := range list {
+		overloads.Tell(o, Twice("HostUnreachable with the labels of an overload error (R35)", shed, raises).On(beyond(o)).
+			But("it is retried twice"))
+	}
+	for _, o := range writeOperations(database2024) {
+		overloads.Tell(o, Twice("HostUnreachable with the labels of an overload error and "+writable+" (R35)", Labelled(HostUnreachable, both, writable), raises).
+			On(labelling).But("it is retried twice"))
+	}
+	overloads.Tell(GetMore("find", database2024, twoBatches),
+		NotRetried("an overload error (R34)", overload, raisesOverload).But("it is retried"))
+
+	inside := NewFile("transactions", "overload errors in a transaction", labelling,
+		"Only the end of a transaction is retried.")
+	inside.Sessions = true
+	for _, title := range []string{"collection.find", "collection.insertOne"} {
+		o := Named(operations(database2024), title)
+		inside.TellInTransaction(o, begins, map[bool]string{true: "R31", false: "W31"}[o.Reads],
+			NotRetried("an overload error", overload, raisesOverload).But("it is retried"))
+	}
+
+	timed, t := p.Timeouts(everywhere)
+	for _, o := range []Operation{Named(list, "collection.find"), Named(list, "collection.aggregate")} {
+		timed.Tell(o, t.Thrice, t.Off, t.Endless, Story{
+			Says:  "is retried until an attempt succeeds within timeoutMS, even if all errors have the labels of an overload error (R36)",
+			Fails: shed, Attempts: 4, Require: anywhere, Today: "it is retried at most twice"})
+	}
+	return Specification{Name: "retryable-reads-2024", Dated: true, Files: []*File{codes, overloads, inside, timed}}
+}
+
+// writesOf2018 returns the suites of the policy retryable-writes@2018-03-14: codes and messages make an error
+// retryable, labels do not; there is one retry, even with timeoutMS; retryWrites defaults to false; reads,
+// commits and aborts are not retried.
+func writesOf2018() Specification {
+	var files []*File
+	for _, o := range writeOperations(database2018) {
+		stories := storiesOf2018()
+		if o.Name == "clientBulkWrite" {
+			stories = []Story{
+				NotRetried("a network error (W33)", Closes, RaisedNetwork).But("bulkWrite is a supported write"),
+				NotRetried("HostUnreachable (W33)", ErrorCode(HostUnreachable), RaisedCode(HostUnreachable)).On(Servers("4.4", Sets)).
+					But("bulkWrite is a supported write"),
+			}
+		}
+		f := Of(o, retrying, []Client{Observed("client", "retryWrites: true"), Observed("default", ""),
+			Observed("noRetry", "retryWrites: false"), Observed("timed", "retryWrites: true, timeoutMS: 20000")}, stories,
+			"If retryWrites is true, "+o.Title()+" is retried once after network errors and",
+			"after server errors with listed codes or messages, whatever their labels.")
+		files = append(files, f)
+	}
+	return Specification{Name: "retryable-writes-2018", Dated: true, Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}
+}
+
+func storiesOf2018() []Story {
+	const labels, byDefault = "the label makes an error retryable", "retryWrites defaults to true"
+	concern := func(message string) string {
+		return "writeConcernError: { code: 11601, errmsg: \"" + message + "\" }"
+	}
+	list := []Story{
+		{Says: "succeeds on the first attempt (R6)", Attempts: 1},
+		{Says: "carries no transaction number by default (R6)", By: "default", Attempts: 1, Carries: Unnumbered, Today: byDefault},
+		{Says: "is not retried by default after a network error (W30)", By: "default", Fails: Closes, Attempts: 1, Carries: Unnumbered,
+			Raises: raisesNetworkPlain, Today: byDefault},
+		NotRetried("a network error if retryWrites is false (W30)", Closes, raisesNetworkPlain).Of("noRetry"),
+		Retried("a network error (W11)", Closes),
+		Twice("network error, which has no label (W34)", Closes, raisesNetworkPlain).But("it has the label " + writable),
+		{Says: "is not retried again after a second network error within timeoutMS (W34)", By: "timed", Fails: Closes,
+			Attempts: 2, Raises: raisesNetworkPlain, Today: "it is retried until an attempt succeeds"},
+		{Says: "is written once if the reply is lost (W11)", Require: onlySets,
+			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Attempts: 2},
+		{Says: "raises the error of the retry regardless of its labels (R20)", Require: Servers("4.4", Sets),
+			Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")}, Mode: SkipFirst, Fails: Labelled(PrimarySteppedDown, noWrites),
+			Attempts: 2, Raises: RaisedCode(PrimarySteppedDown), Applied: true, Today: "the label " + noWrites + " hides it"},
+
+		NotRetried("Interrupted (R34)", ErrorCode(Interrupted), RaisedCode(Interrupted)),
+		NotRetried("Interrupted with the label "+writable+" (R34)", writes.Fails(Interrupted), RaisedCode(Interrupted)).On(labelling).But(labels),
+		NotRetried("ExceededTimeLimit with the label "+writable+" (R34)", writes.Fails(ExceededTimeLimit), RaisedCode(ExceededTimeLimit)).
+			On(labelling).But(labels),
+		NotRetried("ExceededTimeLimit from a server before 4.4 (R34)", ErrorCode(ExceededTimeLimit), RaisedCode(ExceededTimeLimit)).On(before44).
+			But("the code is listed"),
+		NotRetried("an overload error (R34)", overload, raisesOverload).On(labelling).But("it is retried twice"),
+
+		Retried("the write concern error ShutdownInProgress without a label (W12)", LabelledConcern("")).Concerned().On(labelling).But(labels),
+		Retried("the write concern error WriteConcernFailed (W12)", WriteConcernError(WriteConcernFailed)).Concerned().But("the code is not listed"),
+		Retried("a write concern error that says \"not master\" (W13)", concern("not master")).Concerned().But("messages do not matter"),
+		Retried("a write concern error that says \"node is recovering\" (W13)", concern("node is recovering")).Concerned().
+			But("messages do not matter"),
+	}
+	for _, c := range codesOf2018 {
+		list = append(list, Retried(c.Name+" without a label (W12)", Labelled(c)).On(labelling).But(labels))
+		old := Retried(c.Name+" from a server before 4.4 (W12)", ErrorCode(c)).On(before44)
+		if c == WriteConcernFailed {
+			old.Today = "the code is not listed"
+		}
+		list = append(list, old)
+	}
+	return list
+}
+
+// codesOf2018 are the codes of "Retryable Error".
+var codesOf2018 = []Code{
+	HostUnreachable, HostNotFound, WriteConcernFailed, NetworkTimeout, ShutdownInProgress, PrimarySteppedDown, SocketException,
+	NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
+}
+
+func readsOf2018() *File {
+	f := NewFile("reads", "reads", everywhere, "Reads are not retried yet.")
+	f.Objects, f.Bucket = everything, true
+	for _, o := range readOperations(database2018) {
+		require := ""
+		if o.Watches {
+			require = readRequirement(o)
+		}
+		f.Tell(o, NotRetried("a network error (R34)", Closes, RaisedNetwork).On(require).But("it is retried"),
+			NotRetried("HostUnreachable (R34)", ErrorCode(HostUnreachable), RaisedCode(HostUnreachable)).On(require).But("it is retried"))
+	}
+	return f
+}
+
+// endsOf2018 commits a second time, because the transaction is still open on the server.
+func endsOf2018() *File {
+	f := NewFile("transactions-end", "commitTransaction", retrying, "Transactions did not exist yet: commitTransaction is not a supported write.")
+	f.Clients = []Client{Watched("client", "retryWrites: true")}
+	f.Sessions = true
+	insert := Named(writeOperations(database2018), "collection.insertOne")
+	commit := ending("commitTransaction", "")
+	s := NotRetried("a network error (W33)", Closes, RaisedNetwork).But("it is retried")
+	s.Before = Begin(insert, "client")
+	s.Seen, s.Then, s.After = insert.Attempts(1, 0, begins), commit.Attempts(1, 0, ""), []string{OnSession("commitTransaction", "client")}
+	s.Applied = true
+	f.Tell(commit, s)
+	return f
+}
+
+func handshakesOf2018() *File {
+	f := NewFile("handshake-authentication", "handshakes that fail in authentication", "",
+		"A handshake is not part of an attempt, so writes are not retried after its errors. No command was sent.")
+	f.Clients = []Client{Observed("client", "retryWrites: true, maxIdleTimeMS: 10")}
+	f.Require = Authenticated("4.4", Clusters)
+	for _, title := range []string{"collection.insertOne", "collection.updateOne", "collection.findOneAndUpdate"} {
+		for _, e := range []struct{ says, data string }{{"a network error", Closes},
+			{"ShutdownInProgress with the label " + writable, writes.Fails(ShutdownInProgress)}} {
+			s := Story{Says: "is not retried after " + e.says + " in saslContinue (R34)", Raises: AnyError, Today: "it is retried"}
+			f.Tell(Named(writeOperations(database2018), title), s.Refused(FailPoint("saslContinue", Times(1), e.data), database2018))
+		}
+	}
+	return f
+}
+
+// overloadOf2025 returns the suites of the policy client-backpressure@2025-12: five retries, a token bucket,
+// no options, and every failed server is deprioritized.
+func overloadOf2025() Specification {
+	list := operations(database2025)
+	off := "retryReads: false, retryWrites: false"
+	f := NewFile("overload", "overload errors", anywhere,
+		"Every command is retried after overload errors, regardless of retryReads and retryWrites.")
+	f.Clients = []Client{Observed("client", ""), Observed("noRetry", off)}
+	f.Objects, f.Bucket, f.Empty, f.Entities = everything, true, []string{written}, Objects(database2025, "setup", "database")
+	for _, o := range list {
+		f.Tell(o,
+			Story{Says: "is retried after an overload error even if retryReads and retryWrites are false (B1)", By: "noRetry", Fails: overload,
+				Attempts: 2, Require: beyond(o), Today: "the option for the command forbids it"},
+			NotRetried("an error with "+overloaded+" alone (R34)", overloadedOnly, raisesOverloadedOnly).On(beyond(o)))
+	}
+
+	limit := NewFile("limit", "the number of retries", labelling, "A command is retried up to five times after overload errors, regardless of the options.")
+	limit.Clients = []Client{Observed("client", ""), Observed("none", "maxAdaptiveRetries: 0"), Observed("timed", "timeoutMS: 20000")}
+	for _, title := range []string{"collection.find", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
+		limit.Tell(Named(list, title),
+			Story{Says: "is retried five times after overload errors (B1)", Fails: overload, Attempts: 6, Today: "it is retried at most twice"},
+			Story{Says: "is retried no more than five times after overload errors (B4)", Mode: Always, Fails: overload, Attempts: 6,
+				Raises: raisesOverload, Today: "it is retried at most twice"},
+			Story{Says: "is retried even with maxAdaptiveRetries 0, which does not exist yet (B1)", By: "none", Fails: overload, Attempts: 2,
+				Today: "it is not retried"},
+			Story{Says: "is retried no more than five times within timeoutMS (B4)", By: "timed", Mode: Always, Fails: overload, Attempts: 6,
+				Raises: raisesOverload, Today: "it is retried at most twice"})
+	}
+
+	const preferred = "readPreference: primaryPreferred"
+	elsewhere := NewFile("retargeting", "retry on another server", Servers("4.4", Sets),
+		"The primary fails every attempt. The retry of a read that prefers the primary goes to a secondary, which the",
+		"replica set must have. Every failed server is deprioritized, whatever the error.")
+	elsewhere.Clients = []Client{Observed("client", preferred)}
+	for _, title := range []string{"collection.find", "collection.aggregate", "collection.count", "collection.distinct"} {
+		o := Named(list, title)
+		o.Result = "" // the secondary may not have the documents yet
+		for _, e := range []struct{ says, data string }{{"an overload error", overload}, {"HostUnreachable", Labelled(HostUnreachable)}} {
+			elsewhere.Tell(o, Story{Says: "is retried on a secondary after " + e.says + " (R42)",
+				Today: "it stays on the primary"}.Between("client", database2025, e.data, 2))
+		}
+	}
+	return Specification{Name: "client-backpressure-2025-12", Dated: true, Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}
+}
+
+// bucketOf2025 exhausts the thousand tokens of a client with two hundred reads of five retries each, a hundred
+// at a time.
+func bucketOf2025(find Operation) *File {
+	const threads, started = 100, "{ commandStartedEvent: { commandName: find } }"
+	f := NewFile("tokens", "the token bucket", anywhere,
+		"Each retry takes a token from the client's bucket, which holds a thousand. A read that succeeds on the first",
+		"attempt adds a tenth of a token. Two hundred reads run on a hundred threads, because their backoffs take real time.")
+	f.Clients = []Client{{ID: "client", Observe: []string{"commandStartedEvent"}}}
+	find.Result = ""
+	var run, wait []string
+	for n := range threads {
+		thread := fmt.Sprintf("thread%d", n)
+		f.Entities = append(f.Entities, "thread: { id: "+thread+" }")
+		call := Special("runOnThread", "thread: "+thread+", operation: "+find.Call("client", "", raisesOverload))
+		run, wait = append(run, call, call), append(wait, Special("waitForThread", "thread: "+thread))
+	}
+	count := func(n int) []string {
+		return []string{Special("assertEventCount", "client: client, event: "+started+", count: "+fmt.Sprint(n))}
+	}
+	fails, works := FailPoint("find", Always, overload), SetFailPoint("failCommand", `"off"`, "")
+	raises, succeeds := find.Call("client", "", raisesOverload), find.Call("client", "", "")
+	f.Tell(find, Story{Says: "is not retried without a token (B13)", Before: slices.Concat([]string{fails}, run, wait, count(1200)),
+		Raises: raisesOverload, After: count(1201), Today: "the bucket does not exist"})
+	f.Tell(find, Story{Says: "can be retried once after ten reads that succeed (B10)", Before: slices.Concat([]string{fails}, run, wait, []string{works},
+		slices.Repeat([]string{succeeds}, 10), []string{fails}),
+		Raises: raisesOverload, After: slices.Concat(count(1212), []string{raises}, count(1213)), Today: "the bucket does not exist"})
+	return f
 }

@@ -1,10 +1,9 @@
 // Command generate writes suites from tables. go generate in package specs runs it.
 //
-// A story is a scenario of one operation: the attempts that fail, the error raised, the events and the
-// outcome. Each story of each operation becomes a test. A policy has the differences between the stories
-// of reads and of writes. The files reads.go, writes*.go, backpressure*.go and preferences.go have the
-// tables and stories of a specification, dated_*.go those of earlier policies. The description of a test
-// ends with the rule of the retry core that it checks.
+// A story is a scenario of one operation: the attempts that fail, the error raised, the events and the outcome. Each
+// story of each operation becomes a test. A policy has the differences between the stories of reads and of writes.
+// The files reads.go, writes*.go, backpressure*.go and preferences.go have the tables and stories of a specification,
+// dated.go those of earlier policies. The description of a test ends with the rule of the retry core that it checks.
 //
 // The suites are for any driver and any deployment since server 4.2. Anything else that a test requires
 // is in its runOnRequirements, and each file declares the lowest possible schemaVersion.
@@ -54,26 +53,16 @@ func all() []Specification {
 func main() {
 	err := os.WriteFile(differencesFile, differences(all()), 0o644)
 	for _, s := range all() {
-		err = errors.Join(err, s.write())
+		files, failed := s.Render()
+		err = errors.Join(err, failed, os.MkdirAll(s.Folder(), 0o755))
+		for name, text := range files {
+			err = errors.Join(err, os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644))
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
-}
-
-func (s Specification) write() error {
-	files, err := s.Render()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(s.Folder(), 0o755); err != nil {
-		return err
-	}
-	for name, text := range files {
-		err = errors.Join(err, os.WriteFile(filepath.Join(s.Folder(), name), text, 0o644))
-	}
-	return err
 }
 
 // Render returns the suites by file name.

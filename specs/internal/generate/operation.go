@@ -23,6 +23,7 @@ type Operation struct {
 	Carries   string   // further expected fields of each attempt
 	Result    string   // "" if the results of drivers differ
 	Then      string   // command of the same name that follows a success
+	Opens     []string // events of the command before a getMore, which opens the cursor
 	Watches   bool     // it opens a change stream, which a standalone does not support
 	Reads     bool     // it writes nothing, so tests have no outcome
 	Session   bool     // drivers commonly support its session argument
@@ -192,13 +193,14 @@ func FailedEvent(name string) string {
 	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
 }
 
-// GetMore returns the getMore of a find or an aggregate on Collection. Cursor returns the events of the
-// command before it.
+// GetMore returns the getMore of a find or an aggregate on Collection.
 func GetMore(name, database, arguments string) Operation {
 	return Operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
-		Database: database, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + Collection + " }"}
+		Database: database, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + Collection + " }",
+		Opens: Cursor(name, database), Reads: true}
 }
 
+// Cursor returns the events of a find or an aggregate that opens a cursor.
 func Cursor(name, database string) []string {
 	size := "batchSize: 2"
 	if name == "aggregate" {

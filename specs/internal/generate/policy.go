@@ -42,36 +42,27 @@ const (
 // fail point to this client, because the other may still be discovering. In the stories the operation is
 // retried, or the option is off.
 func (p Policy) HandshakeHello(app, require string) (f *File, retried, off Story) {
-	client := func(id, options string) Client {
-		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
-	}
-	f = NewFile("handshake-hello", "a handshake that fails in hello", require,
-		"The pool has no fresh connection when the "+p.Noun+" comes, and the hello of the new one fails. No command",
-		"was sent then: command events show one attempt, pool events show two.")
-	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
-	return f, Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")",
-			Before: Stale("client"), Points: []string{FailHello(app+"client", Times(1))},
-			Attempts: 1, Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed, CheckOut}},
-		Story{Says: "is not retried after a network error in the handshake with " + p.Option + " false (" + p.Off + ")", By: "noRetry",
-			Before: Stale("noRetry"), Points: []string{FailHello(app+"noRetry", Times(1))}, Raises: p.RaisesOff(RaisedNetwork),
-			Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed}}
+	f = NewFile("handshake-hello", "handshakes that fail in hello", require,
+		"The connection in the pool is too old for the "+p.Noun+", and the hello of the new connection fails. No command",
+		"is sent on it: command events show one attempt, pool events show two.")
+	f.Clients = []Client{Idling("client", app, ""), Idling("noRetry", app, p.Option+": false, ")}
+	retried = Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")"}
+	off = Story{Says: "is not retried after a network error in the handshake if " + p.Option + " is false (" + p.Off + ")",
+		By: "noRetry", Raises: p.RaisesOff(RaisedNetwork)}
+	return f, retried.Refused(FailHello(app+"client", Times(1)), p.Database).CheckedOut(1),
+		off.Refused(FailHello(app+"noRetry", Times(1)), p.Database).CheckedOut(1)
 }
 
 // HandshakeAuth fails the authentication of a new connection. It returns the stories of each operation, and
 // a story for one operation.
 func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, second Story) {
-	f = NewFile("handshake-authentication", "a handshake that fails in authentication", "",
-		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
-		"was sent then: command events show one attempt.")
+	f = NewFile("handshake-authentication", "handshakes that fail in authentication", "",
+		"The connection in the pool is too old for the "+p.Noun+", and saslContinue fails on the new connection. No command",
+		"is sent on it: command events show one attempt.")
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.Option+": false, maxIdleTimeMS: 10")}
 	f.Require = require
 	fails := func(by, says, mode, data, raises string) Story {
-		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises,
-			Seen: Pinged(p.Database)}
-		if raises == "" {
-			s.Attempts = 1
-		}
-		return s
+		return Story{Says: says, By: by, Raises: raises}.Refused(FailPoint("saslContinue", mode, data), p.Database)
 	}
 	labelled := ""
 	if p.Label != "" {
@@ -83,7 +74,7 @@ func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, seco
 		fails("client", "is retried after ShutdownInProgress"+labelled+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
 		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed),
 			p.RaisesOff(AnyError)),
-		fails("noRetry", "is not retried after a network error in saslContinue with "+p.Option+" false ("+p.Off+")", once, Closes,
+		fails("noRetry", "is not retried after a network error in saslContinue if "+p.Option+" is false ("+p.Off+")", once, Closes,
 			p.RaisesOff(AnyError)),
 	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", Times(2), Closes, AnyError)
 }
@@ -98,9 +89,9 @@ type Pooled struct {
 // option is off, and clears the pool while the second waits.
 func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
-	f := NewFile("pool-cleared", "a pool that is cleared", require,
-		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so that the second, which",
-		"waits for the connection, fails to check one out; both are retried.")
+	f := NewFile("pool-cleared", "a cleared pool", require,
+		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so the second, which is waiting",
+		"for the connection, fails to check one out. Both are retried.")
 	f.Clients = []Client{{ID: "client", Options: "maxPoolSize: 1", Observe: events},
 		{ID: "noRetry", Options: "maxPoolSize: 1, " + p.Option + ": false", Observe: events}}
 	f.Entities = []string{"thread: { id: first }", "thread: { id: second }"}
@@ -110,8 +101,8 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 			first, second string // errors
 			started       int
 		}{
-			{"client", "is retried after the pool was cleared while it waited (" + p.Pool + ")", "", "", 3},
-			{"noRetry", "is not retried after the pool was cleared with " + p.Option + " false (" + p.Off + ")", raises, p.RaisesOff(AnyError), 1},
+			{"client", "is retried after the pool is cleared while it waits for a connection (" + p.Pool + ")", "", "", 3},
+			{"noRetry", "is not retried after the pool is cleared if " + p.Option + " is false (" + p.Off + ")", raises, p.RaisesOff(AnyError), 1},
 		} {
 			run := func(thread, arguments, raises string) Operation {
 				o := r.Operation
@@ -142,8 +133,8 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 // ServerSelection has a first error that makes the server unknown, and fails its hello from then on.
 func (p Policy) ServerSelection(app, require string, operations ...Operation) *File {
 	f := NewFile("server-selection", "no server for the retry", require,
-		"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
-		"The error of the attempt is raised then, not that of server selection.")
+		"The first error makes the server unknown, and every later hello fails, so no server can be selected for the retry.",
+		"The error of the first attempt is raised, not the server selection error.")
 	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 1500, "+Quiet),
 		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
 	lost := func(o Operation, by, says string, c Code, raises string) {
@@ -163,24 +154,20 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 
 // OtherMongos checks the deprioritized server. The format cannot distinguish one mongos from another, so the
 // test depends on chance: every attempt on one of them fails. If the failed mongos is deprioritized, all
-// operations succeed; otherwise a quarter of them fails when there are two.
+// operations succeed; otherwise, with two mongoses, a quarter of them fail.
 func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 	f := NewFile("sharded", "retry on another mongos", require,
-		"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
-		"goes to another one always succeeds; one that ignored the deprioritized server would not for long.")
+		"One mongos fails every attempt with an error that does not mark it Unknown. A retry on another mongos always",
+		"succeeds. A driver that ignores the deprioritized server soon fails.")
 	f.Clients = []Client{AllMongoses("client", ""), Observed("one", "")}
 	for _, r := range rows {
-		other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
-			Fails: p.Fails(HostUnreachable), Outcome: r.Left}
 		rounds := slices.Repeat([]Operation{r.Operation}, Rounds)
 		for n, a := range r.Each {
 			rounds[n].Arguments, rounds[n].Result = a, ""
 		}
-		for _, o := range rounds[1:] {
-			other.After = append(other.After, o.Call("client", "", ""))
-		}
-		f.Tell(rounds[0], other)
-		f.Tell(r.Operation, Story{Says: "is retried on the same mongos if there is no other (R40)", By: "one",
+		f.TellRounds(rounds, Story{Says: "is retried on another mongos (R40)", By: "client", Mode: Always,
+			Fails: p.Fails(HostUnreachable), Outcome: r.Left})
+		f.Tell(r.Operation, Story{Says: "is retried on the same mongos if it is the only one (R40)", By: "one",
 			Fails: p.Fails(HostUnreachable), Attempts: 2})
 	}
 	return f
@@ -188,6 +175,16 @@ func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 
 // Rounds is how often OtherMongos performs an operation.
 const Rounds = 12
+
+// TellRounds adds a test in which operations of a client of several mongoses are performed one after the other. Before
+// lists operations before each of them.
+func (f *File) TellRounds(rounds []Operation, s Story, before ...string) {
+	s.Before, s.Points = []string{MongosesKnown(s.By)}, append(s.Points, before...)
+	for _, o := range rounds[1:] {
+		s.After = slices.Concat(s.After, before, []string{o.Call(s.By, "", "")})
+	}
+	f.Tell(rounds[0], s)
+}
 
 // OnMongoses is an operation of OtherMongos.
 type OnMongoses struct {
@@ -203,19 +200,19 @@ type Timed struct{ Thrice, Off, Endless, Expired, Outlasts Story }
 // that its cost is not part of the time: one attempt fits with a wide margin, and two never do.
 func (p Policy) Timeouts(require string) (*File, Timed) {
 	f := NewFile("timeoutMS", "retries under timeoutMS", require,
-		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
+		"With timeoutMS a "+p.Noun+" is retried until it succeeds or timeoutMS, which covers all attempts, has passed.")
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
 		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
 	code := HostNotFound // leaves the server known, so that no time is lost
 	return f, Timed{
-		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
-		Off: Story{Says: "is not retried within timeoutMS with " + p.Option + " false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
+		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Fails: p.Fails(code), Attempts: 4},
+		Off: Story{Says: "is not retried within timeoutMS if " + p.Option + " is false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
 			Raises: RaisedCode(code), Attempts: 1},
-		Endless: Story{Says: "is retried three times with timeoutMS 0, which is no limit (R36)", By: "endless", Mode: Times(3),
+		Endless: Story{Says: "is retried three times with timeoutMS 0, which means no limit (R36)", By: "endless",
 			Fails: p.Fails(code), Attempts: 4},
 		Expired: Story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)", Fails: ErrorCode(MaxTimeMSExpired),
 			Raises: TimeoutError, Attempts: 1},
-		Outlasts: Story{Says: "ends in a timeout in the attempt that outlasts timeoutMS (R36)", Mode: Always,
+		Outlasts: Story{Says: "times out during the attempt that outlasts timeoutMS (R36)", Mode: Always,
 			Fails: p.Fails(code) + ", blockConnection: true, blockTimeMS: 1000", With: "timeoutMS: 1800", Raises: TimeoutError, Attempts: 2,
 			Outcome: []Outcome{}},
 	}

@@ -53,9 +53,9 @@ func preferenceReads(database string) (list []Operation) {
 // preferenceSuites has a fail point on the primary, which shows which member gets a read.
 func preferenceSuites() Specification {
 	const database = "utr-read-preferences"
-	f := NewFile("modes", "which member reads", Servers("4.2", Sets),
-		"A fail point fails every read on the primary. Reads of modes that prefer the primary fail, and the others succeed on a secondary,",
-		"which the replica set must have. Clients do not retry.")
+	f := NewFile("modes", "the member that is read from", Servers("4.2", Sets),
+		"A fail point fails every read on the primary. Reads with a mode that prefers the primary fail, and the others",
+		"succeed on a secondary, which the replica set must have. Clients do not retry.")
 	f.Clients = preferring("retryReads: false")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
@@ -66,8 +66,8 @@ func preferenceSuites() Specification {
 	}
 
 	tags := NewFile("tags", "tag sets that no member has", Servers("4.2", Sets),
-		"No member of a test deployment has the tag utr: nowhere. Modes that fall back to the primary do so, and its fail point fails the read.",
-		"The empty set at the end of a list matches every member.")
+		"No member of a test deployment has the tag utr: nowhere. Modes that can fall back to the primary do so, and its",
+		"fail point fails the read. An empty set at the end of a list matches every member.")
 	// The timeout of the client waiting leaves a busy machine enough time to discover the deployment.
 	tags.Clients = append(preferring("retryReads: false")[1:], Observed("waiting", "readPreference: secondary, retryReads: false, serverSelectionTimeoutMS: 3000"))
 	tags.Entities = []string{"collection: { id: nowhere-waiting, database: database-waiting, collectionName: " + Collection + ", collectionOptions: " +
@@ -93,7 +93,7 @@ func preferenceSuites() Specification {
 	}
 
 	routed := NewFile("sharded", "the read preference that a mongos gets", Servers("4.2", Sharded),
-		"A mongos selects the members of shards: it gets the read preference, unless that is primary.")
+		"A mongos selects the members of shards, so drivers send it the read preference, unless the mode is primary.")
 	routed.Clients = preferring("retryReads: false")
 	for _, m := range modes {
 		for _, o := range preferenceReads(database) {
@@ -110,9 +110,9 @@ func preferenceSuites() Specification {
 // preferencesOf2014 returns the suites of the policy read-preferences@2014-02-14.
 func preferencesOf2014() Specification {
 	const database = "utr-read-preferences-2014"
-	f := NewFile("members", "which member reads", Servers("4.2", Sets),
-		"A read is tried on up to three members after network errors, and after no other error; most commands run on the primary. The replica",
-		"set must have a secondary.")
+	f := NewFile("members", "the member that is read from", Servers("4.2", Sets),
+		"A read is tried on up to three members, but only after network errors. Most commands run on the primary. The",
+		"replica set must have a secondary.")
 	f.Clients = append(preferring("retryReads: false"), Observed("retrying", "readPreference: primaryPreferred"))
 	for _, o := range preferenceReads(database) {
 		for i, m := range modes {
@@ -129,7 +129,7 @@ func preferencesOf2014() Specification {
 	}
 	ping := Named(table("commands", database), "database.runCommand with ping")
 	ping.Arguments = "{ commandName: ping, command: { ping: 1 }, readPreference: { mode: secondary } }"
-	f.Tell(ping, Story{Says: "runs on the primary, though its mode is secondary (P25)", By: "secondary", Before: []string{
+	f.Tell(ping, Story{Says: "runs on the primary even with mode secondary (P25)", By: "secondary", Before: []string{
 		fmt.Sprintf("{ name: find, object: collection%s, arguments: { filter: {} } }", Suffix("secondary"))}, Mode: Always, Fails: ErrorCode(Interrupted),
 		Raises: RaisedCode(Interrupted), Attempts: 1, Seen: []string{StartedEvent("{ find: "+Collection+" }", "find", database), SucceededEvent("find")},
 		Today: "it runs on a secondary"})

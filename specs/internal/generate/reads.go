@@ -8,7 +8,7 @@ func readSuites() Specification {
 	var files []*File
 	for _, o := range readOperations(readDatabase) {
 		files = append(files, Of(o, readRequirement(o), reads.Both(""), readStories(),
-			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads."))
+			"Every error after which "+o.Title()+" is retried, errors after which it is not, and retryReads."))
 	}
 	return Specification{Name: "retryable-reads", Files: append(files, readSecondErrors(), readsNeverRetried(), readSessions(), readTransactions(), readOtherMongos(), readTimeouts(),
 		readHandshakeHello(), readHandshakeAuth(), readPoolCleared(), readSelectionFails(), readsNotRetryable(), readSequences())}
@@ -30,9 +30,9 @@ var everything = []string{"admin", "database", "collection", "bucket"}
 func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
 
 func readStories() []Story {
-	const off = " with retryReads false (R30)"
+	const off = " if retryReads is false (R30)"
 	list := []Story{
-		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
+		{Says: "succeeds on the first attempt (R6)", Attempts: 1},
 		Retried("a network error (R10)", Closes),
 		Twice("network error (R35)", Closes, RaisedNetwork),
 		NotRetried("a network error"+off, Closes, RaisedNetwork).Of("noRetry"),
@@ -53,16 +53,17 @@ func readStories() []Story {
 
 func readSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", everywhere,
-		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more.")
 	for _, o := range table("refused reads", readDatabase) {
 		o.Reads = true
 		for _, first := range []struct{ says, data string }{
-			{"a network error", Closes},
+			{"network error", Closes},
 			{HostUnreachable.Name, ErrorCode(HostUnreachable)},
 			{InterruptedAtShutdown.Name, ErrorCode(InterruptedAtShutdown)},
 		} {
-			f.Tell(o, Story{Says: "raises BadValue of the retry, not " + first.says + " of the first attempt (R20)", Fails: first.data,
-				Raises: RaisedCode(BadValue), Attempts: 2})
+			f.Tell(o, Story{Says: "raises BadValue from the retry, not the first attempt's " + first.says + " (R20)", Mode: Times(1),
+				Fails: first.data, Raises: RaisedCode(BadValue), Attempts: 2})
 		}
 	}
 	return f
@@ -79,19 +80,14 @@ func readsNeverRetried() *File {
 		for _, c := range []Code{HostUnreachable, ShutdownInProgress, NotWritablePrimary, InterruptedAtShutdown} {
 			list = append(list, NotRetried(c.Name+rule, ErrorCode(c), RaisedCode(c)))
 		}
-		for _, s := range list {
-			if o.Command == "getMore" {
-				s.Seen = Cursor("find", readDatabase)
-			}
-			f.Tell(o, s)
-		}
+		f.Tell(o, list...)
 	}
 	return f
 }
 
 func readSessions() *File {
 	f := NewFile("sessions", "the session of a retry", everywhere,
-		"A retry belongs to the session of the first attempt, explicit or implicit.")
+		"A retry uses the session of the first attempt, explicit or implicit.")
 	f.Sessions = true
 	for _, o := range readOperations(readDatabase) {
 		if !o.Session {
@@ -108,7 +104,7 @@ func readSessions() *File {
 
 func readTransactions() *File {
 	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
-		"A read in a transaction is attempted once; after the transaction its session retries again.")
+		"A read in a transaction is attempted once. After the transaction, reads of its session are retried again.")
 	f.Sessions = true
 	const inside = "lsid: { $$sessionLsid: session }, startTransaction: true, autocommit: false"
 	const outside = "lsid: { $$sessionLsid: session }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }"
@@ -213,22 +209,22 @@ var readCodes = []Code{
 	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
 }
 
-// otherCodes are similar codes that are not retryable.
-var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
+// otherCodes are similar codes that are not retryable, and foreignCodes those that matter elsewhere.
+var (
+	otherCodes   = []Code{MaxTimeMSExpired, Interrupted}
+	foreignCodes = []Code{CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream}
+)
 
 func readsNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
-		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
-		"retryable by its code, whatever the labels.")
+		"Error labels, and codes that matter to change streams, writes or transactions, do not make a read retryable. An error",
+		"with a retryable code is retryable whatever its labels.")
 	labelled := Servers("4.4", "")
 	for _, o := range sampled() {
-		for _, c := range []Code{
-			CursorNotFound, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, RetryChangeStream,
-		} {
+		for _, c := range foreignCodes {
 			f.Tell(o, NotRetried(c.Name+" (R34)", ErrorCode(c), RaisedCode(c)))
 		}
-		for _, label := range []string{writable, retryable, "ResumableChangeStreamError",
-			TransientTransactionError} {
+		for _, label := range []string{writable, retryable, "ResumableChangeStreamError", TransientTransactionError} {
 			f.Tell(o, NotRetried("Interrupted with the label "+label+" (R34)", Labelled(Interrupted, label),
 				RaisedCode(Interrupted)).On(labelled))
 		}
@@ -245,26 +241,24 @@ func sampled() []Operation {
 
 func readSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
-		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
+		"The error of the last attempt is raised, and decides whether another attempt follows. Each attempt fails differently,",
 		"which needs a fail point of utr's embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
 	unreachable, notFound := ErrorCode(HostUnreachable), ErrorCode(HostNotFound)
 	exceeded, interrupted := ErrorCode(ExceededTimeLimit), ErrorCode(Interrupted)
 	for _, o := range sampled() {
 		f.Tell(o,
-			Story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)",
-				Raises: RaisedCode(ExceededTimeLimit), Attempts: 2,
-				Each: []string{unreachable, Labelled(ExceededTimeLimit, noWrites)}},
-			Story{Says: "raises the error of the retry, though it is not retryable (R20)",
-				Each: []string{unreachable, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 2},
-			Story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, Closes},
-				Raises: RaisedNetwork, Attempts: 2},
-			Story{Says: "raises the server error of the retry after a network error (R20)",
-				Each: []string{Closes, notFound}, Raises: RaisedCode(HostNotFound), Attempts: 2},
-			Story{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed",
-				Each: []string{unreachable, Closes, exceeded, notFound}, Attempts: 5},
-			Story{Says: "is not retried any more after an error that is not retryable within timeoutMS (R34)", By: "timed",
-				Each: []string{unreachable, notFound, interrupted}, Raises: RaisedCode(Interrupted), Attempts: 3})
+			Failing("raises the error of the retry, even with the label NoWritesPerformed (R20)",
+				RaisedCode(ExceededTimeLimit), unreachable, Labelled(ExceededTimeLimit, noWrites)),
+			Failing("raises the error of the retry, even if it is not retryable (R20)", RaisedCode(Interrupted),
+				unreachable, interrupted),
+			Failing("raises the network error of the retry (R20)", RaisedNetwork, unreachable, Closes),
+			Failing("raises the server error of the retry after a network error (R20)", RaisedCode(HostNotFound),
+				Closes, notFound),
+			Failing("is retried after four different errors within timeoutMS (R36)", "", unreachable, Closes,
+				exceeded, notFound).Of("timed"),
+			Failing("is not retried again within timeoutMS after an error that is not retryable (R34)",
+				RaisedCode(Interrupted), unreachable, notFound, interrupted).Of("timed"))
 	}
 	return f
 }

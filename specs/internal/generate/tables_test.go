@@ -76,16 +76,16 @@ var omitted = map[string]string{
 	"bulkWrite with multi-document writes": "clientBulkWrite with updateMany and with deleteMany",
 	"commitTransaction":                    "in the file transactions",
 	"createSearchIndexes":                  "only Atlas has search indexes",
-	"delete of many":                       "deleteMany",
 	"dropDatabase":                         "the format has no operation for it",
 	"dropSearchIndex":                      "only Atlas has search indexes",
 	"endSessions":                          "sent when a client is closed, and its errors are ignored",
 	"getMore":                              "in its own file",
 	"killCursors":                          "in its own file",
+	"multi-document delete":                "deleteMany",
+	"multi-document update":                "updateMany",
 	"renameCollection":                     "drivers have no standard operation for it",
 	"runCommand":                           "several commands",
 	"unacknowledged write":                 "it has no reply to report an error",
-	"update of many":                       "updateMany",
 	"updateSearchIndex":                    "only Atlas has search indexes",
 }
 

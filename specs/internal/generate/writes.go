@@ -7,8 +7,8 @@ func writeSuites() Specification {
 	var files []*File
 	for _, o := range writeOperations(writeDatabase) {
 		files = append(files, Of(o, retrying, writes.Both(""), append(writeStories(), oldStories()...),
-			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
-			"attempt has the same transaction number, and what is left behind was written once."))
+			"Every error after which "+o.Title()+" is retried, errors after which it is not, and retryWrites.",
+			"All attempts have the same transaction number, and the data is written once."))
 	}
 	for _, build := range []func([]Operation) *File{
 		noWritesPerformed, unacknowledged, writeStandalone, writeSessions, writeTransactions, writeTimeouts, writeHandshakeHello, writeHandshakeAuth, writeSequences,
@@ -74,13 +74,13 @@ func special(o Operation) string {
 }
 
 // off is in the descriptions of stories of a client with retryWrites false.
-const off = " with retryWrites false"
+const off = " if retryWrites is false"
 
 func writeStories() []Story {
 	concern := LabelledConcern(writable)
 	const labelled = "write concern error with the label " + writable
 	list := []Story{
-		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
+		{Says: "succeeds on the first attempt (R6)", Attempts: 1},
 		{Says: "carries no transaction number" + off + " (R6)", Attempts: 1, By: "noRetry"},
 		Retried("a network error (W10)", Closes),
 		Twice("network error (R35)", Closes, raisesNetwork),
@@ -96,9 +96,9 @@ func writeStories() []Story {
 		Retried("a "+labelled+" (W10)", concern).Concerned().On(labelling),
 		Twice(labelled+" (R35)", concern, raisesConcern).Concerned().On(labelling),
 		NotRetried("a "+labelled+off+" (W30)", concern, "{ isClientError: false }").Concerned().On(labelling).Of("noRetry"),
-		NotRetried("write concern error ShutdownInProgress without a label (R34)", LabelledConcern(""), raisesConcernPlain).
+		NotRetried("the write concern error ShutdownInProgress without a label (R34)", LabelledConcern(""), raisesConcernPlain).
 			Concerned().On(labelling),
-		NotRetried("write concern error WriteConcernFailed (R34)", WriteConcernError(WriteConcernFailed), raisesConcernPlain).
+		NotRetried("the write concern error WriteConcernFailed (R34)", WriteConcernError(WriteConcernFailed), raisesConcernPlain).
 			Concerned(),
 	}
 	with := func(c Code) string { return c.Name + " with the label " + writable }
@@ -111,14 +111,14 @@ func writeStories() []Story {
 			Twice(with(c)+" (R35)", writes.Fails(c), writes.Raises(c)).On(labelling),
 			NotRetried(c.Name+" without a label (R34)", Labelled(c), raisesPlain(c)).On(labelling),
 			NotRetried(with(c)+off+" (W30)", writes.Fails(c), RaisedCode(c)).On(labelling).Of("noRetry"),
-			Retried(c.Name+", which a mongod gives the label to (W10)", ErrorCode(c)).On(Servers("4.4", Sets)))
+			Retried(c.Name+", to which a mongod adds the label (W10)", ErrorCode(c)).On(Servers("4.4", Sets)))
 	}
 	return list
 }
 
 // oldStories returns the stories of every operation on a server before 4.4, which adds no labels.
 func oldStories() []Story {
-	const old = " of a server before 4.4"
+	const old = " from a server before 4.4"
 	var list []Story
 	for _, c := range writeCodes {
 		list = append(list, Retried(c.Name+old+" (W10)", ErrorCode(c)).On(before44))
@@ -132,9 +132,9 @@ func oldStories() []Story {
 	concern := WriteConcernError(ShutdownInProgress)
 	return append(list,
 		NotRetried(onlyReads.Name+old+" (R34)", ErrorCode(onlyReads), raisesPlain(onlyReads)).On(before44),
-		Retried("write concern error ShutdownInProgress of a mongod before 4.4 (W10)", concern).Concerned().On(set),
-		Twice("write concern error of a mongod before 4.4 (R35)", concern, raisesConcern).Concerned().On(set),
-		NotRetried("write concern error ShutdownInProgress of a mongos before 4.4 (R34)", concern, raisesConcernPlain).Concerned().
+		Retried("the write concern error ShutdownInProgress from a mongod before 4.4 (W10)", concern).Concerned().On(set),
+		Twice("write concern error from a mongod before 4.4 (R35)", concern, raisesConcern).Concerned().On(set),
+		NotRetried("the write concern error ShutdownInProgress from a mongos before 4.4 (R34)", concern, raisesConcernPlain).Concerned().
 			On(Before44(Sharded)))
 }
 
@@ -148,17 +148,21 @@ const (
 )
 
 func writeOperations(database string) []Operation {
-	list := table("writes", database)
+	list := carrying(numbered, table("writes", database))
 	for i := range list {
-		list[i].Session, list[i].Txn, list[i].Carries = true, true, numbered
+		list[i].Session, list[i].Txn = true, true
 	}
 	return list
 }
 
 func otherWrites(database string) []Operation {
-	list := table("other writes", database)
+	return carrying(Unnumbered, table("other writes", database))
+}
+
+// carrying sets the expected fields of each attempt.
+func carrying(fields string, list []Operation) []Operation {
 	for i := range list {
-		list[i].Carries = Unnumbered
+		list[i].Carries = fields
 	}
 	return list
 }

@@ -7,8 +7,8 @@ import (
 
 func writeSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", retrying,
-		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
-		"The same refusal at the first attempt is not retried.")
+		"A fail point fails the first attempt, and the server rejects the retry. The second error is raised, because it says",
+		"more. A first attempt that the server rejects is not retried.")
 	for _, r := range []struct {
 		name, arguments string
 		reply           bool // the error is a write error in a reply with ok: 1
@@ -27,12 +27,12 @@ func writeSecondErrors() *File {
 		raises := raisesPlain(r.code)
 		f.Tell(o, Story{Says: "is not retried after " + r.code.Name + " (R34)", Raises: raises, Attempts: 1, Replied: r.reply})
 		for _, first := range []struct{ says, data, require string }{
-			{"a network error", Closes, ""},
+			{"network error", Closes, ""},
 			{"HostUnreachable", writes.Fails(HostUnreachable), labelling},
 			{"PrimarySteppedDown", writes.Fails(PrimarySteppedDown), labelling},
-			{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), before44},
+			{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), before44},
 		} {
-			f.Tell(o, Story{Says: "raises " + r.code.Name + " of the retry, not " + first.says + " of the first attempt (R20)", Require: first.require,
+			f.Tell(o, Story{Says: "raises " + r.code.Name + " from the retry, not the first attempt's " + first.says + " (R20)", Require: first.require,
 				Fails: first.data, Raises: raises, Seen: o.Attempts(1, 1, numbered), Attempts: 1, Replied: r.reply})
 		}
 	}
@@ -41,8 +41,8 @@ func writeSecondErrors() *File {
 
 func noWritesPerformed(operations []Operation) *File {
 	f := NewFile("no-writes-performed", "errors with the label NoWritesPerformed", Servers("4.4", Sets),
-		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
-		"writes and its reply is lost; the error of the second one has the label or not.")
+		"If an attempt may have written, its error must be raised. The first attempt writes, and its reply is lost; the",
+		"error of the second attempt may have the label.")
 	network, quiet := WithLabels(RaisedNetwork, writable, noWrites), Labelled(PrimarySteppedDown, writable, noWrites)
 	down := PrimarySteppedDown
 	for _, o := range operations {
@@ -52,25 +52,25 @@ func noWritesPerformed(operations []Operation) *File {
 		}
 		for _, s := range []struct{ says, data, raises string }{
 			{"raises the network error if the retry fails with " + noWrites + " (R21)", quiet, network},
-			{"raises the network error if the retry fails with " + noWrites + " and is not retryable (R21)", Labelled(Interrupted, noWrites), network},
-			{"raises the error of the retry if it may have written (R20)", writes.Fails(down), writes.Raises(down)},
-			{"raises the error of the retry if it may have written and is not retryable (R20)", Labelled(Interrupted), raisesPlain(Interrupted)},
+			{"raises the network error if the retry fails with " + noWrites + " and a non-retryable error (R21)", Labelled(Interrupted, noWrites), network},
+			{"raises the error of the retry if the retry may have written (R20)", writes.Fails(down), writes.Raises(down)},
+			{"raises the error of the retry if the retry may have written and the error is not retryable (R20)", Labelled(Interrupted), raisesPlain(Interrupted)},
 		} {
 			f.Tell(o, Story{Says: s.says, Require: require, Points: []string{SetFailPoint(TransactionalWrite, Times(1), "")},
 				Mode: SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
 		}
 		f.Tell(o, Story{Says: "raises the error if both attempts fail with " + noWrites + " (R22)", Require: require,
-			Mode: Times(2), Fails: quiet, Raises: RaisedLabels(down, writable+", "+noWrites, ""), Attempts: 2})
+			Fails: quiet, Raises: RaisedLabels(down, writable+", "+noWrites, ""), Attempts: 2})
 	}
 	return f
 }
 
 func writeErrors() *File {
 	f := NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
-		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
+		"An entry in writeErrors of a reply is never retryable, whatever its code.")
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []Code{HostUnreachable, HostNotFound} {
-			f.Tell(writeNamed(name), Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
+			f.Tell(writeNamed(name), Story{Says: "is not retried after the write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
 				Replied: true, Points: []string{SetFailPoint(TransactionalWrite, Always,
 					fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
 		}
@@ -80,17 +80,16 @@ func writeErrors() *File {
 
 func writesNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", retrying,
-		"Before 4.4 the codes are those of the list alone. Since 4.4 the label "+writable+" decides, and no other label",
-		"says that a write is retryable.")
+		"Before 4.4, only the listed codes are retryable. Since 4.4, only the label "+writable+" makes an error",
+		"retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says, require, data string, c Code) {
 			f.Tell(writeNamed(name), NotRetried(c.Name+says+" (R34)", data, raisesPlain(c)).On(require))
 		}
 		for _, c := range []Code{
-			CursorNotFound, MaxTimeMSExpired, WriteConcernTimeout, WriteConflict,
-			FailedToSatisfyReadPreference, Interrupted,
+			CursorNotFound, MaxTimeMSExpired, WriteConcernTimeout, WriteConflict, FailedToSatisfyReadPreference, Interrupted,
 		} {
-			tell(" of a server before 4.4", before44, ErrorCode(c), c)
+			tell(" from a server before 4.4", before44, ErrorCode(c), c)
 		}
 		for _, l := range []string{noWrites, retryable, overloaded, TransientTransactionError} {
 			tell(" with the label "+l, labelling, Labelled(Interrupted, l), Interrupted)
@@ -103,8 +102,8 @@ func writesNotRetryable() *File {
 // writesNeverRetried has the operations of "Unsupported Write Operations".
 func writesNeverRetried(operations []Operation) *File {
 	f := NewFile("never-retried", "operations that are never retried", retrying,
-		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
-		"carry no transaction number and are attempted once, whatever the error.")
+		"Writes with a statement that may change several documents, aggregations that write, generic commands and all other",
+		"writes carry no transaction number and are attempted once, whatever the error.")
 	f.Entities = Objects(writeDatabase, "setup", "database")
 	f.Empty = []string{written}
 	for _, o := range operations {
@@ -114,8 +113,8 @@ func writesNeverRetried(operations []Operation) *File {
 			{"HostUnreachable with the label " + writable, writes.Fails(HostUnreachable), RaisedCode(HostUnreachable), labelling},
 			{"PrimarySteppedDown with the label " + writable, writes.Fails(PrimarySteppedDown), RaisedCode(PrimarySteppedDown), labelling},
 			{"ShutdownInProgress", ErrorCode(ShutdownInProgress), raisesPlain(ShutdownInProgress), labelling},
-			{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable), before44},
-			{"PrimarySteppedDown of a server before 4.4", ErrorCode(PrimarySteppedDown), raisesPlain(PrimarySteppedDown), before44},
+			{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable), before44},
+			{"PrimarySteppedDown from a server before 4.4", ErrorCode(PrimarySteppedDown), raisesPlain(PrimarySteppedDown), before44},
 		} {
 			f.Tell(o, Story{Says: "is not retried after " + e.says + " (R34)", Require: e.require, Fails: e.data, Raises: e.raises, Attempts: 1,
 				Outcome: append(o.Outcome(false), empty)})
@@ -129,8 +128,8 @@ func writesNeverRetried(operations []Operation) *File {
 
 func unacknowledged(operations []Operation) *File {
 	f := NewFile("unacknowledged", "write concern w: 0", retrying,
-		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
-		"only one, ends after the server has read the write.")
+		"A write with w: 0 carries no transaction number and is sent once. A ping on the only connection completes after the",
+		"server has read the write.")
 	f.Clients = []Client{Observed("client", "maxPoolSize: 1")}
 	f.Objects = []string{"database"}
 	f.Entities = []string{"collection: { id: collection, database: database, collectionName: " + Collection +
@@ -159,7 +158,7 @@ func unacknowledged(operations []Operation) *File {
 
 func writeStandalone(operations []Operation) *File {
 	f := NewFile("standalone", "a standalone", Servers("4.2", Single),
-		"A standalone has sessions and no retryable writes: a write carries no transaction number and is attempted once.")
+		"A standalone supports sessions but not retryable writes: a write carries no transaction number and is attempted once.")
 	require := Servers("4.2", Single)
 	for _, o := range operations {
 		o.Carries = Unnumbered
@@ -178,36 +177,35 @@ func writeStandalone(operations []Operation) *File {
 
 func writeSequences(operations []Operation) *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
-		"Of all errors the last one is raised that does not say by the label "+noWrites+" that nothing was written, or the",
-		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
-		"own, which needs a fail point of utr's embedded deployment.")
+		"The last error without the label "+noWrites+" is raised, or the first error if all have it. Only the newest",
+		"error decides whether another attempt follows. Each attempt fails differently, which needs a fail point of utr's",
+		"embedded deployment.")
 	f.Clients = []Client{Observed("client", ""), Observed("timed", "timeoutMS: 20000")}
 	// Two retryable errors and one that is not, each also with the label NoWritesPerformed.
 	one, quietOne := Labelled(HostUnreachable, writable), Labelled(HostUnreachable, writable, noWrites)
 	two, quietTwo := Labelled(HostNotFound, writable), Labelled(HostNotFound, writable, noWrites)
 	final, quietFinal := Labelled(Interrupted), Labelled(Interrupted, noWrites)
 	list := []Story{
-		{Says: "raises the error of the retry if the first one has the label " + noWrites + " (R20)", Attempts: 2,
-			Each: []string{quietOne, two}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
-		{Says: "raises the first error if the error of the retry has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{one, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the first error if both have the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{quietOne, quietTwo}, Raises: RaisedLabels(HostUnreachable, writable+", "+noWrites, "")},
-		{Says: "raises the first error if the error of the retry is not retryable and has the label " + noWrites + " (R21)", Attempts: 2,
-			Each: []string{one, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{one, Closes},
-			Raises: raisesNetwork},
-		{Says: "raises the first of three errors if the others have the label " + noWrites + " within timeoutMS (R21)", By: "timed", Attempts: 3,
-			Each: []string{one, quietTwo, quietFinal}, Raises: RaisedLabels(HostUnreachable, writable, noWrites)},
-		{Says: "raises the second of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each: []string{quietOne, two, quietFinal}, Raises: RaisedLabels(HostNotFound, writable, noWrites)},
-		{Says: "raises the last of three errors if the others have the label " + noWrites + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each: []string{quietOne, quietTwo, final}, Raises: RaisedLabels(Interrupted, "", writable+", "+noWrites)},
-		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
-			Each: []string{one, Closes, Labelled(ExceededTimeLimit, writable, noWrites), two}},
-		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{LostReply, LostReply}},
-		{Says: "is written once if both replies are lost (R35)", Attempts: 2, Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
-		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed", Attempts: 2,
+		Failing("raises the error of the retry if the first error has the label "+noWrites+" (R20)",
+			RaisedLabels(HostNotFound, writable, noWrites), quietOne, two),
+		Failing("raises the first error if the error of the retry has the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietTwo),
+		Failing("raises the first error if both have the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable+", "+noWrites, ""), quietOne, quietTwo),
+		Failing("raises the first error if the error of the retry is not retryable and has the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietFinal),
+		Failing("raises the network error of the retry (R20)", raisesNetwork, one, Closes),
+		Failing("raises the first of three errors within timeoutMS if the others have the label "+noWrites+" (R21)",
+			RaisedLabels(HostUnreachable, writable, noWrites), one, quietTwo, quietFinal).Of("timed"),
+		Failing("raises the second of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			RaisedLabels(HostNotFound, writable, noWrites), quietOne, two, quietFinal).Of("timed"),
+		Failing("raises the last of three errors within timeoutMS if the others have the label "+noWrites+" (R20)",
+			RaisedLabels(Interrupted, "", writable+", "+noWrites), quietOne, quietTwo, final).Of("timed"),
+		Failing("is retried after four different errors within timeoutMS (R36)", "", one, Closes,
+			Labelled(ExceededTimeLimit, writable, noWrites), two).Of("timed"),
+		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Each: []string{LostReply, LostReply}},
+		{Says: "is written once if both replies are lost (R35)", Each: []string{LostReply, LostReply}, Raises: raisesNetwork, Applied: true},
+		{Says: "is not retried again after a lost reply and an error that is not retryable (R34)", By: "timed",
 			Each: []string{LostReply, final}, Raises: raisesPlain(Interrupted), Applied: true},
 	}
 	for _, o := range operations {

@@ -28,8 +28,9 @@ func writeOtherMongos() *File {
 // of chance.
 func otherMongosForEnds() *File {
 	f := NewFile("sharded-transactions", "the end of a transaction on another mongos", Servers("4.4", Sharded),
-		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
-		"commit took effect, and the other mongos says so; an abort is unknown to it, where the mongos of the transaction would answer.")
+		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery",
+		"token. The commit took effect, and the other mongos reports so. It does not know the transaction of the abort and",
+		"fails the retry; the mongos of the transaction would not.")
 	f.Clients = []Client{WatchedMongoses()}
 	f.Sessions = true
 	insert := writeNamed("insertOne")
@@ -136,7 +137,7 @@ func writeSelectionFails() *File {
 
 func writeTimeouts(operations []Operation) *File {
 	f, s := writes.Timeouts(labelling)
-	f.About = []string{f.About[0] + " All of", "them have one transaction number."}
+	f.About = append(f.About, "All attempts have the same transaction number.")
 	for _, o := range operations {
 		f.Tell(o, s.Thrice, s.Off, s.Endless)
 	}

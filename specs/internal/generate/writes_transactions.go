@@ -11,17 +11,17 @@ var harmless = Operation{Object: "collection", Name: "updateOne", Command: "upda
 
 func writeSessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
-		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
+		"A retry has the lsid and txnNumber of the first attempt. The next write of the session has the next number.")
 	f.Sessions = true
 	carries := func(n int) string {
 		return fmt.Sprintf(`lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "%d" }`, n)
 	}
 	for _, o := range operations {
 		f.Tell(o,
-			Story{Says: "is retried with lsid and txnNumber of its explicit session (R5)", Require: special(o), Fails: Closes,
+			Story{Says: "is retried with the lsid and txnNumber of its explicit session (R5)", Require: special(o), Fails: Closes,
 				With: "session: session", After: []string{harmless.Call("client", "session: session", "")},
 				Attempts: 2, Carries: carries(1), Then: harmless.Attempts(1, 0, carries(2))},
-			Story{Says: "is retried with lsid and txnNumber of its implicit session (R5)", Require: special(o), Fails: Closes,
+			Story{Says: "is retried with the lsid and txnNumber of its implicit session (R5)", Require: special(o), Fails: Closes,
 				After: []string{SameLsid}, Attempts: 2},
 			Story{Says: "carries a 64-bit transaction number (R5)", Require: special(o),
 				Attempts: 1, Carries: "lsid: { $$type: object }, txnNumber: { $$type: long }"})
@@ -31,8 +31,8 @@ func writeSessions(operations []Operation) *File {
 
 func writeTransactions(operations []Operation) *File {
 	f := NewFile("transactions", "no retries in a transaction", retrying,
-		"A write in a transaction is attempted once, and the driver gives its errors no label "+writable+". After the",
-		"transaction its session retries again, with the next number.")
+		"A write in a transaction is attempted once, and the driver does not add the label "+writable+" to its errors.",
+		"After the transaction, writes of its session are retried again, with the next number.")
 	f.Sessions = true
 	const outside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }`
 	for _, o := range operations {
@@ -40,7 +40,7 @@ func writeTransactions(operations []Operation) *File {
 			NotRetried("a network error", Closes, WithLabels(RaisedNetwork, TransientTransactionError, writable)),
 			NotRetried("HostUnreachable with the label "+writable, writes.Fails(HostUnreachable), RaisedCode(HostUnreachable)).On(labelling),
 			NotRetried("InterruptedAtShutdown", ErrorCode(InterruptedAtShutdown), raisesPlain(InterruptedAtShutdown)).On(labelling),
-			NotRetried("HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable)).On(before44))
+			NotRetried("HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), raisesPlain(HostUnreachable)).On(before44))
 		f.TellAfterTransaction(o, begins, outside, writes.Network)
 	}
 	return f
@@ -58,15 +58,15 @@ func ending(name, extra string) Operation {
 // ended adds the option of the client and the rule to a description.
 func ended(says, by string) string {
 	if by == "noRetry" {
-		return says + off + " (W30)"
+		return says + " even" + off + " (W30)"
 	}
 	return says + " (W31)"
 }
 
 func endings() *File {
 	f := NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
-		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
-		"errors of abort are not raised. A transaction that is still open in the server is ended before the test is.")
+		"Commit and abort are retried once, even if retryWrites is false. The retry of a commit uses w: majority. Errors of",
+		"abort are not raised. A test ends every transaction that is still open on the server.")
 	f.Clients = []Client{Watched("client", ""), Watched("noRetry", "retryWrites: false")}
 	f.Sessions = true
 	for _, by := range []string{"client", "noRetry"} {
@@ -77,15 +77,11 @@ func endings() *File {
 
 func endingsBy(f *File, by string) {
 	insert, commit, abort := writeNamed("insertOne"), ending("commitTransaction", ""), ending("abortTransaction", "")
-	s := Suffix(by)
 	// sent returns the events of a command of the session's nth transaction.
 	sent := func(o Operation, n, failing int, concern string) []string {
-		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
-			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
+		return o.Attempts(1, failing, within(by, n, false)+", "+concern)
 	}
-	inserted := func(n int) []string {
-		return insert.Attempts(1, 0, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, startTransaction: true, autocommit: false`, s, n))
-	}
+	inserted := func(n int) []string { return insert.Attempts(1, 0, within(by, n, true)) }
 	begin := Begin(insert, by)
 	again := []string{OnSession("commitTransaction", by)}
 	tell := func(o Operation, story Story) {
@@ -104,7 +100,7 @@ func endingsBy(f *File, by string) {
 		for _, e := range ends() {
 			tell(o, Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
 				Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 0, retry))})
-			twice := Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
+			twice := Story{Says: "is not retried again after failing twice with " + e.says + option + " (R35)", Require: e.require,
 				Mode: Times(2), Fails: e.data, Then: slices.Concat(sent(o, 1, 1, noConcern), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = WithLabels(e.raises, UnknownTransactionCommitResult, ""), true
@@ -126,8 +122,8 @@ func endingsBy(f *File, by string) {
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
 	} {
-		tell(commit, Story{Says: ended(c.says+" when it is retried with majority", by), Fails: Closes, After: again,
-			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
+		tell(commit, Story{Says: ended(c.says+" when retried with w: majority", by), Fails: Closes, After: again,
+			Before: []string{"{ name: startTransaction, object: session" + Suffix(by) + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
 			Then:   slices.Concat(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
 	}
 }
@@ -140,22 +136,21 @@ func ends() []end {
 	for _, c := range []Code{HostUnreachable, PrimarySteppedDown, ShutdownInProgress} {
 		rows = append(rows,
 			end{c.Name + " with the label " + writable, writes.Fails(c), labelling, RaisedCode(c)},
-			end{c.Name + " of a server before 4.4", ErrorCode(c), before44, RaisedCode(c)})
+			end{c.Name + " from a server before 4.4", ErrorCode(c), before44, RaisedCode(c)})
 	}
 	return rows
 }
 
 func bulk() *File {
 	f := NewFile("bulk", "bulkWrite of several commands", retrying,
-		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
-		"and is retried with that number. A command that fails for good ends the bulk, ordered or not.")
+		"Each command of a bulk write whose statements write at most one document each has its own transaction number and is",
+		"retried with that number. If the retry fails too, the bulk write ends, ordered or not.")
 	f.Clients = writes.Both("")
 	bulks(f, "ordered")
 	bulks(f, "unordered")
-	// Drivers may send the two updates in one command or in two. Either way the first command has the
-	// updateMany.
+	// Drivers may send the two updates in one command or in two. Either way the first command has the updateMany.
 	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
-		Story{Says: "an update of one document in a command with an update of many is not retried (R34)",
+		Story{Says: "an updateOne that shares a command with an updateMany is not retried (R34)",
 			Mode: Always, Fails: Closes, Raises: RaisedNetwork, Then: sent("update", 0, "fails")})
 	return f
 }
@@ -201,7 +196,7 @@ func bulks(f *File, order string) {
 		{"a network error", Closes, raisesNetwork, RaisedNetwork, ""},
 		{"HostUnreachable", writes.Fails(HostUnreachable), writes.Raises(HostUnreachable),
 			RaisedCode(HostUnreachable), labelling},
-		{"HostUnreachable of a server before 4.4", ErrorCode(HostUnreachable), writes.Raises(HostUnreachable),
+		{"HostUnreachable from a server before 4.4", ErrorCode(HostUnreachable), writes.Raises(HostUnreachable),
 			RaisedCode(HostUnreachable), before44},
 	}
 	for at, command := range commands {
@@ -217,13 +212,13 @@ func bulks(f *File, order string) {
 		}
 		for _, e := range fails {
 			f.Tell(o,
-				Story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
+				Story{Says: "the " + command + " is retried with its own transaction number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
 					Seen: before, Then: slices.Concat(sent(command, at+1, no, yes), rest), Outcome: left[3]},
-				Story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
+				Story{Says: "nothing is sent after the retry of the " + command + " fails with " + e.says + " (R35)", Require: e.require,
 					Mode: Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
 		}
 		f.Tell(o,
-			Story{Says: "nothing is sent after the retry of the " + command + " failed with a write concern error that has the label (R35)",
+			Story{Says: "nothing is sent after the retry of the " + command + " fails with a write concern error that has the label (R35)",
 				Require: labelling, Mode: Times(2), Fails: LabelledConcern(writable), Raises: raisesConcern,
 				Seen: before, Then: sent(command, at+1, yes, yes), Outcome: left[at+1]},
 			Story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: Closes, Raises: raisesNetworkPlain,
@@ -250,15 +245,15 @@ func bulks(f *File, order string) {
 	}
 	many := func(fails string) Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
 	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
-	f.Tell(many(""), Story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
+	f.Tell(many(""), Story{Says: "the updateMany carries no transaction number, but its neighbors do (R6)",
 		Then: slices.Concat(inserted, updated, deleted), Outcome: allOfMany})
 	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
-		Story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
+		Story{Says: "the deleteMany carries no transaction number, but its neighbors do (R6)",
 			Then: slices.Concat(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
 	for _, e := range fails {
-		f.Tell(many("update"), Story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
+		f.Tell(many("update"), Story{Says: "the updateMany is not retried after " + e.says + " and ends the bulk write (R34)", Require: e.require,
 			Fails: e.data, Raises: e.plain, Then: slices.Concat(inserted, sent("update", 0, no)), Outcome: left[1]})
-		f.Tell(many("insert"), Story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
+		f.Tell(many("insert"), Story{Says: "the insert next to an updateMany is retried after " + e.says + " (W10)", Require: e.require,
 			Fails: e.data, Then: slices.Concat(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
 	}
 }
