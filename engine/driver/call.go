@@ -29,9 +29,10 @@ func Arguments(kind operations.Kind, name string) ([]string, bool) {
 // call is an operation in progress.
 type call struct {
 	enginekit.Call[row]
-	ctx    context.Context
-	client *client
-	trace  trace
+	ctx      context.Context
+	client   *client
+	concerns options.CollectionOptions // of the operation
+	trace    trace
 }
 
 // Do performs an operation.
@@ -41,34 +42,32 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 		return result.Outcome{Err: failed}
 	}
 	c := &call{Call: request, client: request.Entity.(owned).owner()}
-	end, err := c.begin(ctx)
-	defer end()
-	var value any
-	if err == nil {
-		value, err = c.Row.run(c)
-	}
-	return c.outcome(value, err)
+	return c.outcome(c.perform(ctx))
 }
 
-// begin checks the options and creates the context.
-func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
-	none := func() {}
-	// The driver would ignore errors in the options of a collection.
-	if err := fill(new(options.CollectionOptions), c.Row.name, c.concerns()); err != nil {
-		return none, err
+// perform creates the context and runs the operation.
+func (c *call) perform(ctx context.Context) (any, error) {
+	names := strings.Fields(readConcerns + writeConcerns)
+	given, err := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(&c.concerns, c.Row.name, given); err != nil {
+		return nil, err
 	}
 	timeout, err := c.timeoutMS()
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	plain, stop := undated(ctx)
+	defer stop()
 	timed, cancel := timed(context.WithValue(plain, traceKey{}, &c.trace), timeout)
+	defer cancel()
 	c.ctx = timed
-	end := func() { cancel(); stop() }
 	if c.Has("session") {
 		s, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
-			return end, enginekit.Argument("%v", err)
+			return nil, enginekit.Argument("%v", err)
 		}
 		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {
@@ -76,7 +75,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 		// transaction.
 		c.ctx = mongo.NewSessionContext(c.ctx, nil)
 	}
-	return end, nil
+	return c.Row.run(c)
 }
 
 // timeoutMS reads the argument. The driver takes it from the deadline of a
@@ -100,7 +99,9 @@ func (c *call) timeoutMS() (*time.Duration, error) {
 // outcome converts the result or error of the operation.
 func (c *call) outcome(value any, err error) result.Outcome {
 	var out result.Outcome
-	out.Server, out.ServiceID = c.trace.last()
+	if last := c.trace.last.Load(); last != nil {
+		out.Server, out.ServiceID = enginekit.AddressOf(last.ConnectionID), last.ServiceID
+	}
 	if err != nil {
 		out.Err = errorOf(err)
 		own := false
@@ -190,11 +191,7 @@ const (
 )
 
 // coll returns the collection with the concerns of the operation.
-func (c *call) coll() *mongo.Collection {
-	var o options.CollectionOptions
-	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
-	return c.Entity.(*collection).Clone(given(o))
-}
+func (c *call) coll() *mongo.Collection { return c.Entity.(*collection).Clone(given(c.concerns)) }
 
 // db returns the database with the concerns of the operation.
 func (c *call) db() *mongo.Database {
@@ -205,12 +202,5 @@ func (c *call) db() *mongo.Database {
 // database returns a database of the client. The concerns of the operation
 // override its options.
 func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database {
-	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
-	return c.client.Database(name, given(o))
-}
-
-func (c *call) concerns() bson.Raw {
-	names := strings.Fields(readConcerns + writeConcerns)
-	concerns, _ := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
-	return concerns
+	return c.client.Database(name, given(o), given(options.DatabaseOptions(c.concerns)))
 }

@@ -25,10 +25,10 @@ func (c *call) result(value any, err error) (any, error) {
 	}
 	switch r := value.(type) {
 	case *mongo.ChangeStream:
-		return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+		return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
 	case *mongo.Cursor:
 		if op, _ := operations.Lookup(c.Row.kind, c.Row.name); op.Result == operations.NewCursor {
-			return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+			return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
 		}
 		docs := []bson.Raw{}
 		return docs, r.All(c.ctx, &docs)
