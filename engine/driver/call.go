@@ -47,12 +47,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 
 // perform creates the context and runs the operation.
 func (c *call) perform(ctx context.Context) (any, error) {
-	names := strings.Fields(readConcerns + writeConcerns)
-	given, err := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
-	if err != nil {
-		return nil, err
-	}
-	if err := fill(&c.concerns, c.Row.name, given); err != nil {
+	if err := fill(&c.concerns, c.Row.name, only(c.Given, readConcerns+writeConcerns)); err != nil {
 		return nil, err
 	}
 	timeout, err := c.timeoutMS()
@@ -158,29 +153,28 @@ func (c *call) any(name string) any {
 func (c *call) session() *session { return c.Entity.(*session) }
 
 // rest returns the arguments that are options of the driver.
-func (c *call) rest() bson.Raw {
-	rest, _ := without(c.Given, append(strings.Fields(c.Row.args), "session", "timeoutMS")...)
-	return rest
-}
+func (c *call) rest() bson.Raw { return without(c.Given, c.Row.args+" session timeoutMS") }
 
-// without returns a document without some of its fields.
-func without(doc bson.Raw, names ...string) (bson.Raw, error) {
-	return only(doc, func(name string) bool { return !slices.Contains(names, name) })
-}
+// only returns a document with some of its fields, whose names are separated by spaces.
+// For an invalid document it returns nil, which fill rejects.
+func only(doc bson.Raw, names string) bson.Raw { return choose(doc, names, true) }
 
-// only returns a document with the fields that keeps selects.
-func only(doc bson.Raw, keeps func(name string) bool) (bson.Raw, error) {
+// without returns a document without some of its fields, like only.
+func without(doc bson.Raw, names string) bson.Raw { return choose(doc, names, false) }
+
+func choose(doc bson.Raw, names string, named bool) bson.Raw {
 	elements, err := doc.Elements()
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	kept := bson.D{}
 	for _, e := range elements {
-		if keeps(e.Key()) {
+		if slices.Contains(strings.Fields(names), e.Key()) == named {
 			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
-	return bson.Marshal(kept)
+	chosen, _ := bson.Marshal(kept)
+	return chosen
 }
 
 // The arguments that are options of the collection or database in the driver,

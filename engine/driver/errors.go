@@ -30,6 +30,7 @@ func errorOf(err error) *result.Error {
 	var write mongo.WriteException
 	var bulk mongo.BulkWriteException
 	var clientBulk mongo.ClientBulkWriteException
+	var unconverted xdriver.Error // which the driver sometimes returns
 	switch {
 	case errors.As(err, &clientBulk):
 		clientBulkError(out, clientBulk)
@@ -45,14 +46,11 @@ func errorOf(err error) *result.Error {
 		writeErrors(out, write.WriteErrors, write.WriteConcernError)
 	case errors.As(err, &command):
 		commandError(out, command)
+	case errors.As(err, &unconverted):
+		commandError(out, mongo.CommandError{Code: unconverted.Code, Labels: unconverted.Labels, Name: unconverted.Name,
+			Wrapped: unconverted, Raw: bson.Raw(unconverted.Raw)})
 	default:
-		var e xdriver.Error // which the driver sometimes returns without converting it
-		if errors.As(err, &e) {
-			commandError(out, mongo.CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
-				Wrapped: e, Raw: bson.Raw(e.Raw)})
-		} else {
-			out.Kind = kindOfError(err)
-		}
+		out.Kind = kindOfError(err)
 	}
 	return out
 }
