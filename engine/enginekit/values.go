@@ -21,15 +21,8 @@ func ValueOf(v any) (bson.RawValue, error) {
 		return bson.RawValue{Type: bson.TypeArray, Value: v}, nil
 	case bson.Raw:
 		if v == nil {
-			return bson.RawValue{Type: bson.TypeNull}, nil
+			return ValueOf(nil)
 		}
-		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
-	case []bson.Raw:
-		a := make(bson.A, len(v))
-		for i, d := range v {
-			a[i] = d
-		}
-		return ValueOf(a)
 	case nil:
 		return bson.RawValue{Type: bson.TypeNull}, nil
 	}

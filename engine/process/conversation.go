@@ -77,42 +77,35 @@ func (c *conversation) write(out io.Writer) {
 
 // read reads messages until one is invalid or in ends.
 func (c *conversation) read(in io.Reader) error {
-	lines := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := readLine(lines, maxLine)
-		if err == nil {
-			err = c.note(FromAdapter, line)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	lines.Split(wholeLines)
+	for lines.Scan() {
+		if err := c.note(FromAdapter, lines.Bytes()); err != nil {
+			return err
 		}
-		if err == nil {
-			err = c.dispatch(line)
-		}
-		if err != nil {
+		if err := c.dispatch(lines.Bytes()); err != nil {
 			return err
 		}
 	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("a message of more than %d MiB", maxLine>>20)
+	case errors.Is(err, errClosed):
+		return err
+	}
+	return errClosed
 }
 
 // errClosed reports that an adapter closed its output.
 var errClosed = errors.New("the adapter closed its output")
 
-// readLine reads a line. An incomplete line is an error.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, fmt.Errorf("a message of more than %d MiB", limit>>20)
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(line))
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, errClosed
-		}
+// wholeLines is bufio.ScanLines, except that an incomplete line is an error.
+func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+	if atEOF && len(data) > 0 && !bytes.ContainsRune(data, '\n') {
+		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(data))
 	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // excerpt quotes the beginning of a text for an error.

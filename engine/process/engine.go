@@ -9,6 +9,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,11 +208,9 @@ func (e *Engine) greet(ctx context.Context, c *conversation) error {
 		return errors.New("the reply to hello has no name, no schemaVersion or no operations")
 	}
 	slices.Sort(hello.Operations)
+	hello.Operations = slices.Compact(hello.Operations)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.about == nil {
-		e.about = &engine.Description{Name: hello.Name, Version: hello.Version, SchemaVersion: hello.SchemaVersion,
-			Operations: slices.Compact(hello.Operations), Features: hello.Features}
-	}
+	e.about = cmp.Or(e.about, &hello.Description)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -78,12 +79,8 @@ type helloParams struct {
 }
 
 type helloResult struct {
-	Protocol      int      `json:"protocol"`
-	Name          string   `json:"name"`
-	Version       string   `json:"version"`
-	SchemaVersion string   `json:"schemaVersion"`
-	Operations    []string `json:"operations"`
-	Features      []string `json:"features,omitempty"`
+	Protocol int `json:"protocol"`
+	engine.Description
 }
 
 type openParams struct {

@@ -96,7 +96,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 	serve, known := map[string]func() (any, error){
 		callHello: func() (any, error) {
 			d, err := s.engine.Describe(ctx)
-			return helloResult{Protocol, d.Name, d.Version, d.SchemaVersion, d.Operations, d.Features}, err
+			return helloResult{Protocol, d}, err
 		},
 		callBegin: func() (any, error) {
 			var err error
