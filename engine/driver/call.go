@@ -33,6 +33,7 @@ type call struct {
 	client   *client
 	concerns options.CollectionOptions // of the operation
 	trace    trace
+	partial  any // the result of a bulk write, which is valid even if it failed; nil if the driver returned none
 }
 
 // Do performs an operation.
@@ -107,23 +108,16 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		if out.Err.Server == "" && !out.Err.Client {
 			out.Err.Server = out.Server
 		}
-		if p, ok := value.(partial); ok && p.value != nil {
-			out.Err.Partial, _ = enginekit.ValueOf(p.value)
+		if c.partial != nil {
+			out.Err.Partial, _ = enginekit.ValueOf(c.partial)
 		}
 		return out
-	}
-	if p, ok := value.(partial); ok {
-		value = p.value
 	}
 	if out.Value, err = enginekit.ValueOf(value); err != nil {
 		return result.Outcome{Err: enginekit.Argument("cannot convert the result: %v", err)}
 	}
 	return out
 }
-
-// partial is the result of a bulk write, which is valid even if the operation
-// failed. The value is nil if the driver returned no result.
-type partial struct{ value any }
 
 // owned is an entity that is a client or belongs to one.
 type owned interface{ owner() *client }

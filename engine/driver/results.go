@@ -16,9 +16,11 @@ import (
 func (c *call) result(value any, err error) (any, error) {
 	switch r := value.(type) {
 	case *mongo.BulkWriteResult:
-		return partial{written(r, err)}, err
+		c.partial = written(r, err)
+		return c.partial, err
 	case *mongo.InsertManyResult:
-		return partial{inserted(r, err)}, err
+		c.partial = inserted(r, err)
+		return c.partial, err
 	}
 	if err != nil {
 		return nil, err
