@@ -101,24 +101,27 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 		defer cancel()
 		_, _ = counters.DeleteMany(limited, bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "^" + run}}}})
 	}()
-	cells, errs := make([]Cell, len(c.Strategies)*len(c.Faults)), make([]error, len(c.Strategies)*len(c.Faults))
-	var all sync.WaitGroup
 	var calling sync.Mutex
-	for i, s := range c.Strategies {
-		for k, f := range c.Faults {
-			at := i*len(c.Faults) + k
-			all.Go(func() {
-				cells[at], errs[at] = c.measure(ctx, server, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
-				if done != nil {
-					calling.Lock()
-					defer calling.Unlock()
-					done()
-				}
-			})
+	return each(c.Strategies, c.Faults, func(s Strategy, f Fault) (Cell, error) {
+		cell, err := c.measure(ctx, server, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
+		if done != nil {
+			calling.Lock()
+			defer calling.Unlock()
+			done()
 		}
+		return cell, err
+	})
+}
+
+// each measures all pairs of a subject and a fault concurrently. The results are ordered by subject.
+func each[S, R any](subjects []S, faults []Fault, measure func(S, Fault) (R, error)) ([]R, error) {
+	results, errs := make([]R, len(subjects)*len(faults)), make([]error, len(subjects)*len(faults))
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i], errs[i] = measure(subjects[i/len(faults)], faults[i%len(faults)]) })
 	}
 	all.Wait()
-	return cells, errors.Join(errs...)
+	return results, errors.Join(errs...)
 }
 
 // measure counts the events of one cell.

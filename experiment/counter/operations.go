@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -41,14 +40,9 @@ func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, faults := operations(), []Fault{LostRequest, LostReply}
-	outcomes, errs := make([]Outcome, len(operations)*len(faults)), make([]error, len(operations)*len(faults))
-	var all sync.WaitGroup
-	for i := range outcomes {
-		all.Go(func() { outcomes[i], errs[i] = c.perform(ctx, host, operations[i/len(faults)], faults[i%len(faults)]) })
-	}
-	all.Wait()
-	return outcomes, errors.Join(errs...)
+	return each(operations(), []Fault{LostRequest, LostReply}, func(o operation, f Fault) (Outcome, error) {
+		return c.perform(ctx, host, o, f)
+	})
 }
 
 func (c Config) perform(ctx context.Context, host string, o operation, f Fault) (out Outcome, err error) {
