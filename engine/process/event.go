@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -78,13 +79,9 @@ func (e event) event() (result.Event, error) {
 	}
 	switch e.Type.Monitor() {
 	case result.MonitorCommand:
-		failed, err := e.Failure.error()
-		if err != nil {
-			return out, fmt.Errorf("event %d: failure: %w", e.Sequence, err)
-		}
 		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
 			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
-			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: failed,
+			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: e.Failure.error(),
 			Duration: duration(e.DurationMS), Redacted: e.Redacted}
 	case result.MonitorCMAP:
 		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
@@ -151,12 +148,21 @@ func failureOf(e *result.Error) *failure {
 	return f
 }
 
-func (f *failure) error() (*result.Error, error) {
-	if f == nil {
-		return nil, nil
+// UnmarshalJSON rejects unknown members, and an error without a message.
+func (f *failure) UnmarshalJSON(data []byte) error {
+	type plain failure
+	if err := decode(data, (*plain)(f)); err != nil {
+		return err
 	}
 	if f.Message == "" && f.Unsupported == "" {
-		return nil, fmt.Errorf("an error without a message")
+		return errors.New("an error without a message")
+	}
+	return nil
+}
+
+func (f *failure) error() *result.Error {
+	if f == nil {
+		return nil
 	}
 	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, CodeName: f.CodeName, Labels: f.Labels,
 		Response: bson.Raw(f.Response), WriteErrors: map[int]bson.Raw{}, Partial: bson.RawValue(f.Partial), Server: f.Server,
@@ -168,5 +174,5 @@ func (f *failure) error() (*result.Error, error) {
 	for i, d := range f.WriteErrors {
 		e.WriteErrors[int(i)] = bson.Raw(d)
 	}
-	return e, nil
+	return e
 }

@@ -192,9 +192,8 @@ func (s *server) callback(ctx context.Context, do int64) *result.Error {
 	if original := s.raised[r.RaisedBy]; original != nil {
 		return original
 	}
-	failed, invalid := r.Error.error()
-	if err = errors.Join(err, invalid); err != nil {
+	if err != nil {
 		return &result.Error{Message: err.Error(), Client: true}
 	}
-	return failed
+	return r.Error.error()
 }
