@@ -73,8 +73,8 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
+		tokens: make([]retry.Tokens, c.Clients),
 	}
-	s.tokens = make([]retry.Tokens, c.Clients)
 	s.planNext(0)
 	for _, at := range c.outages() {
 		s.plan(at, s.crash)

@@ -140,7 +140,7 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		return cell, err
 	}
 	defer disconnect()
-	if err := c.awaitUp(ctx, client); err != nil {
+	if err := settle(ctx, client, nil); err != nil {
 		return cell, err
 	}
 	begun := time.Now()
@@ -157,18 +157,13 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		cancel()
 		cell.Attempts += a.attempts
 		cell.Messages += p.disarm()
-		if err := c.awaitUp(ctx, client); err != nil {
-			return cell, err
-		}
-		if err := killSessions(ctx, client, a.sessions); err != nil {
+		if err := settle(ctx, client, a.sessions); err != nil {
 			return cell, err
 		}
 	}
 	cell.Elapsed = time.Since(begun)
-	if s.cleanUp != nil {
-		if cell.CleanedUp, err = s.cleanUp(ctx, counters, id); err != nil {
-			return cell, err
-		}
+	if cell.CleanedUp, err = cleanUp(ctx, counters, id); err != nil {
+		return cell, err
 	}
 	var doc struct{ Counter int }
 	if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&doc); err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
@@ -178,23 +173,17 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 	return cell, nil
 }
 
-// awaitUp waits until the client has rediscovered the server, so that a fault affects
-// only one event.
-func (c Config) awaitUp(ctx context.Context, client *mongo.Client) error {
+// settle waits until the client has rediscovered the server, so that a fault affects only
+// one event. It aborts transactions that an outage left open, since they lock the counter.
+func settle(ctx context.Context, client *mongo.Client, sessions bson.A) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	for {
-		err := client.Ping(ctx, nil)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
+	err := client.Ping(ctx, nil)
+	for err != nil && ctx.Err() == nil {
+		err = client.Ping(ctx, nil)
 	}
-}
-
-// killSessions aborts transactions that an outage left open, since they lock the counter.
-func killSessions(ctx context.Context, client *mongo.Client, sessions bson.A) error {
-	if len(sessions) == 0 {
-		return nil
+	if err != nil || len(sessions) == 0 {
+		return err
 	}
 	return client.Database("admin").RunCommand(ctx, bson.D{{Key: "killSessions", Value: sessions}}).Err()
 }
