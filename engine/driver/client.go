@@ -110,11 +110,10 @@ func clientRows() []row {
 			return c.database(c.Text("database"), options.DatabaseOptions{}).Drop(c.ctx)
 		}),
 		plainly(on, "$topology", "", func(c *call) (any, error) {
-			state := &result.TopologyState{Type: "Unknown"}
 			if last, found := c.client.log.Latest(result.TopologyDescriptionChanged); found {
-				state = last.SDAM.New
+				return last.SDAM.New, nil
 			}
-			return enginekit.TopologyDocument(*state), nil
+			return result.TopologyState{Type: "Unknown", Servers: []result.ServerState{}}, nil
 		}),
 		plainly(on, "$configureFailPoint", "command", func(c *call) (any, error) {
 			c.trace.hidden = true

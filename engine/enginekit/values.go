@@ -30,15 +30,6 @@ func ValueOf(v any) (bson.RawValue, error) {
 	return bson.RawValue{Type: t, Value: data}, err
 }
 
-// TopologyDocument converts a topology to the result of $topology.
-func TopologyDocument(t result.TopologyState) bson.D {
-	servers := bson.A{}
-	for _, s := range t.Servers {
-		servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
-	}
-	return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}
-}
-
 // Integer returns the value of a BSON number that is an integer. Doubles must not
 // exceed 2^53.
 func Integer(v bson.RawValue) (int64, bool) {

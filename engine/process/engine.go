@@ -52,7 +52,7 @@ const DefaultStartLimit = 30 * time.Second
 // Engine is the driver behind an adapter. Methods may be called concurrently.
 type Engine struct {
 	options Options
-	note    noteLine
+	log     *transcript
 
 	mu    sync.Mutex
 	about *engine.Description    // from the first hello
@@ -68,7 +68,7 @@ func New(o Options) (*Engine, error) {
 	if o.StartLimit <= 0 {
 		o.StartLimit = DefaultStartLimit
 	}
-	return &Engine{options: o, note: transcript(o.Transcript), all: map[*conversation]bool{}}, nil
+	return &Engine{options: o, log: &transcript{to: o.Transcript}, all: map[*conversation]bool{}}, nil
 }
 
 // Describe implements engine.Engine.
@@ -164,14 +164,14 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return converse(c.stdout, c.stdin, c.finish, e.note), nil
+		return converse(c.stdout, c.stdin, c.finish, e.log), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
 	if err != nil {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.note), nil
+	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.log), nil
 }
 
 // serve starts a conversation with an adapter in this process.
@@ -186,7 +186,7 @@ func (e *Engine) serve() *conversation {
 	return converse(out, in, func(problem error) error {
 		_, _ = in.Close(), out.Close()
 		return errors.Join(problem, <-served)
-	}, e.note)
+	}, e.log)
 }
 
 // greet sends hello and stores the adapter's description.

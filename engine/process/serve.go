@@ -16,7 +16,7 @@ import (
 // Serve is an adapter for an engine in Go. It serves one conversation until in ends.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := newConversation(out, unnoted)
+	c := newConversation(out, &transcript{})
 	s := &server{engine: e, c: c, cancels: map[int64]func(){}, raised: map[int64]*result.Error{}}
 	c.serve = func(m message) error { return s.start(ctx, m) }
 	err := c.read(in)
