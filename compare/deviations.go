@@ -326,7 +326,7 @@ func off(option string) condition { return func(s shown) bool { return s.Options
 
 func topology(name string) condition { return func(s shown) bool { return s.Topology == name } }
 
-func (s Schedule) writes() bool { return operations[s.Operation].write }
+func (s Schedule) writes() bool { return operations[s.Operation].Write }
 func (s Schedule) reads() bool  { return !s.writes() }
 func (s shown) alone() bool     { return len(s.differences) == 1 }
 func (s Schedule) timed() bool  { return s.Options["timeoutMS"] != nil }

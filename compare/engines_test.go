@@ -85,7 +85,9 @@ func TestFindsAndShrinks(t *testing.T) {
 // A timeout in a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
 	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
-	suite, err := specs.FromValue("callback", suite("callback", s.test("deadline", nil)))
+	root, err := parsed(suite("callback", s.test("deadline", nil)))
+	testkit.Check(t, err)
+	suite, err := specs.FromValue("callback", root)
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	bench.CheckVerdicts(t, []*result.Verdict{v})

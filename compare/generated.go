@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // batch is the number of schedules in a suite.
@@ -116,11 +116,15 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	if len(schedules) == 0 {
 		return nil, nil
 	}
-	tests := make([]*source.Value, len(schedules))
+	tests := make([]bson.D, len(schedules))
 	for i, s := range schedules {
 		tests[i] = s.test(fmt.Sprintf("%d: %s", i, s), nil)
 	}
-	generated, err := specs.FromValue("generated", suite("generated schedules", tests...))
+	root, err := parsed(suite("generated schedules", tests...))
+	if err != nil {
+		return nil, err
+	}
+	generated, err := specs.FromValue("generated", root)
 	if err != nil {
 		return nil, err
 	}

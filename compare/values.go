@@ -3,48 +3,21 @@ package compare
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 
 	"github.com/unified-test-runner/utr/source"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.yaml.in/yaml/v4"
 )
 
 // doc returns a document of alternating keys and values, without nil values.
-func doc(pairs ...any) *source.Value {
-	out := &source.Value{Kind: source.Document}
+func doc(pairs ...any) bson.D {
+	out := bson.D{}
 	for i := 0; i < len(pairs); i += 2 {
-		if v := value(pairs[i+1]); v != nil {
-			out.Fields = append(out.Fields, source.Field{Key: pairs[i].(string), Value: v})
+		if pairs[i+1] != nil {
+			out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
 		}
 	}
 	return out
-}
-
-func list(items ...*source.Value) *source.Value {
-	return &source.Value{Kind: source.Array, Items: items}
-}
-
-// value converts a Go value to a value of a suite.
-func value(v any) *source.Value {
-	switch v := v.(type) {
-	case nil:
-		return nil
-	case *source.Value:
-		return v
-	case bool:
-		return &source.Value{Kind: source.Bool, Bool: v}
-	case int:
-		return &source.Value{Kind: source.Int, Int: int64(v)}
-	case string:
-		return &source.Value{Kind: source.String, String: v}
-	case []string:
-		out := list()
-		for _, s := range v {
-			out.Items = append(out.Items, value(s))
-		}
-		return out
-	}
-	panic(fmt.Sprintf("%T is not a value of a suite", v))
 }
 
 // when returns v if the condition holds, or nil.
@@ -55,13 +28,13 @@ func when(condition bool, v any) any {
 	return nil
 }
 
-// join concatenates documents.
-func join(docs ...*source.Value) *source.Value {
-	out := doc()
-	for _, d := range docs {
-		out.Fields = append(out.Fields, d.Fields...)
+// parsed converts a document to a value of a suite, in relaxed Extended JSON.
+func parsed(d bson.D) (*source.Value, error) {
+	text, err := bson.MarshalExtJSON(d, false, false)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return source.ParseJSON("generated", text)
 }
 
 // lineWidth is the longest value on one line of a file.
@@ -84,7 +57,7 @@ func node(v *source.Value) *yaml.Node {
 	case source.Document:
 		n.Kind = yaml.MappingNode
 		for _, f := range v.Fields {
-			n.Content = append(n.Content, node(value(f.Key)), node(f.Value))
+			n.Content = append(n.Content, node(&source.Value{Kind: source.String, String: f.Key}), node(f.Value))
 		}
 	case source.Array:
 		n.Kind = yaml.SequenceNode
