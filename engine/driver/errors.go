@@ -122,17 +122,12 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		out.Client = e.WriteError.Raw == nil && e.WriteError.Code == 0
 	}
 	for i, w := range e.WriteErrors {
-		enginekit.AddWriteError(out, i, described(w.Code, w.Message, w.Details))
+		enginekit.AddWriteError(out, i, enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details))
 	}
 	for _, w := range e.WriteConcernErrors {
-		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
+		out.WriteConcernErrors = append(out.WriteConcernErrors, enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details))
 	}
 	if r := written(e.PartialResult, e); r != nil {
 		out.Partial, _ = enginekit.ValueOf(r)
 	}
-}
-
-// described converts an error of a client bulk write to the fields of the format.
-func described(code int, message string, details bson.Raw) bson.Raw {
-	return enginekit.WriteErrorDocument(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
 }

@@ -57,14 +57,11 @@ func AddWriteError(to *result.Error, index int, e bson.Raw) {
 }
 
 // WriteErrorDocument converts an error of a client bulk write to the fields of the format.
-func WriteErrorDocument(code, message any, details bson.RawValue) bson.Raw {
-	d := bson.D{{Key: "code", Value: code}, {Key: "message", Value: message}}
-	if len(details.Value) > 0 {
-		d = append(d, bson.E{Key: "details", Value: details})
-	}
-	raw, err := bson.Marshal(d)
-	if err != nil {
-		return nil // the details are not a document
-	}
-	return raw
+// details may be nil.
+func WriteErrorDocument(code, message any, details bson.Raw) bson.Raw {
+	raw, _ := bson.Marshal(struct {
+		Code, Message any
+		Details       bson.Raw `bson:",omitempty"`
+	}{code, message, details})
+	return raw // nil if the details are not a document
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
@@ -183,14 +184,10 @@ func (v value) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads canonical or relaxed Extended JSON.
 func (v *value) UnmarshalJSON(data []byte) error {
-	wrapped, err := json.Marshal(map[string]json.RawMessage{"v": data})
-	if err != nil {
-		return err
-	}
 	var raw bson.Raw
-	if err := bson.UnmarshalExtJSON(wrapped, false, &raw); err != nil {
-		return err
+	err := bson.UnmarshalExtJSON(slices.Concat([]byte(`{"v":`), data, []byte(`}`)), false, &raw)
+	if err == nil {
+		*v = value(raw.Lookup("v"))
 	}
-	*v = value(raw.Lookup("v"))
-	return nil
+	return err
 }
