@@ -7,6 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.yaml.in/yaml/v4"
 )
 
 // expectation is the behavior of an engine as fields of a suite.
@@ -86,14 +87,19 @@ func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	v, err := parsed(suite(s.String(), s.test(s.String(), e)))
+	text, err := bson.MarshalExtJSON(suite(s.String(), s.test(s.String(), e)), false, false)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", s, err)
 	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
+		return "", fmt.Errorf("%s: %w", s, err)
+	}
+	style(&n)
 	var b strings.Builder
 	for _, c := range append([]string{"SPDX-License-Identifier: Apache-2.0"}, comments...) {
 		fmt.Fprintf(&b, "# %s\n", c)
 	}
-	b.WriteString(printed(node(v)))
+	b.WriteString(printed(&n))
 	return b.String(), nil
 }

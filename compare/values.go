@@ -45,34 +45,20 @@ func printed(n *yaml.Node) string {
 	var out bytes.Buffer
 	d, err := yaml.NewDumper(&out, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
 	if err := cmp.Or(err, d.Dump(n), d.Close()); err != nil {
-		panic(err) // nodes come from node
+		panic(err) // nodes come from JSON
 	}
 	return out.String()
 }
 
-// node converts a value to YAML, on one line if that is short.
-func node(v *source.Value) *yaml.Node {
-	n := &yaml.Node{}
-	switch v.Kind {
-	case source.Document:
-		n.Kind = yaml.MappingNode
-		for _, f := range v.Fields {
-			n.Content = append(n.Content, node(&source.Value{Kind: source.String, String: f.Key}), node(f.Value))
-		}
-	case source.Array:
-		n.Kind = yaml.SequenceNode
-		for _, item := range v.Items {
-			n.Content = append(n.Content, node(item))
-		}
-	default:
-		scalar := map[source.Kind]any{source.Bool: v.Bool, source.Int: v.Int, source.Float: v.Float, source.String: v.String}[v.Kind]
-		if err := n.Encode(scalar); err != nil {
-			panic(err) // scalars cannot fail to encode
-		}
-		return n
+// style puts each value on one line if that is short, without unnecessary quotes.
+func style(n *yaml.Node) {
+	n.Style = 0
+	for _, part := range n.Content {
+		style(part)
 	}
-	if n.Style = yaml.FlowStyle; len(printed(n)) > lineWidth {
-		n.Style = 0
+	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
+		if n.Style = yaml.FlowStyle; len(printed(n)) > lineWidth {
+			n.Style = 0
+		}
 	}
-	return n
 }
