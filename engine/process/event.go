@@ -47,10 +47,6 @@ type event struct {
 	Error string `json:"error,omitempty"`
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
 func eventOf(e result.Event) event {
 	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
 	if !e.Time.IsZero() {
@@ -60,7 +56,7 @@ func eventOf(e result.Event) event {
 		out.CommandName, out.DatabaseName, out.RequestID, out.OperationID = c.CommandName, c.DatabaseName, c.RequestID, c.OperationID
 		out.DriverConnectionID, out.ServerConnectionID, out.ServiceID = c.ConnectionID, c.ServerConnectionID, c.ServiceID
 		out.Command, out.Reply, out.Failure = document(c.Command), document(c.Reply), failureOf(c.Failure)
-		out.DurationMS, out.Redacted = milliseconds(c.Duration), c.Redacted
+		out.DurationMS, out.Redacted = float64(c.Duration)/float64(time.Millisecond), c.Redacted
 	}
 	if p := e.Pool; p != nil {
 		out.ConnectionID, out.Reason, out.ServiceID, out.Error = p.ConnectionID, p.Reason, p.ServiceID, p.Err
@@ -82,7 +78,7 @@ func (e event) event() (result.Event, error) {
 		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
 			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
 			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: e.Failure.error(),
-			Duration: duration(e.DurationMS), Redacted: e.Redacted}
+			Duration: time.Duration(e.DurationMS * float64(time.Millisecond)), Redacted: e.Redacted}
 	case result.MonitorCMAP:
 		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
 			InterruptInUseConnections: e.InterruptInUseConnections, Err: e.Error}
