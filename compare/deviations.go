@@ -143,7 +143,9 @@ func Deviations() []Deviation {
 		{
 			ID: "D17", Engines: by(goDriver), Title: "sends the updates and deletes of many documents of a bulk write in separate commands",
 			Section: "Retryable Writes, Supported Write Operations: bulk writes may be split so that more can be retried", Permitted: true,
-			test: allOf(sameEvents(`, \d+ statements?`), each(func(one Difference) bool { return strings.Contains(one.Left, " statements") })),
+			test: allOf(sameEvents(`, \d+ statements?`), each(func(one Difference) bool {
+				return strings.Contains(one.Left, " statements")
+			})),
 		},
 		{
 			ID: "D18", Title: "backs off for a random time, so that more or fewer attempts fit into timeoutMS",

@@ -125,7 +125,8 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		enginekit.AddWriteError(out, i, enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details))
 	}
 	for _, w := range e.WriteConcernErrors {
-		out.WriteConcernErrors = append(out.WriteConcernErrors, enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details))
+		concern := enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details)
+		out.WriteConcernErrors = append(out.WriteConcernErrors, concern)
 	}
 	if r := written(e.PartialResult, e); r != nil {
 		out.Partial, _ = enginekit.ValueOf(r)

@@ -16,9 +16,10 @@ const indexArguments = "name expireAfterSeconds sparse storageEngine unique vers
 // indexRows lacks listIndexNames, which the driver does not have.
 func indexRows() []row {
 	const on = operations.Collection
+	type creating = *filled[options.CreateIndexesOptions]
 	type dropping = *filled[options.DropIndexesOptions]
 	return []row{
-		with(on, "createIndex", "keys "+indexArguments+writeConcerns, func(c *call, o *filled[options.CreateIndexesOptions]) (any, error) {
+		with(on, "createIndex", "keys "+indexArguments+writeConcerns, func(c *call, o creating) (any, error) {
 			index, err := setters[options.IndexOptions]("createIndex", only(c.Given, indexArguments))
 			if err != nil {
 				return nil, err

@@ -132,8 +132,8 @@ func failureOf(e *result.Error) *failure {
 		return nil
 	}
 	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, CodeName: e.CodeName, Labels: e.Labels,
-		Response: document(e.Response), WriteErrors: map[uint]document{}, Partial: value(e.Partial), Server: e.Server,
-		Unsupported:        e.Unsupported,
+		Response: document(e.Response), Partial: value(e.Partial), Server: e.Server, Unsupported: e.Unsupported,
+		WriteErrors:        map[uint]document{},
 		WriteConcernErrors: mapped(e.WriteConcernErrors, func(d bson.Raw) document { return document(d) })}
 	if e.HasCode {
 		f.Code = &e.Code
@@ -161,8 +161,8 @@ func (f *failure) error() *result.Error {
 		return nil
 	}
 	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, CodeName: f.CodeName, Labels: f.Labels,
-		Response: bson.Raw(f.Response), WriteErrors: map[int]bson.Raw{}, Partial: bson.RawValue(f.Partial), Server: f.Server,
-		Unsupported:        f.Unsupported,
+		Response: bson.Raw(f.Response), Partial: bson.RawValue(f.Partial), Server: f.Server, Unsupported: f.Unsupported,
+		WriteErrors:        map[int]bson.Raw{},
 		WriteConcernErrors: mapped(f.WriteConcernErrors, func(d document) bson.Raw { return bson.Raw(d) })}
 	if f.Code != nil {
 		e.Code, e.HasCode = *f.Code, true
