@@ -64,7 +64,7 @@ func TestSameEngine(t *testing.T) {
 func TestFindsAndShrinks(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "retryable-reads@2026") // before backpressure
 	seen := 0
-	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(p Progress) { seen = p.Done })
+	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(done, _ int) { seen = done })
 	testkit.Check(t, err)
 	if len(g.Findings) == 0 || seen != 12 {
 		t.Fatalf("%s, progress until %d", g.Counts, seen)
