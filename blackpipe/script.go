@@ -98,21 +98,19 @@ func errorAt(v *source.Value, format string, args ...any) error {
 	return &source.Error{Position: v.Position, Message: fmt.Sprintf(format, args...)}
 }
 
-func parseGroup(v *source.Value) (group []Step, err error) {
-	any := v.Get("any")
-	if any == nil {
-		step, err := parseStep(v)
-		return []Step{step}, err
+func parseGroup(v *source.Value) ([]Step, error) {
+	steps := []*source.Value{v}
+	if anyOrder := v.Get("any"); anyOrder != nil {
+		if steps = anyOrder.Elements(); len(v.Fields) > 1 || len(steps) == 0 {
+			return nil, errorAt(v, "any must be the only key of its document, and a list of steps")
+		}
 	}
-	if len(v.Fields) > 1 || len(any.Elements()) == 0 {
-		return nil, errorAt(v, "any must be the only key of its document, and a list of steps")
-	}
-	for _, one := range any.Items {
-		step, err := parseStep(one)
-		if err != nil {
+	group := make([]Step, len(steps))
+	for i, step := range steps {
+		var err error
+		if group[i], err = parseStep(step); err != nil {
 			return nil, err
 		}
-		group = append(group, step)
 	}
 	return group, nil
 }

@@ -64,7 +64,7 @@ func TestSameEngine(t *testing.T) {
 func TestFindsAndShrinks(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "retryable-reads@2026") // before backpressure
 	seen := 0
-	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(p Progress) { seen = p.Done })
+	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(done, _ int) { seen = done })
 	testkit.Check(t, err)
 	if len(g.Findings) == 0 || seen != 12 {
 		t.Fatalf("%s, progress until %d", g.Counts, seen)
@@ -85,7 +85,9 @@ func TestFindsAndShrinks(t *testing.T) {
 // A timeout in a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
 	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{"timeoutMS": someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
-	suite, err := specs.FromValue("callback", suite("callback", s.test("deadline", nil)))
+	root, err := parsed(suite("callback", s.test("deadline", nil)))
+	testkit.Check(t, err)
+	suite, err := specs.FromValue("callback", root)
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	bench.CheckVerdicts(t, []*result.Verdict{v})

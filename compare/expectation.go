@@ -8,31 +8,28 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.yaml.in/yaml/v4"
 )
 
 // expectation is the behavior of an engine as fields of a suite.
 type expectation struct {
-	operations []*source.Value // of each operation
-	outcome    *source.Value   // of the operation that reads the collection at the end
-	test       *source.Value
+	operations []bson.D // of each operation
+	outcome    bson.D   // of the operation that reads the collection at the end
+	test       bson.D
 }
 
 // anything accepts any result of n operations.
 func anything(n int) *expectation {
-	return &expectation{operations: slices.Repeat([]*source.Value{doc("ignoreResultAndError", true)}, n), outcome: doc(), test: doc()}
+	return &expectation{operations: slices.Repeat([]bson.D{doc("ignoreResultAndError", true)}, n)}
 }
 
 // expect converts the verdict of a schedule to expectations.
 func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	op := operations[s.Operation]
-	performed, logs := len(op.operations), v.Operations
-	e := &expectation{outcome: doc()}
-	if !op.blind && len(logs) > 0 {
-		documents, err := extended(logs[len(logs)-1].Outcome.Value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s, err)
-		}
-		e.outcome = doc("expectResult", documents)
+	performed, logs := len(op.Operations), v.Operations
+	e := &expectation{}
+	if !op.Blind && len(logs) > 0 {
+		e.outcome = doc("expectResult", logs[len(logs)-1].Outcome.Value)
 		logs = logs[:len(logs)-1]
 	}
 	if len(logs) < performed {
@@ -41,21 +38,21 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	for _, log := range logs[len(logs)-performed:] {
 		e.operations = append(e.operations, raises(log.Outcome.Err))
 	}
-	var events []*source.Value
+	events := []bson.D{}
 	for _, c := range v.Clients {
 		if c.Client == "client" {
 			events = expectedEvents(c.Events)
 		}
 	}
-	e.test = doc("expectEvents", list(doc("client", "client", "events", list(events...))))
+	e.test = doc("expectEvents", bson.A{doc("client", "client", "events", events)})
 	return e, nil
 }
 
 // raises expects an error. For nil it needs no fields, since the runner fails a test
 // for an unexpected error.
-func raises(e *result.Error) *source.Value {
+func raises(e *result.Error) bson.D {
 	if e == nil {
-		return doc()
+		return nil
 	}
 	var has, lacks []string
 	for _, l := range comparedLabels {
@@ -65,11 +62,12 @@ func raises(e *result.Error) *source.Value {
 			lacks = append(lacks, l)
 		}
 	}
-	return doc("expectError", doc("isClientError", e.Client, "errorCode", when(e.HasCode, int(e.Code)),
+	return doc("expectError", doc("isClientError", e.Client, "errorCode", when(e.HasCode, e.Code),
 		"errorLabelsContain", when(len(has) > 0, has), "errorLabelsOmit", when(len(lacks) > 0, lacks)))
 }
 
-func expectedEvents(events []result.Event) (out []*source.Value) {
+func expectedEvents(events []result.Event) []bson.D {
+	out := []bson.D{}
 	for _, e := range events {
 		switch e.Type {
 		case result.CommandStarted:
@@ -83,16 +81,6 @@ func expectedEvents(events []result.Event) (out []*source.Value) {
 	return out
 }
 
-// extended converts a BSON value to relaxed Extended JSON.
-func extended(v bson.RawValue) (*source.Value, error) {
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
-	if err != nil {
-		return nil, err
-	}
-	root, err := source.ParseJSON("", text)
-	return root.Get("v"), err
-}
-
 // Suite returns the text of a suite that runs a schedule and expects the behavior of
 // the left side of the pair. It begins with the comments.
 func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
@@ -100,11 +88,20 @@ func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	text, err := bson.MarshalExtJSON(suite(s.String(), s.test(s.String(), e)), false, false)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s, err)
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
+		return "", fmt.Errorf("%s: %w", s, err)
+	}
+	style(&n)
 	var b strings.Builder
 	for _, c := range append([]string{"SPDX-License-Identifier: Apache-2.0"}, comments...) {
 		fmt.Fprintf(&b, "# %s\n", c)
 	}
-	b.WriteString(printed(node(suite(s.String(), s.test(s.String(), e)))))
-	text, err := source.Format("", []byte(b.String()))
+	b.WriteString(printed(&n))
+	text, err = source.Format("", []byte(b.String()))
 	return string(text), err
 }

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +11,18 @@ import (
 // folder replaces values that differ between runs by numbers in the order of
 // appearance. The zero value is ready to use.
 type folder struct {
-	sessions [][]byte
-	txn      map[int]int64 // session → its first txnNumber
-	objects  []bson.ObjectID
+	sessions, objects []string         // the bytes of logical session ids and ObjectIDs
+	txn               map[string]int64 // session → its first txnNumber
+}
+
+// number returns the position of a value in the order of appearance, from 1.
+func number(seen *[]string, v bson.RawValue) int {
+	i := slices.Index(*seen, string(v.Value))
+	if i < 0 {
+		i = len(*seen)
+		*seen = append(*seen, string(v.Value))
+	}
+	return i + 1
 }
 
 // decisive are the command fields that matter to retries, in the order shown. Drivers
@@ -38,7 +46,7 @@ func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) strin
 	doc, _ := v.DocumentOK()
 	switch field {
 	case "lsid":
-		return fmt.Sprintf("session %d", f.session(v)+1)
+		return fmt.Sprintf("session %d", number(&f.sessions, v))
 	case "txnNumber":
 		return f.transaction(v, command)
 	case "startTransaction":
@@ -67,30 +75,20 @@ func (f *folder) decisive(field string, v bson.RawValue, command bson.Raw) strin
 	return fmt.Sprintf("%d statements", len(values))
 }
 
-// session returns the index of a session in the order of appearance.
-func (f *folder) session(v bson.RawValue) int {
-	i := slices.IndexFunc(f.sessions, func(s []byte) bool { return bytes.Equal(s, v.Value) })
-	if i < 0 {
-		i = len(f.sessions)
-		f.sessions = append(f.sessions, slices.Clone(v.Value))
-	}
-	return i
-}
-
 // transaction renders a transaction number, relative to the first of its session.
 func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	n, ok := v.AsInt64OK()
 	if !ok {
 		return "txnNumber that is not a number"
 	}
-	i := f.session(command.Lookup("lsid"))
+	session := string(command.Lookup("lsid").Value)
 	if f.txn == nil {
-		f.txn = map[int]int64{}
+		f.txn = map[string]int64{}
 	}
-	first, seen := f.txn[i]
+	first, seen := f.txn[session]
 	if !seen {
 		first = n
-		f.txn[i] = n
+		f.txn[session] = n
 	}
 	return fmt.Sprintf("transaction %d", n-first+1)
 }
@@ -102,21 +100,11 @@ func (f *folder) value(v bson.RawValue) string {
 	case bson.TypeInt32, bson.TypeInt64:
 		return fmt.Sprint(v.AsInt64())
 	case bson.TypeDouble:
-		return strings.TrimSuffix(fmt.Sprint(v.Double()), ".0")
+		return fmt.Sprint(v.Double())
 	case bson.TypeString:
 		return fmt.Sprintf("%q", v.StringValue())
-	case bson.TypeBoolean:
-		return fmt.Sprint(v.Boolean())
-	case bson.TypeNull:
-		return "null"
 	case bson.TypeObjectID:
-		id := v.ObjectID()
-		i := slices.Index(f.objects, id)
-		if i < 0 {
-			i = len(f.objects)
-			f.objects = append(f.objects, id)
-		}
-		return fmt.Sprintf("ObjectID %d", i+1)
+		return fmt.Sprintf("ObjectID %d", number(&f.objects, v))
 	case bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
 		return v.Type.String()
 	case bson.TypeArray:

@@ -103,7 +103,7 @@ func (g *Generator) Next() Schedule {
 	r := g.random
 	s := Schedule{Operation: pick(r, g.names), Options: Options{}}
 	if len(g.topologies) > 0 {
-		if s.Topology = pick(r, g.topologies); s.Topology == "single" && operations[s.Operation].replicated {
+		if s.Topology = pick(r, g.topologies); s.Topology == "single" && operations[s.Operation].Replicated {
 			s.Operation = "insertOne"
 		}
 	}

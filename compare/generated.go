@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // batch is the number of schedules in a suite.
@@ -31,13 +31,11 @@ type Finding struct {
 	Shrunk   bool     // false beyond the limit: Smallest is Schedule
 }
 
-// Progress is the progress of Storm.
-type Progress struct{ Done, Total, Findings int }
-
 // Storm runs n generated schedules through both sides. It repeats schedules with
 // unexplained differences and shrinks those that differ again, but at most limit,
-// since findings often have a common cause. progress may be nil.
-func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, progress func(Progress)) (*Generated, error) {
+// since findings often have a common cause. progress, which may be nil, receives the
+// numbers of compared schedules and of findings.
+func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, progress func(done, findings int)) (*Generated, error) {
 	out := &Generated{NotCompared: map[string]int{}, Explained: map[string]int{}}
 	for done := 0; done < n; {
 		schedules := make([]Schedule, min(batch, n-done))
@@ -49,7 +47,7 @@ func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, pr
 		}
 		done += len(schedules)
 		if progress != nil {
-			progress(Progress{Done: done, Total: n, Findings: len(out.Findings)})
+			progress(done, len(out.Findings))
 		}
 	}
 	return out, nil
@@ -116,11 +114,15 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	if len(schedules) == 0 {
 		return nil, nil
 	}
-	tests := make([]*source.Value, len(schedules))
+	tests := make([]bson.D, len(schedules))
 	for i, s := range schedules {
 		tests[i] = s.test(fmt.Sprintf("%d: %s", i, s), nil)
 	}
-	generated, err := specs.FromValue("generated", suite("generated schedules", tests...))
+	root, err := parsed(suite("generated schedules", tests...))
+	if err != nil {
+		return nil, err
+	}
+	generated, err := specs.FromValue("generated", root)
 	if err != nil {
 		return nil, err
 	}

@@ -96,16 +96,15 @@ var errCutShort = errors.New("a test was cut short")
 
 // threaded returns a function that reports whether a test runs operations on threads.
 func threaded(suites []*specs.Suite) func(result.TestID) bool {
-	type name struct{ file, description string }
-	found := map[name]bool{}
+	found := map[[2]string]bool{} // by file and description
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			if slices.ContainsFunc(t.Operations, func(op specs.Operation) bool { return op.Name == "runOnThread" }) {
-				found[name{s.File, t.Description}] = true
+				found[[2]string{s.File, t.Description}] = true
 			}
 		}
 	}
-	return func(id result.TestID) bool { return found[name{id.File, id.Description}] }
+	return func(id result.TestID) bool { return found[[2]string{id.File, id.Description}] }
 }
 
 // pairs matches the verdicts of both sides. A test that only one side ran is a pair

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Schedule is an operation and the faults of its attempts.
@@ -38,7 +39,7 @@ type Fault struct {
 type faultPart struct {
 	present bool
 	words   string
-	fields  *source.Value
+	fields  bson.D
 }
 
 func (f Fault) parts() []faultPart {
@@ -56,10 +57,10 @@ func (f Fault) parts() []faultPart {
 }
 
 // value returns the fault as an element of failCommandSequence.
-func (f Fault) value() *source.Value {
-	out := doc()
+func (f Fault) value() bson.D {
+	out := bson.D{}
 	for _, p := range f.parts() {
-		out = join(out, p.fields)
+		out = append(out, p.fields...)
 	}
 	return out
 }
@@ -74,10 +75,10 @@ func (f Fault) String() string {
 }
 
 // value returns the options as uriOptions.
-func (o Options) value() *source.Value {
-	out := doc()
+func (o Options) value() bson.D {
+	out := bson.D{}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		out = join(out, doc(name, o[name]))
+		out = append(out, bson.E{Key: name, Value: o[name]})
 	}
 	return out
 }
@@ -104,39 +105,37 @@ func (s Schedule) String() string {
 //go:embed suite.yml
 var suiteFile []byte
 
+// operation is a row of the table in suite.yml, which explains the fields.
+type operation struct {
+	Write, Replicated, Blind bool
+	MinServer                string `bson:"minServer"`
+	Commands                 bson.A
+	Before, Operations       []bson.D
+}
+
 // parts are the parts of the suites of schedules.
-var parts = func() *source.Value {
+var parts = func() (p struct {
+	Suite, Outcome bson.D
+	Entities       bson.A
+	Operations     map[string]operation
+}) {
 	v, err := source.ParseYAML("suite.yml", suiteFile)
+	if err == nil {
+		raw, failed := v.Raw()
+		err = cmp.Or(failed, bson.Unmarshal(raw, &p))
+	}
 	if err != nil {
 		panic(err)
 	}
-	return v
+	return p
 }()
-
-// operation is a row of the table in suite.yml, which explains the fields.
-type operation struct {
-	write, replicated, blind bool
-	minServer                string
-	commands                 *source.Value
-	before, operations       []*source.Value
-}
 
 // operations is the table by name.
-var operations = func() map[string]operation {
-	out := map[string]operation{}
-	for _, f := range parts.Get("operations").Fields {
-		get := func(key string) *source.Value { return cmp.Or(f.Value.Get(key), &source.Value{}) }
-		out[f.Key] = operation{
-			write: get("write").Bool, replicated: get("replicated").Bool, blind: get("blind").Bool, minServer: get("minServer").String,
-			commands: get("commands"), before: get("before").Items, operations: get("operations").Items,
-		}
-	}
-	return out
-}()
+var operations = parts.Operations
 
 // suite returns a suite of tests.
-func suite(description string, tests ...*source.Value) *source.Value {
-	return join(doc("description", description), parts.Get("suite"), doc("tests", list(tests...)))
+func suite(description string, tests ...bson.D) bson.D {
+	return slices.Concat(doc("description", description), parts.Suite, doc("tests", tests))
 }
 
 // requirements returns the runOnRequirements of the schedule, or nil.
@@ -145,46 +144,46 @@ func (s Schedule) requirements(op operation) any {
 	switch {
 	case s.Topology != "":
 		topologies = []string{s.Topology}
-	case op.replicated:
+	case op.Replicated:
 		topologies = []string{"replicaset", "sharded", "load-balanced"}
 	}
-	one := doc("topologies", topologies, "minServerVersion", when(op.minServer != "", op.minServer))
-	return when(len(one.Fields) > 0, list(one))
+	one := doc("topologies", topologies, "minServerVersion", when(op.MinServer != "", op.MinServer))
+	return when(len(one) > 0, bson.A{one})
 }
 
 // faultsOnly is the appname that limits faults to the client of the schedule.
 const faultsOnly = "utr-compare"
 
 // test returns the schedule as a test. It accepts any behavior if expected is nil.
-func (s Schedule) test(description string, expected *expectation) *source.Value {
+func (s Schedule) test(description string, expected *expectation) bson.D {
 	op := operations[s.Operation]
 	if expected == nil {
-		expected = anything(len(op.operations))
+		expected = anything(len(op.Operations))
 	}
 	client := doc("id", "client",
 		// After losing its mongos, a transaction continues on a random one.
-		"useMultipleMongoses", !op.replicated,
+		"useMultipleMongoses", !op.Replicated,
 		"observeEvents", []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"},
-		"uriOptions", join(doc("appname", faultsOnly), s.Options.value()))
-	entities := append([]*source.Value{doc("client", client)}, parts.Get("entities").Items...)
-	steps := []*source.Value{onRunner("createEntities", "entities", list(entities...))}
-	steps = append(steps, op.before...)
-	sequence := list()
+		"uriOptions", append(doc("appname", faultsOnly), s.Options.value()...))
+	entities := append(bson.A{doc("client", client)}, parts.Entities...)
+	steps := append([]bson.D{onRunner("createEntities", "entities", entities)}, op.Before...)
+	sequence := bson.A{}
 	for _, f := range s.Faults {
-		sequence.Items = append(sequence.Items, f.value())
+		sequence = append(sequence, f.value())
 	}
 	steps = append(steps, onRunner("failPoint", "client", "setup", "failPoint", doc("configureFailPoint", "failCommandSequence",
-		"mode", "alwaysOn", "data", doc("appName", faultsOnly, "failCommands", op.commands, "sequence", sequence))))
-	for i, o := range op.operations {
-		steps = append(steps, join(o, expected.operations[i]))
+		"mode", "alwaysOn", "data", doc("appName", faultsOnly, "failCommands", op.Commands, "sequence", sequence))))
+	for i, o := range op.Operations {
+		steps = append(steps, slices.Concat(o, expected.operations[i]))
 	}
-	if !op.blind {
-		steps = append(steps, join(parts.Get("outcome"), expected.outcome))
+	if !op.Blind {
+		steps = append(steps, slices.Concat(parts.Outcome, expected.outcome))
 	}
-	return join(doc("description", description, "runOnRequirements", s.requirements(op), "operations", list(steps...)), expected.test)
+	test := doc("description", description, "runOnRequirements", s.requirements(op), "operations", steps)
+	return append(test, expected.test...)
 }
 
 // onRunner returns an operation of the test runner.
-func onRunner(name string, arguments ...any) *source.Value {
+func onRunner(name string, arguments ...any) bson.D {
 	return doc("name", name, "object", "testRunner", "arguments", doc(arguments...))
 }

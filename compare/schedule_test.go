@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // The generator uses every operation, fault, option and topology. Every schedule is a
@@ -34,13 +35,13 @@ func TestGenerator(t *testing.T) {
 		if len(s.Faults) == 0 || len(s.Faults) > 4 {
 			t.Errorf("%s has %d faults", s, len(s.Faults))
 		}
-		if s.Topology == "single" && operations[s.Operation].replicated {
+		if s.Topology == "single" && operations[s.Operation].Replicated {
 			t.Errorf("%s cannot run", s)
 		}
 	}
 	for name, op := range operations { // standalones have no transactions
-		if op.replicated != strings.Contains(printed(node(list(append(op.before, op.operations...)...))), "Transaction") {
-			t.Errorf("%s: replicated is %t", name, op.replicated)
+		if op.Replicated != strings.Contains(fmt.Sprint(op.Before, op.Operations), "Transaction") {
+			t.Errorf("%s: replicated is %t", name, op.Replicated)
 		}
 	}
 	wanted := slices.Concat(slices.Collect(maps.Keys(operations)), all, []string{
@@ -52,11 +53,13 @@ func TestGenerator(t *testing.T) {
 			t.Errorf("%q is never generated", w)
 		}
 	}
-	var tests []*source.Value
+	var tests []bson.D
 	for i, one := range schedules[:100] { // soak/compare checks more
 		tests = append(tests, one.test(fmt.Sprint(i), nil))
 	}
-	if all, err := specs.FromValue("all", suite("all", tests...)); err != nil || len(all.Tests) != len(tests) {
+	root, err := parsed(suite("all", tests...))
+	testkit.Check(t, err)
+	if all, err := specs.FromValue("all", root); err != nil || len(all.Tests) != len(tests) {
 		t.Errorf("%d schedules are not a valid suite: %v", len(tests), err)
 	}
 	if !same || !others {

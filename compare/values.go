@@ -3,48 +3,21 @@ package compare
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 
 	"github.com/unified-test-runner/utr/source"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.yaml.in/yaml/v4"
 )
 
 // doc returns a document of alternating keys and values, without nil values.
-func doc(pairs ...any) *source.Value {
-	out := &source.Value{Kind: source.Document}
+func doc(pairs ...any) bson.D {
+	out := bson.D{}
 	for i := 0; i < len(pairs); i += 2 {
-		if v := value(pairs[i+1]); v != nil {
-			out.Fields = append(out.Fields, source.Field{Key: pairs[i].(string), Value: v})
+		if pairs[i+1] != nil {
+			out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
 		}
 	}
 	return out
-}
-
-func list(items ...*source.Value) *source.Value {
-	return &source.Value{Kind: source.Array, Items: items}
-}
-
-// value converts a Go value to a value of a suite.
-func value(v any) *source.Value {
-	switch v := v.(type) {
-	case nil:
-		return nil
-	case *source.Value:
-		return v
-	case bool:
-		return &source.Value{Kind: source.Bool, Bool: v}
-	case int:
-		return &source.Value{Kind: source.Int, Int: int64(v)}
-	case string:
-		return &source.Value{Kind: source.String, String: v}
-	case []string:
-		out := list()
-		for _, s := range v {
-			out.Items = append(out.Items, value(s))
-		}
-		return out
-	}
-	panic(fmt.Sprintf("%T is not a value of a suite", v))
 }
 
 // when returns v if the condition holds, or nil.
@@ -55,13 +28,13 @@ func when(condition bool, v any) any {
 	return nil
 }
 
-// join concatenates documents.
-func join(docs ...*source.Value) *source.Value {
-	out := doc()
-	for _, d := range docs {
-		out.Fields = append(out.Fields, d.Fields...)
+// parsed converts a document to a value of a suite, in relaxed Extended JSON.
+func parsed(d bson.D) (*source.Value, error) {
+	text, err := bson.MarshalExtJSON(d, false, false)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return source.ParseJSON("generated", text)
 }
 
 // lineWidth is the longest value on one line of a file.
@@ -72,34 +45,20 @@ func printed(n *yaml.Node) string {
 	var out bytes.Buffer
 	d, err := yaml.NewDumper(&out, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
 	if err := cmp.Or(err, d.Dump(n), d.Close()); err != nil {
-		panic(err) // nodes come from node
+		panic(err) // nodes come from JSON
 	}
 	return out.String()
 }
 
-// node converts a value to YAML, on one line if that is short.
-func node(v *source.Value) *yaml.Node {
-	n := &yaml.Node{}
-	switch v.Kind {
-	case source.Document:
-		n.Kind = yaml.MappingNode
-		for _, f := range v.Fields {
-			n.Content = append(n.Content, node(value(f.Key)), node(f.Value))
-		}
-	case source.Array:
-		n.Kind = yaml.SequenceNode
-		for _, item := range v.Items {
-			n.Content = append(n.Content, node(item))
-		}
-	default:
-		scalar := map[source.Kind]any{source.Bool: v.Bool, source.Int: v.Int, source.Float: v.Float, source.String: v.String}[v.Kind]
-		if err := n.Encode(scalar); err != nil {
-			panic(err) // scalars cannot fail to encode
-		}
-		return n
+// style puts each value on one line if that is short, without unnecessary quotes.
+func style(n *yaml.Node) {
+	n.Style = 0
+	for _, part := range n.Content {
+		style(part)
 	}
-	if n.Style = yaml.FlowStyle; len(printed(n)) > lineWidth {
-		n.Style = 0
+	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
+		if n.Style = yaml.FlowStyle; len(printed(n)) > lineWidth {
+			n.Style = 0
+		}
 	}
-	return n
 }

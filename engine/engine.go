@@ -25,19 +25,20 @@ type Engine interface {
 	Close() error
 }
 
-// Description is the name and capabilities of an engine.
+// Description is the name and capabilities of an engine. The names of its members in
+// JSON are those of the protocol of package process.
 type Description struct {
-	Name    string
-	Version string
+	Name    string `json:"name"`
+	Version string `json:"version"`
 	// SchemaVersion is the highest schema version whose features the engine
 	// supports, such as "1.28".
-	SchemaVersion string
+	SchemaVersion string `json:"schemaVersion"`
 	// Operations are the supported operations as "kind.name", such as
 	// "collection.find".
-	Operations []string
+	Operations []string `json:"operations"`
 	// Features are optional capabilities, such as "retryable reads", "csot",
 	// "logging", "tracing", "csfle".
-	Features []string
+	Features []string `json:"features,omitempty"`
 }
 
 // Supports reports whether the engine supports an operation.

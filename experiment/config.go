@@ -96,7 +96,7 @@ func (c *Config) outages() (from []time.Duration) {
 
 // unreachable reports whether every request fails at a time.
 func (c *Config) unreachable(at time.Duration) bool {
-	return c.Fault == Unreachable && at >= c.spikeStart() && at < c.spikeEnd()
+	return c.Fault == Unreachable && c.phase(at) == 1
 }
 
 // Bounds of a configuration, so that an incorrect one does not run for days.
@@ -109,12 +109,11 @@ const (
 
 // Check returns an error for values out of bounds.
 func (c *Config) Check() error {
-	limiter, policies := error(nil), error(nil)
-	if len(c.Policies) == 0 {
-		policies = errors.New("the experiment needs a policy")
-	}
-	if c.Rate > 0 && c.Burst == 0 {
-		limiter = errors.New("a limiter with burst 0 admits nothing")
+	switch {
+	case len(c.Policies) == 0:
+		return errors.New("the experiment needs a policy")
+	case c.Rate > 0 && c.Burst == 0:
+		return errors.New("a limiter with burst 0 admits nothing")
 	}
 	return cmp.Or(
 		within("clients", c.Clients, 1, maxClients),
@@ -129,8 +128,7 @@ func (c *Config) Check() error {
 		within("duration", c.Duration, 6*time.Second, maxDuration),
 		within("timeout", c.Timeout, time.Millisecond, maxDuration),
 		within("round trip", c.RoundTrip, 0, maxDuration),
-		within("base backoff", c.BaseBackoff, 0, maxDuration),
-		policies, limiter)
+		within("base backoff", c.BaseBackoff, 0, maxDuration))
 }
 
 func within[T int | time.Duration](what string, value, least, most T) error {
@@ -144,10 +142,21 @@ func within[T int | time.Duration](what string, value, least, most T) error {
 func (c *Config) spikeStart() time.Duration { return c.Duration / 6 }
 func (c *Config) spikeEnd() time.Duration   { return c.Duration / 3 }
 
+// phase returns 0, 1 or 2 for a time before, in or after the spike.
+func (c *Config) phase(at time.Duration) int {
+	switch {
+	case at < c.spikeStart():
+		return 0
+	case at < c.spikeEnd():
+		return 1
+	}
+	return 2
+}
+
 // perSecond is the rate at which operations start at a time.
 func (c *Config) perSecond(at time.Duration) float64 {
 	percent := c.Load
-	if at >= c.spikeStart() && at < c.spikeEnd() {
+	if c.phase(at) == 1 {
 		percent = c.Spike
 	}
 	return float64(c.Capacity) * float64(percent) / 100

@@ -111,19 +111,9 @@ func count(series []float64, at time.Duration) {
 	}
 }
 
-func (m *measure) phase(at time.Duration) int {
-	switch {
-	case at < m.config.spikeStart():
-		return 0
-	case at < m.config.spikeEnd():
-		return 1
-	}
-	return 2
-}
-
 func (m *measure) began(at time.Duration) {
 	count(m.series.Begun, at)
-	m.phases[m.phase(at)].Operations++
+	m.phases[m.config.phase(at)].Operations++
 }
 
 func (m *measure) sent(at time.Duration)     { count(m.series.Attempts, at) }
@@ -131,7 +121,7 @@ func (m *measure) rejected(at time.Duration) { count(m.series.Rejected, at) }
 func (m *measure) bucket(tokens float64)     { m.series.Tokens = append(m.series.Tokens, tokens) }
 
 func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
-	i := m.phase(begun)
+	i := m.config.phase(begun)
 	p := &m.phases[i]
 	p.Attempts += attempts
 	if !success {
@@ -142,7 +132,7 @@ func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	m.latencies[i] = append(m.latencies[i], at-begun)
 	count(m.series.Goodput, at)
 	if at < m.config.Duration {
-		m.results[m.phase(at)]++
+		m.results[m.config.phase(at)]++
 	}
 }
 

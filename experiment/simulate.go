@@ -73,8 +73,8 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
+		tokens: make([]retry.Tokens, c.Clients),
 	}
-	s.tokens = make([]retry.Tokens, c.Clients)
 	s.planNext(0)
 	for _, at := range c.outages() {
 		s.plan(at, s.crash)
@@ -243,10 +243,9 @@ func (s *simulation) checkIn(op *operationRun) {
 
 // decide executes the decisions of the retry core.
 func (s *simulation) decide(op *operationRun, in retry.Input) {
-	in.Left = op.begun + s.config.Timeout - s.now
 	for {
 		var d retry.Decision
-		in.Tokens = s.tokens[op.client]
+		in.Left, in.Tokens = op.begun+s.config.Timeout-s.now, s.tokens[op.client]
 		op.state, d = retry.Next(op.state, in)
 		s.tokens[op.client] = d.Tokens
 		switch d.Action {
@@ -260,7 +259,6 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 				return
 			}
 			in = selected()
-			in.Left = op.begun + s.config.Timeout - s.now
 		case retry.Send:
 			s.checkOut(op)
 			return

@@ -155,5 +155,6 @@ func (w *write) result(d bson.Raw) bson.D {
 
 // described converts a server error to the fields of the specification: code, message, details.
 func described(d bson.Raw) bson.Raw {
-	return enginekit.WriteErrorDocument(d.Lookup("code"), d.Lookup("errmsg"), d.Lookup("errInfo"))
+	details, _ := d.Lookup("errInfo").DocumentOK()
+	return enginekit.WriteErrorDocument(d.Lookup("code"), d.Lookup("errmsg"), details)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
@@ -21,11 +20,11 @@ func clientRows() []row {
 		noResult(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
 		{operations.Client, "$topology", "", func(c *call) (any, *result.Error) {
 			t := c.client.describe()
-			s := result.TopologyState{Type: string(t.Type)}
+			s := result.TopologyState{Type: string(t.Type), Servers: []result.ServerState{}}
 			for _, v := range t.Servers {
 				s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
 			}
-			return enginekit.TopologyDocument(s), nil
+			return s, nil
 		}},
 		{operations.Client, "$configureFailPoint", "", func(c *call) (any, *result.Error) {
 			cmd, err := c.generic()

@@ -29,9 +29,11 @@ func Arguments(kind operations.Kind, name string) ([]string, bool) {
 // call is an operation in progress.
 type call struct {
 	enginekit.Call[row]
-	ctx    context.Context
-	client *client
-	trace  trace
+	ctx      context.Context
+	client   *client
+	concerns options.CollectionOptions // of the operation
+	trace    trace
+	partial  any // the result of a bulk write, which is valid even if it failed; nil if the driver returned none
 }
 
 // Do performs an operation.
@@ -41,34 +43,27 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 		return result.Outcome{Err: failed}
 	}
 	c := &call{Call: request, client: request.Entity.(owned).owner()}
-	end, err := c.begin(ctx)
-	defer end()
-	var value any
-	if err == nil {
-		value, err = c.Row.run(c)
-	}
-	return c.outcome(value, err)
+	return c.outcome(c.perform(ctx))
 }
 
-// begin checks the options and creates the context.
-func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
-	none := func() {}
-	// The driver would ignore errors in the options of a collection.
-	if err := fill(new(options.CollectionOptions), c.Row.name, c.concerns()); err != nil {
-		return none, err
+// perform creates the context and runs the operation.
+func (c *call) perform(ctx context.Context) (any, error) {
+	if err := fill(&c.concerns, c.Row.name, only(c.Given, readConcerns+writeConcerns)); err != nil {
+		return nil, err
 	}
 	timeout, err := c.timeoutMS()
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	plain, stop := undated(ctx)
+	defer stop()
 	timed, cancel := timed(context.WithValue(plain, traceKey{}, &c.trace), timeout)
+	defer cancel()
 	c.ctx = timed
-	end := func() { cancel(); stop() }
 	if c.Has("session") {
 		s, err := c.Test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
-			return end, enginekit.Argument("%v", err)
+			return nil, enginekit.Argument("%v", err)
 		}
 		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {
@@ -76,7 +71,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 		// transaction.
 		c.ctx = mongo.NewSessionContext(c.ctx, nil)
 	}
-	return end, nil
+	return c.Row.run(c)
 }
 
 // timeoutMS reads the argument. The driver takes it from the deadline of a
@@ -100,7 +95,9 @@ func (c *call) timeoutMS() (*time.Duration, error) {
 // outcome converts the result or error of the operation.
 func (c *call) outcome(value any, err error) result.Outcome {
 	var out result.Outcome
-	out.Server, out.ServiceID = c.trace.last()
+	if last := c.trace.last.Load(); last != nil {
+		out.Server, out.ServiceID = enginekit.AddressOf(last.ConnectionID), last.ServiceID
+	}
 	if err != nil {
 		out.Err = errorOf(err)
 		own := false
@@ -111,23 +108,16 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		if out.Err.Server == "" && !out.Err.Client {
 			out.Err.Server = out.Server
 		}
-		if p, ok := value.(partial); ok && p.value != nil {
-			out.Err.Partial, _ = enginekit.ValueOf(p.value)
+		if c.partial != nil {
+			out.Err.Partial, _ = enginekit.ValueOf(c.partial)
 		}
 		return out
-	}
-	if p, ok := value.(partial); ok {
-		value = p.value
 	}
 	if out.Value, err = enginekit.ValueOf(value); err != nil {
 		return result.Outcome{Err: enginekit.Argument("cannot convert the result: %v", err)}
 	}
 	return out
 }
-
-// partial is the result of a bulk write, which is valid even if the operation
-// failed. The value is nil if the driver returned no result.
-type partial struct{ value any }
 
 // owned is an entity that is a client or belongs to one.
 type owned interface{ owner() *client }
@@ -157,29 +147,28 @@ func (c *call) any(name string) any {
 func (c *call) session() *session { return c.Entity.(*session) }
 
 // rest returns the arguments that are options of the driver.
-func (c *call) rest() bson.Raw {
-	rest, _ := without(c.Given, append(strings.Fields(c.Row.args), "session", "timeoutMS")...)
-	return rest
-}
+func (c *call) rest() bson.Raw { return without(c.Given, c.Row.args+" session timeoutMS") }
 
-// without returns a document without some of its fields.
-func without(doc bson.Raw, names ...string) (bson.Raw, error) {
-	return only(doc, func(name string) bool { return !slices.Contains(names, name) })
-}
+// only returns a document with some of its fields, whose names are separated by spaces.
+// For an invalid document it returns nil, which fill rejects.
+func only(doc bson.Raw, names string) bson.Raw { return choose(doc, names, true) }
 
-// only returns a document with the fields that keeps selects.
-func only(doc bson.Raw, keeps func(name string) bool) (bson.Raw, error) {
+// without returns a document without some of its fields, like only.
+func without(doc bson.Raw, names string) bson.Raw { return choose(doc, names, false) }
+
+func choose(doc bson.Raw, names string, named bool) bson.Raw {
 	elements, err := doc.Elements()
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	kept := bson.D{}
 	for _, e := range elements {
-		if keeps(e.Key()) {
+		if slices.Contains(strings.Fields(names), e.Key()) == named {
 			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
-	return bson.Marshal(kept)
+	chosen, _ := bson.Marshal(kept)
+	return chosen
 }
 
 // The arguments that are options of the collection or database in the driver,
@@ -190,11 +179,7 @@ const (
 )
 
 // coll returns the collection with the concerns of the operation.
-func (c *call) coll() *mongo.Collection {
-	var o options.CollectionOptions
-	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
-	return c.Entity.(*collection).Clone(given(o))
-}
+func (c *call) coll() *mongo.Collection { return c.Entity.(*collection).Clone(given(c.concerns)) }
 
 // db returns the database with the concerns of the operation.
 func (c *call) db() *mongo.Database {
@@ -205,12 +190,5 @@ func (c *call) db() *mongo.Database {
 // database returns a database of the client. The concerns of the operation
 // override its options.
 func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database {
-	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
-	return c.client.Database(name, given(o))
-}
-
-func (c *call) concerns() bson.Raw {
-	names := strings.Fields(readConcerns + writeConcerns)
-	concerns, _ := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
-	return concerns
+	return c.client.Database(name, given(o), given(options.DatabaseOptions(c.concerns)))
 }

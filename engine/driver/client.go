@@ -89,15 +89,6 @@ func (c *client) close() {
 	})
 }
 
-// topology returns the topology according to the last event.
-func (c *client) topology() result.TopologyState {
-	last, found := c.log.Latest(result.TopologyDescriptionChanged)
-	if !found {
-		return result.TopologyState{Type: "Unknown"}
-	}
-	return *last.SDAM.New
-}
-
 func (c *client) Events() *enginekit.EventLog { return c.log }
 
 func clientRows() []row {
@@ -118,7 +109,12 @@ func clientRows() []row {
 		silently(on, "dropDatabase", "database"+writeConcerns, func(c *call) error {
 			return c.database(c.Text("database"), options.DatabaseOptions{}).Drop(c.ctx)
 		}),
-		plainly(on, "$topology", "", func(c *call) (any, error) { return enginekit.TopologyDocument(c.client.topology()), nil }),
+		plainly(on, "$topology", "", func(c *call) (any, error) {
+			if last, found := c.client.log.Latest(result.TopologyDescriptionChanged); found {
+				return last.SDAM.New, nil
+			}
+			return result.TopologyState{Type: "Unknown", Servers: []result.ServerState{}}, nil
+		}),
 		plainly(on, "$configureFailPoint", "command", func(c *call) (any, error) {
 			c.trace.hidden = true
 			return c.client.Database("admin").RunCommand(c.ctx, c.any("command")).Raw()

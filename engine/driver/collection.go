@@ -36,28 +36,32 @@ func collectionRows() []row {
 			return c.coll().EstimatedDocumentCount(c.ctx, o)
 		}),
 		with(on, "bulkWrite", "requests"+writeConcerns, func(c *call, o *filled[options.BulkWriteOptions]) (any, error) {
-			requests, err := c.Models("requests")
-			if err != nil {
-				return nil, err
-			}
-			models := make([]mongo.WriteModel, len(requests))
-			for i, r := range requests {
-				var err error
-				if models[i], err = modelOf(map[string]mongo.WriteModel{
+			models, err := models(c, "requests", func(m enginekit.Model) (mongo.WriteModel, error) {
+				return modelOf(m.Kind, m.Args, map[string]mongo.WriteModel{
 					"insertOne": mongo.NewInsertOneModel(), "replaceOne": mongo.NewReplaceOneModel(),
 					"deleteOne": mongo.NewDeleteOneModel(), "deleteMany": mongo.NewDeleteManyModel(),
 					"updateOne": mongo.NewUpdateOneModel(), "updateMany": mongo.NewUpdateManyModel(),
-				}, r.Kind, r.Args); err != nil {
-					return nil, err
-				}
+				})
+			})
+			if err != nil {
+				return nil, err
 			}
 			return c.result(c.coll().BulkWrite(c.ctx, models, o))
 		}),
 	}
 }
 
-// modelOf fills a write model with the fields of a document.
-func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
+// models converts an argument that is an array of write models.
+func models[T any](c *call, argument string, convert func(enginekit.Model) (T, error)) ([]T, error) {
+	given, bad := c.Models(argument)
+	if bad != nil {
+		return nil, bad
+	}
+	return each(given, convert)
+}
+
+// modelOf fills a write model, one of the kinds, with the fields of a document.
+func modelOf[T any](kind string, doc bson.Raw, kinds map[string]T) (T, error) {
 	model, known := kinds[kind]
 	if !known {
 		return model, unsupported("write model " + kind)
@@ -68,31 +72,21 @@ func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
 // clientBulkWrite performs a client bulk write. In the format, each model includes
 // its namespace.
 func clientBulkWrite(c *call, o *filled[options.ClientBulkWriteOptions]) (any, error) {
-	models, err := c.Models("models")
-	if err != nil {
-		return nil, err
-	}
-	writes := make([]mongo.ClientBulkWrite, len(models))
-	for i, m := range models {
-		rest, err := without(m.Args, "namespace")
-		if err != nil {
-			return nil, err
-		}
+	writes, err := models(c, "models", func(m enginekit.Model) (write mongo.ClientBulkWrite, err error) {
 		text, _ := m.Args.Lookup("namespace").StringValueOK()
-		database, collection, ok := strings.Cut(text, ".")
-		if !ok {
-			return nil, enginekit.Argument("%s.namespace is not a namespace", m.Kind)
+		var ok bool
+		if write.Database, write.Collection, ok = strings.Cut(text, "."); !ok {
+			return write, enginekit.Argument("%s.namespace is not a namespace", m.Kind)
 		}
-		model, err := modelOf(map[string]mongo.ClientWriteModel{
+		write.Model, err = modelOf(m.Kind, without(m.Args, "namespace"), map[string]mongo.ClientWriteModel{
 			"insertOne": mongo.NewClientInsertOneModel(), "replaceOne": mongo.NewClientReplaceOneModel(),
 			"deleteOne": mongo.NewClientDeleteOneModel(), "deleteMany": mongo.NewClientDeleteManyModel(),
 			"updateOne": mongo.NewClientUpdateOneModel(), "updateMany": mongo.NewClientUpdateManyModel(),
-		}, m.Kind, rest)
-		if err != nil {
-			return nil, err
-		}
-		writes[i] = mongo.ClientBulkWrite{Database: database, Collection: collection, Model: model}
+		})
+		return write, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	r, failure := c.client.BulkWrite(c.ctx, writes, o)
-	return c.result(r, failure) // the error contains the partial result
+	return c.result(c.client.BulkWrite(c.ctx, writes, o)) // the error contains the partial result
 }

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -14,6 +13,7 @@ import (
 type stepper interface {
 	Next(context.Context) bool
 	TryNext(context.Context) bool
+	Decode(document any) error
 	Err() error
 	Close(context.Context) error
 }
@@ -22,8 +22,7 @@ type stepper interface {
 // be used and closed concurrently.
 type entityCursor struct {
 	stepper
-	current func() bson.Raw
-	client  *client
+	client *client
 
 	mu sync.Mutex
 }
@@ -40,7 +39,8 @@ func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
 	if !step(ctx) {
 		return nil, k.Err()
 	}
-	return slices.Clone(k.current()), nil
+	var doc bson.Raw
+	return doc, k.Decode(&doc)
 }
 
 func (k *entityCursor) close(ctx context.Context) error {

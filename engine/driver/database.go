@@ -55,9 +55,14 @@ func createCollection(c *call, o *filled[options.CreateCollectionOptions]) (any,
 		err = createView(c, name)
 	} else {
 		if c.Has("timeseries") {
-			t, err := timeseriesOf(c.Arg("timeseries"))
-			if err != nil {
+			var t options.TimeSeriesOptions
+			if err := fillDocument(&t, "timeseries", c.Arg("timeseries")); err != nil {
 				return nil, err
+			}
+			for _, seconds := range []*time.Duration{t.BucketMaxSpan, t.BucketRounding} {
+				if seconds != nil {
+					*seconds *= 1000 // fill reads durations as milliseconds
+				}
 			}
 			o.options.TimeSeriesOptions = &options.TimeSeriesOptionsBuilder{Opts: given(t).List()}
 		}
@@ -83,15 +88,4 @@ func createView(c *call, name string) error {
 		pipeline = bson.A{}
 	}
 	return c.db().CreateView(c.ctx, name, c.Text("viewOn"), pipeline, given(o))
-}
-
-func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
-	var o options.TimeSeriesOptions
-	err := fillDocument(&o, "timeseries", v)
-	for _, seconds := range []*time.Duration{o.BucketMaxSpan, o.BucketRounding} {
-		if seconds != nil {
-			*seconds *= 1000 // fill reads durations as milliseconds
-		}
-	}
-	return o, err
 }

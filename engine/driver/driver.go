@@ -11,13 +11,13 @@ package driver
 
 import (
 	"context"
-	"runtime/debug"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/version"
 )
 
 // New returns the engine. The functions in change are called last, concurrently, and
@@ -29,7 +29,7 @@ func New(change ...func(*options.ClientOptions)) engine.Engine {
 	}
 	d.Description = engine.Description{
 		Name:          "driver",
-		Version:       version(),
+		Version:       version.Driver,
 		SchemaVersion: enginekit.SchemaVersion,
 		Operations:    d.table.Names(),
 		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
@@ -42,19 +42,6 @@ type driver struct {
 	enginekit.Engine
 	table  enginekit.Table[row]
 	change []func(*options.ClientOptions)
-}
-
-// version returns the version of the driver in this binary, without the leading v.
-// In tests, whose binaries do not record it, it is "unknown".
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "go.mongodb.org/mongo-driver/v2" {
-				return m.Version[1:]
-			}
-		}
-	}
-	return "unknown"
 }
 
 // test holds the entities of one test.

@@ -30,6 +30,7 @@ func errorOf(err error) *result.Error {
 	var write mongo.WriteException
 	var bulk mongo.BulkWriteException
 	var clientBulk mongo.ClientBulkWriteException
+	var unconverted xdriver.Error // which the driver sometimes returns
 	switch {
 	case errors.As(err, &clientBulk):
 		clientBulkError(out, clientBulk)
@@ -45,14 +46,11 @@ func errorOf(err error) *result.Error {
 		writeErrors(out, write.WriteErrors, write.WriteConcernError)
 	case errors.As(err, &command):
 		commandError(out, command)
+	case errors.As(err, &unconverted):
+		commandError(out, mongo.CommandError{Code: unconverted.Code, Labels: unconverted.Labels, Name: unconverted.Name,
+			Wrapped: unconverted, Raw: bson.Raw(unconverted.Raw)})
 	default:
-		var e xdriver.Error // which the driver sometimes returns without converting it
-		if errors.As(err, &e) {
-			commandError(out, mongo.CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
-				Wrapped: e, Raw: bson.Raw(e.Raw)})
-		} else {
-			out.Kind = kindOfError(err)
-		}
+		out.Kind = kindOfError(err)
 	}
 	return out
 }
@@ -124,17 +122,13 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		out.Client = e.WriteError.Raw == nil && e.WriteError.Code == 0
 	}
 	for i, w := range e.WriteErrors {
-		enginekit.AddWriteError(out, i, described(w.Code, w.Message, w.Details))
+		enginekit.AddWriteError(out, i, enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details))
 	}
 	for _, w := range e.WriteConcernErrors {
-		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
+		concern := enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details)
+		out.WriteConcernErrors = append(out.WriteConcernErrors, concern)
 	}
 	if r := written(e.PartialResult, e); r != nil {
 		out.Partial, _ = enginekit.ValueOf(r)
 	}
-}
-
-// described converts an error of a client bulk write to the fields of the format.
-func described(code int, message string, details bson.Raw) bson.Raw {
-	return enginekit.WriteErrorDocument(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
 }

@@ -2,49 +2,32 @@ package driver
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// trace records the server that an operation used last, from its command events.
+// trace records the last command event of an operation, which names its server.
 // It is a context value: only the context links a command event to its operation.
 type trace struct {
 	hidden bool // the command events of the operation are not logged
-
-	mu      sync.Mutex
-	server  string
-	service *bson.ObjectID
+	last   atomic.Pointer[result.CommandEvent]
 }
 
 type traceKey struct{}
 
-func (t *trace) sent(server string, service *bson.ObjectID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.server, t.service = server, service
-}
-
-func (t *trace) last() (string, *bson.ObjectID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.server, t.service
-}
-
 // commandMonitor adds command events to the log.
 func commandMonitor(log *enginekit.EventLog) *event.CommandMonitor {
 	add := func(ctx context.Context, t result.EventType, e result.CommandEvent) {
-		address := enginekit.AddressOf(e.ConnectionID)
 		if tr, ok := ctx.Value(traceKey{}).(*trace); ok { // background commands have none
-			tr.sent(address, e.ServiceID)
+			tr.last.Store(&e)
 			if tr.hidden {
 				return
 			}
 		}
-		log.Add(result.Event{Type: t, Address: address, Command: &e})
+		log.Add(result.Event{Type: t, Address: enginekit.AddressOf(e.ConnectionID), Command: &e})
 	}
 	finished := func(e event.CommandFinishedEvent) result.CommandEvent {
 		return result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,

@@ -70,26 +70,22 @@ func fill(p any, what string, doc bson.Raw) error {
 // assign sets a field of an options struct.
 func assign(field reflect.Value, v bson.RawValue) (err error) {
 	switch p := field.Addr().Interface().(type) {
-	case **bool:
-		err = enginekit.Point(p, bson.RawValue.BooleanOK)(v)
 	case *bool:
 		err = enginekit.Set(p, bson.RawValue.BooleanOK)(v)
-	case **string:
-		err = enginekit.Point(p, bson.RawValue.StringValueOK)(v)
 	case *string:
 		err = enginekit.Set(p, bson.RawValue.StringValueOK)(v)
-	case **int32:
-		err = enginekit.Point(p, whole[int32])(v)
+	case *int32:
+		err = enginekit.Set(p, whole[int32])(v)
 	case *int:
 		err = enginekit.Set(p, whole[int])(v)
-	case **int64:
-		err = enginekit.Point(p, whole[int64])(v)
-	case **float64:
-		err = enginekit.Point(p, float)(v)
-	case **time.Duration:
-		err = enginekit.Point(p, milliseconds)(v)
-	case **bson.Timestamp:
-		err = enginekit.Point(p, func(v bson.RawValue) (bson.Timestamp, bool) {
+	case *int64:
+		err = enginekit.Set(p, whole[int64])(v)
+	case *float64:
+		err = enginekit.Set(p, float)(v)
+	case *time.Duration:
+		err = enginekit.Set(p, milliseconds)(v)
+	case *bson.Timestamp:
+		err = enginekit.Set(p, func(v bson.RawValue) (bson.Timestamp, bool) {
 			t, i, ok := v.TimestampOK()
 			return bson.Timestamp{T: t, I: i}, ok
 		})(v)
@@ -101,38 +97,39 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 			return enginekit.ErrType
 		}
 		*p, err = plainAll(array)
-	case **options.Collation:
-		*p = &options.Collation{}
-		err = fillDocument(*p, "collation", v)
+	case *options.Collation:
+		err = fillDocument(p, "collation", v)
 	case **options.TransactionOptionsBuilder:
 		var o options.TransactionOptions
 		err = fillDocument(&o, "defaultTransactionOptions", v)
 		*p = &options.TransactionOptionsBuilder{Opts: given(o).List()}
-	case **options.CursorType:
-		err = enginekit.Point(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
+	case *options.CursorType:
+		err = enginekit.Set(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
 			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))(v)
-	case **options.ReturnDocument:
-		err = enginekit.Point(p, wordOf(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
-	case **options.FullDocument:
-		err = enginekit.Point(p, func(v bson.RawValue) (options.FullDocument, bool) {
+	case *options.ReturnDocument:
+		err = enginekit.Set(p, wordOf(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
+	case *options.FullDocument:
+		err = enginekit.Set(p, func(v bson.RawValue) (options.FullDocument, bool) {
 			s, ok := v.StringValueOK()
 			return options.FullDocument(s), ok
 		})(v)
 	case *[]map[string]string:
 		err = v.Unmarshal(p)
-	case **readconcern.ReadConcern:
-		*p = &readconcern.ReadConcern{}
-		err = fillDocument(*p, "readConcern", v)
-	case **writeconcern.WriteConcern: // it has no wtimeout
-		*p = &writeconcern.WriteConcern{}
-		err = fillDocument(*p, "writeConcern", v)
-		if n, ok := (*p).W.(int32); ok {
-			(*p).W = int(n) // the driver accepts no other numeric type
+	case *readconcern.ReadConcern:
+		err = fillDocument(p, "readConcern", v)
+	case *writeconcern.WriteConcern: // it has no wtimeout
+		err = fillDocument(p, "writeConcern", v)
+		if n, ok := p.W.(int32); ok {
+			p.W = int(n) // the driver accepts no other numeric type
 		}
 	case **readpref.ReadPref:
 		*p, err = preferenceOf(v)
 	default:
-		err = fmt.Errorf("%s: %w", field.Type(), errNoFill)
+		if field.Kind() != reflect.Pointer {
+			return fmt.Errorf("%s: %w", field.Type(), errNoFill)
+		}
+		field.Set(reflect.New(field.Type().Elem()))
+		err = assign(field.Elem(), v)
 	}
 	return err
 }
@@ -209,9 +206,15 @@ func plainAll(array bson.RawArray) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]any, len(values))
-	for i, v := range values {
-		if out[i], err = plain(v); err != nil {
+	return each(values, plain)
+}
+
+// each converts a list. It stops at the first error.
+func each[A, B any](list []A, convert func(A) (B, error)) ([]B, error) {
+	out := make([]B, len(list))
+	for i, one := range list {
+		var err error
+		if out[i], err = convert(one); err != nil {
 			return nil, err
 		}
 	}
@@ -266,6 +269,13 @@ func (f *filled[T]) List() []func(*T) error {
 		}
 		return nil
 	}}
+}
+
+// setters fills an options struct and returns it as the Opts of a builder of the driver.
+func setters[T any](what string, doc bson.Raw) ([]func(*T) error, error) {
+	var o T
+	err := fill(&o, what, doc)
+	return given(o).List(), err
 }
 
 // section fills an options struct from a field of a document, if it is present.

@@ -1,9 +1,6 @@
 package driver
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,26 +10,21 @@ import (
 
 // indexArguments are the options of an index. In the driver they are separate from
 // those of the command.
-const indexArguments = "keys name expireAfterSeconds sparse storageEngine unique version default_language language_override " +
+const indexArguments = "name expireAfterSeconds sparse storageEngine unique version default_language language_override " +
 	"textIndexVersion weights 2dsphereIndexVersion bits max min bucketSize partialFilterExpression collation wildcardProjection hidden"
 
 // indexRows lacks listIndexNames, which the driver does not have.
 func indexRows() []row {
 	const on = operations.Collection
+	type creating = *filled[options.CreateIndexesOptions]
 	type dropping = *filled[options.DropIndexesOptions]
 	return []row{
-		with(on, "createIndex", indexArguments+writeConcerns, func(c *call, o *filled[options.CreateIndexesOptions]) (any, error) {
-			model := mongo.IndexModel{Keys: c.any("keys")}
-			names := strings.Fields(indexArguments)
-			own, err := only(c.Given, func(name string) bool { return name != "keys" && slices.Contains(names, name) })
+		with(on, "createIndex", "keys "+indexArguments+writeConcerns, func(c *call, o creating) (any, error) {
+			index, err := setters[options.IndexOptions]("createIndex", only(c.Given, indexArguments))
 			if err != nil {
 				return nil, err
 			}
-			var index options.IndexOptions
-			if err := fill(&index, "createIndex", own); err != nil {
-				return nil, err
-			}
-			model.Options = &options.IndexOptionsBuilder{Opts: given(index).List()}
+			model := mongo.IndexModel{Keys: c.any("keys"), Options: &options.IndexOptionsBuilder{Opts: index}}
 			return c.coll().Indexes().CreateOne(c.ctx, model, o)
 		}),
 		with(on, "dropIndex", "name"+writeConcerns, func(c *call, o dropping) (any, error) {
@@ -57,12 +49,9 @@ func indexRows() []row {
 			if bad != nil {
 				return nil, bad
 			}
-			models := make([]mongo.SearchIndexModel, len(docs))
-			for i, doc := range docs {
-				var err error
-				if models[i], err = searchModel(doc); err != nil {
-					return nil, err
-				}
+			models, err := each(docs, searchModel)
+			if err != nil {
+				return nil, err
 			}
 			return c.result(c.coll().SearchIndexes().CreateMany(c.ctx, models))
 		}),
@@ -88,16 +77,10 @@ func indexRows() []row {
 
 // searchModel converts a search index model.
 func searchModel(doc bson.Raw) (mongo.SearchIndexModel, error) {
-	var m mongo.SearchIndexModel
-	rest, err := without(doc, "definition")
+	definition, err := plain(doc.Lookup("definition"))
 	if err != nil {
-		return m, err
+		return mongo.SearchIndexModel{}, enginekit.Argument("a search index's definition: %v", err)
 	}
-	if m.Definition, err = plain(doc.Lookup("definition")); err != nil {
-		return m, enginekit.Argument("a search index's definition: %v", err)
-	}
-	var o options.SearchIndexesOptions
-	err = fill(&o, "model", rest)
-	m.Options = &options.SearchIndexesOptionsBuilder{Opts: given(o).List()}
-	return m, err
+	o, err := setters[options.SearchIndexesOptions]("model", without(doc, "definition"))
+	return mongo.SearchIndexModel{Definition: definition, Options: &options.SearchIndexesOptionsBuilder{Opts: o}}, err
 }

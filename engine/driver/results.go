@@ -16,19 +16,21 @@ import (
 func (c *call) result(value any, err error) (any, error) {
 	switch r := value.(type) {
 	case *mongo.BulkWriteResult:
-		return partial{written(r, err)}, err
+		c.partial = written(r, err)
+		return c.partial, err
 	case *mongo.InsertManyResult:
-		return partial{inserted(r, err)}, err
+		c.partial = inserted(r, err)
+		return c.partial, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch r := value.(type) {
 	case *mongo.ChangeStream:
-		return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+		return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
 	case *mongo.Cursor:
 		if op, _ := operations.Lookup(c.Row.kind, c.Row.name); op.Result == operations.NewCursor {
-			return c.save(operations.Cursor, &entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+			return c.save(operations.Cursor, &entityCursor{stepper: r, client: c.client})
 		}
 		docs := []bson.Raw{}
 		return docs, r.All(c.ctx, &docs)

@@ -21,8 +21,7 @@ type row struct {
 	// options is the options struct of the operation, or nil. Arguments with a
 	// field in it are accepted.
 	options reflect.Type
-	// run returns the result, a value that can be marshalled to BSON; nil is
-	// null. A result with an error is a partial result.
+	// run returns the result, a value that can be marshalled to BSON; nil is null.
 	run func(*call) (any, error)
 }
 

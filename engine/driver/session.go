@@ -32,10 +32,10 @@ func openSession(c *client, entity engine.Entity) (*session, error) {
 	}
 	if entity.ClusterTime != nil {
 		clusterTime, err := enginekit.ClusterTime(entity.ClusterTime)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = s.AdvanceClusterTime(clusterTime)
 		}
-		if err := s.AdvanceClusterTime(clusterTime); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package enginekit
 
 import (
 	"encoding/hex"
-	"slices"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -18,16 +17,6 @@ func NewArguments(doc bson.Raw) Arguments {
 		doc = bson.Raw{5, 0, 0, 0, 0}
 	}
 	return Arguments{doc}
-}
-
-// rejected returns the first argument that an engine does not accept, or "".
-func (a Arguments) rejected(accepts func(name string) bool) (string, error) {
-	elements, err := a.Given.Elements()
-	i := slices.IndexFunc(elements, func(e bson.RawElement) bool { return !accepts(e.Key()) })
-	if err != nil || i < 0 {
-		return "", err
-	}
-	return elements[i].Key(), nil
 }
 
 // Has reports whether an argument is present.

@@ -95,11 +95,11 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 	if err == nil {
 		created, err = t.Make(ctx, e, parent)
 	}
-	if err != nil {
-		var raised *result.Error
-		if errors.As(err, &raised) {
-			return raised
-		}
+	var raised *result.Error
+	switch {
+	case errors.As(err, &raised):
+		return raised
+	case err != nil:
 		return Argument("entity %q: %v", e.ID, err)
 	}
 	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), created); err != nil {

@@ -2,8 +2,8 @@ package enginekit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -13,13 +13,13 @@ import (
 // Entities holds the entities of a test. The zero value is empty. Methods may be
 // called concurrently.
 type Entities struct {
-	mu      sync.Mutex
-	named   map[string]entity
-	unnamed []entity
+	mu  sync.Mutex
+	all []entity
 }
 
-// entity is an entity of an engine and its kind.
+// entity is an entity of an engine.
 type entity struct {
+	id    string // may be empty
 	kind  operations.Kind
 	value any
 }
@@ -29,26 +29,23 @@ type entity struct {
 func (e *Entities) Put(id string, kind operations.Kind, value any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if id == "" {
-		e.unnamed = append(e.unnamed, entity{kind, value})
-		return nil
-	}
-	if _, taken := e.named[id]; taken {
+	if id != "" && e.index(id) >= 0 {
 		return fmt.Errorf("entity %q exists already", id)
 	}
-	if e.named == nil {
-		e.named = make(map[string]entity)
-	}
-	e.named[id] = entity{kind, value}
+	e.all = append(e.all, entity{id, kind, value})
 	return nil
+}
+
+func (e *Entities) index(id string) int {
+	return slices.IndexFunc(e.all, func(one entity) bool { return one.id == id })
 }
 
 // Get returns the entity with an id, even if it is closed.
 func (e *Entities) Get(id string) (operations.Kind, any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if found, known := e.named[id]; known {
-		return found.kind, found.value, nil
+	if i := e.index(id); id != "" && i >= 0 {
+		return e.all[i].kind, e.all[i].value, nil
 	}
 	return "", nil, fmt.Errorf("entity %q does not exist", id)
 }
@@ -71,11 +68,9 @@ func (e *Entities) Named(doc bson.Raw, field string, kind operations.Kind) (any,
 // first, and are removed; the others follow in the order of their ids.
 func (e *Entities) End(closeEntity func(entity any)) {
 	e.mu.Lock()
-	all := e.unnamed
-	e.unnamed = nil
-	for _, id := range slices.Sorted(maps.Keys(e.named)) {
-		all = append(all, e.named[id])
-	}
+	slices.SortStableFunc(e.all, func(a, b entity) int { return strings.Compare(a.id, b.id) })
+	all := slices.Clone(e.all)
+	e.all = slices.DeleteFunc(e.all, func(one entity) bool { return one.id == "" })
 	e.mu.Unlock()
 	var clients sync.WaitGroup
 	for _, kind := range []operations.Kind{operations.Cursor, operations.Session, operations.Client} {

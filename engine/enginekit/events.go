@@ -94,7 +94,7 @@ func ServerMonitor(log *EventLog) *event.ServerMonitor {
 
 // Topology converts the driver's description of a topology.
 func Topology(d event.TopologyDescription) *result.TopologyState {
-	s := &result.TopologyState{Type: d.Kind}
+	s := &result.TopologyState{Type: d.Kind, Servers: []result.ServerState{}}
 	for _, v := range d.Servers {
 		s.Servers = append(s.Servers, result.ServerState{Address: v.Addr.String(), Type: v.Kind})
 	}

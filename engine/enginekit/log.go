@@ -61,7 +61,7 @@ func (l *EventLog) Reset() { l.shared.Update(func() { l.events = nil }) }
 // Shared guards state that goroutines share and wait on. The zero value is ready.
 type Shared struct {
 	mu      sync.Mutex
-	changed chan struct{} // closed by the next Update; nil without waiters
+	changed chan struct{} // closed by the next Update; nil until Await
 }
 
 // Update calls change under the lock and wakes all waiters.
@@ -79,35 +79,23 @@ func (s *Shared) Update(change func()) {
 // after each Update, and must not block. Await returns false if the context ends or
 // the time limit passes first.
 func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
-	var expired <-chan time.Time
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for {
-		done, changed := s.check(holds)
+		s.mu.Lock()
+		done := holds()
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
 		if done {
 			return true
 		}
-		if expired == nil {
-			expired = time.After(limit)
-		}
 		select {
 		case <-changed:
-		case <-expired:
-			return false
 		case <-ctx.Done():
 			return false
 		}
 	}
-}
-
-// check evaluates a condition. If it does not hold, the next Update closes the
-// channel.
-func (s *Shared) check(holds func() bool) (bool, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if holds() {
-		return true, nil
-	}
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return false, s.changed
 }

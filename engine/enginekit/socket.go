@@ -36,17 +36,16 @@ type Socket struct {
 const Farewell = time.Second
 
 // Streams reports whether a monitor streams hello replies on the socket.
-func (k *Socket) Streams() bool {
-	k.owner.mu.Lock()
-	defer k.owner.mu.Unlock()
-	return k.streams
-}
+func (k *Socket) Streams() bool { return k.holds(&k.streams) }
 
 // Closed reports whether the socket was closed.
-func (k *Socket) Closed() bool {
+func (k *Socket) Closed() bool { return k.holds(&k.closed) }
+
+// holds reads a field that owner.mu guards.
+func (k *Socket) holds(field *bool) bool {
 	k.owner.mu.Lock()
 	defer k.owner.mu.Unlock()
-	return k.closed
+	return *field
 }
 
 // Close closes the socket for its user. It may be called more than once.

@@ -88,11 +88,14 @@ func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error)
 	if c.Row, supported = t[Key{c.Kind, op.Name}]; !supported {
 		return c, test.Unsupported(fmt.Sprintf("operation %s.%s", c.Kind, op.Name))
 	}
-	switch rejected, err := c.rejected(c.Row.Accepts); {
-	case err != nil:
+	elements, err := c.Given.Elements()
+	if err != nil {
 		return c, Argument("arguments: %v", err)
-	case rejected != "":
-		return c, test.Unsupported(fmt.Sprintf("argument %s of %s.%s", rejected, c.Kind, op.Name))
+	}
+	for _, e := range elements {
+		if !c.Row.Accepts(e.Key()) {
+			return c, test.Unsupported(fmt.Sprintf("argument %s of %s.%s", e.Key(), c.Kind, op.Name))
+		}
 	}
 	return c, nil
 }

@@ -35,11 +35,8 @@ func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
 		}
 		u.Options = append(u.Options, Option{name, value})
 	}
-	if uriOptions == nil {
-		return u, nil
-	}
 	elements, err := uriOptions.Elements()
-	if err != nil {
+	if uriOptions != nil && err != nil {
 		return u, fmt.Errorf("uriOptions: %w", err)
 	}
 	for _, e := range elements {

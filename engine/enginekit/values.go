@@ -21,29 +21,13 @@ func ValueOf(v any) (bson.RawValue, error) {
 		return bson.RawValue{Type: bson.TypeArray, Value: v}, nil
 	case bson.Raw:
 		if v == nil {
-			return bson.RawValue{Type: bson.TypeNull}, nil
+			return ValueOf(nil)
 		}
-		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
-	case []bson.Raw:
-		a := make(bson.A, len(v))
-		for i, d := range v {
-			a[i] = d
-		}
-		return ValueOf(a)
 	case nil:
 		return bson.RawValue{Type: bson.TypeNull}, nil
 	}
 	t, data, err := bson.MarshalValue(v)
 	return bson.RawValue{Type: t, Value: data}, err
-}
-
-// TopologyDocument converts a topology to the result of $topology.
-func TopologyDocument(t result.TopologyState) bson.D {
-	servers := bson.A{}
-	for _, s := range t.Servers {
-		servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
-	}
-	return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}
 }
 
 // Integer returns the value of a BSON number that is an integer. Doubles must not
@@ -73,14 +57,11 @@ func AddWriteError(to *result.Error, index int, e bson.Raw) {
 }
 
 // WriteErrorDocument converts an error of a client bulk write to the fields of the format.
-func WriteErrorDocument(code, message any, details bson.RawValue) bson.Raw {
-	d := bson.D{{Key: "code", Value: code}, {Key: "message", Value: message}}
-	if len(details.Value) > 0 {
-		d = append(d, bson.E{Key: "details", Value: details})
-	}
-	raw, err := bson.Marshal(d)
-	if err != nil {
-		return nil // the details are not a document
-	}
-	return raw
+// details may be nil.
+func WriteErrorDocument(code, message any, details bson.Raw) bson.Raw {
+	raw, _ := bson.Marshal(struct {
+		Code, Message any
+		Details       bson.Raw `bson:",omitempty"`
+	}{code, message, details})
+	return raw // nil if the details are not a document
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Behaviors returns all behaviors.
@@ -161,10 +160,7 @@ func waitsForEvents(k *bench) {
 }
 
 func hidesFailPoints(k *bench) {
-	out := k.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
-	if out.Err != nil {
-		k.check(out.Err)
-	}
+	out := k.must("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
 	k.failIf(out.Server == "", "the outcome does not name the server of the fail point")
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {
 		k.fail("%s of %s is in the log", seen[0].Type, seen[0].Command.CommandName)
@@ -175,7 +171,7 @@ func reportsLSID(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
 	// A find without the session must use another id.
 	k.must("collection", "find", all)
-	reported := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`).Value
 	k.must("collection", "find", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
@@ -186,13 +182,12 @@ func reportsLSID(k *bench) {
 
 func reportsTopology(k *bench) {
 	k.insert()
-	v := k.must("client", engine.OpTopology, `{}`)
+	v := k.must("client", engine.OpTopology, `{}`).Value
 	var reported struct {
 		Type    string
 		Servers []struct{ Address, Type string }
 	}
-	doc, _ := v.DocumentOK()
-	k.check(bson.Unmarshal(doc, &reported))
+	k.check(v.Unmarshal(&reported))
 	k.failIf(reported.Type == "" || reported.Type == "Unknown" || len(reported.Servers) == 0, "got %v", v)
 	for _, s := range reported.Servers {
 		k.failIf(s.Address == "" || s.Type == "", "a server has no address or no type: %v", v)
@@ -272,7 +267,7 @@ func isolatesTests(k *bench) {
 func endsSessions(k *bench) {
 	k.check(k.entity("session", "session", `{"client": "client"}`))
 	k.must("collection", "find", `{"filter": {}, "session": "session"}`)
-	reported := k.must("session", engine.OpLSID, `{}`)
+	reported := k.must("session", engine.OpLSID, `{}`).Value
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
@@ -316,20 +311,16 @@ func logsCancelled(k *bench) {
 	}()
 	for triggered := false; !triggered; { // by the insert
 		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
-		doc, _ := v.DocumentOK()
+		doc, _ := v.Value.DocumentOK()
 		mode, ok := doc.Lookup("failpoint.failCommand", "mode").AsInt64OK()
-		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", v)
+		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", doc)
 		triggered = mode == 0
 	}
 	cancel()
 	k.failIf((<-cancelled).Err == nil, "a cancelled operation returned no error")
-	sent := 0
-	for _, e := range k.seen(last, result.CommandStarted) {
-		if e.Command.CommandName == "insert" {
-			sent++
-		}
-	}
-	k.failIf(sent != 1, "the log has %d inserts, want the cancelled one", sent)
+	other := func(e result.Event) bool { return e.Command.CommandName != "insert" }
+	sent := slices.DeleteFunc(k.seen(last, result.CommandStarted), other)
+	k.failIf(len(sent) != 1, "the log has %d inserts, want the cancelled one", len(sent))
 	for k.count() != 1 { // wait for the server, before the next behavior
 		k.check(k.ctx.Err())
 	}

@@ -164,22 +164,21 @@ func (k *bench) do(object, name, arguments string) result.Outcome {
 }
 
 // must performs an operation that must succeed.
-func (k *bench) must(object, name, arguments string) bson.RawValue {
+func (k *bench) must(object, name, arguments string) result.Outcome {
 	out := k.do(object, name, arguments)
 	if out.Err != nil {
 		k.check(fmt.Errorf("%s on %s: %w", name, object, out.Err))
 	}
 	k.check(out.Broken)
-	return out.Value
+	return out
 }
 
 func (k *bench) insert() { k.must("collection", "insertOne", `{"document": {}}`) }
 
 // count counts the documents in the collection.
 func (k *bench) count() int {
-	found, _ := k.must("collection", "find", all).ArrayOK()
-	documents, err := found.Values()
-	k.check(err)
+	var documents []bson.Raw
+	k.check(k.must("collection", "find", all).Value.Unmarshal(&documents))
 	return len(documents)
 }
 

@@ -15,7 +15,8 @@ import (
 const (
 	// endGrace is how long an adapter may run after its input is closed.
 	endGrace = 5 * time.Second
-	// exitGrace is how long it may run after it closes its output.
+	// exitGrace is how long it may run after it closes its output, and how long its
+	// children may hold its outputs open after its end.
 	exitGrace = time.Second
 	// lastWords is how many bytes of standard error are kept.
 	lastWords = 4 << 10
@@ -25,43 +26,37 @@ const (
 type child struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
-	stdout  io.ReadCloser
-	stderr  io.ReadCloser
-	words   []byte        // the last output on stderr; set before drained is closed
-	drained chan struct{} // closed at the end of stderr
-	reaped  chan struct{} // closed when the process has ended
-	state   *os.ProcessState
+	stdout  *os.File
+	words   tail          // the last output on stderr
+	ended   chan struct{} // closed when the process has ended and its stderr is closed
 }
 
 // start starts an adapter. Connection strings are sent in messages and are not
 // arguments, so lists of processes show no passwords.
 func start(command, environment []string, dir string) (*child, error) {
-	c := &child{command: exec.Command(command[0], command[1:]...), reaped: make(chan struct{}), drained: make(chan struct{})}
-	c.command.Env, c.command.Dir = environment, dir
-	var errs [3]error
-	c.stdin, errs[0] = c.command.StdinPipe()
-	c.stdout, errs[1] = c.command.StdoutPipe()
-	c.stderr, errs[2] = c.command.StderrPipe()
-	if err := errors.Join(errs[:]...); err != nil {
+	c := &child{command: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
+	c.command.Env, c.command.Dir, c.command.Stderr, c.command.WaitDelay = environment, dir, &c.words, exitGrace
+	stdin, failed := c.command.StdinPipe()
+	stdout, theirs, err := os.Pipe()
+	if err = errors.Join(failed, err); err != nil {
 		return nil, err
 	}
+	c.stdin, c.stdout, c.command.Stdout = stdin, stdout, theirs
 	started := make(chan error, 1)
 	processgroup.Start(c.command, func(err error) {
+		_ = theirs.Close()
 		started <- err
 		if err == nil {
-			c.state, _ = c.command.Process.Wait()
-			_ = processgroup.Kill(c.command.Process) // its children can hold its output open
-			close(c.reaped)
-			time.AfterFunc(exitGrace, func() { _ = c.stdout.Close() }) // and so can children that left the group
+			_ = c.command.Wait() // finish reports the exit status
+			_ = processgroup.Kill(c.command.Process)
+			close(c.ended)
+			time.AfterFunc(exitGrace, func() { _ = stdout.Close() }) // children that left the group can hold it open
 		}
 	})
 	if err := <-started; err != nil {
+		_ = stdout.Close()
 		return nil, fmt.Errorf("cannot start the adapter: %w", err)
 	}
-	go func() {
-		defer close(c.drained)
-		c.words = tail(c.stderr)
-	}()
 	return c, nil
 }
 
@@ -79,19 +74,14 @@ func (c *child) finish(problem error) error {
 	}
 	var how string
 	select {
-	case <-c.reaped:
-		how = fmt.Sprintf("the adapter ended with %s", c.state)
+	case <-c.ended:
+		how = fmt.Sprintf("the adapter ended with %s", c.command.ProcessState)
 	case <-time.After(limit):
 		how = "the adapter was killed"
 	}
 	_ = processgroup.Kill(c.command.Process)
-	<-c.reaped
-	select { // read all output, unless a child outside the group keeps stderr open
-	case <-c.drained:
-	case <-time.After(exitGrace):
-	}
-	_, _ = c.stdout.Close(), c.stderr.Close()
-	<-c.drained
+	<-c.ended
+	_ = c.stdout.Close()
 	if problem == nil {
 		return nil
 	}
@@ -101,15 +91,11 @@ func (c *child) finish(problem error) error {
 	return fmt.Errorf("%w; %s", problem, how)
 }
 
-// tail reads everything and returns the last bytes.
-func tail(r io.Reader) (kept []byte) {
-	part := make([]byte, lastWords)
-	for {
-		n, err := r.Read(part)
-		kept = append(kept, part[:n]...)
-		kept = kept[max(0, len(kept)-lastWords):]
-		if err != nil {
-			return kept
-		}
-	}
+// tail is the last bytes that were written.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	*t = (*t)[max(0, len(*t)-lastWords):]
+	return len(p), nil
 }

@@ -25,7 +25,7 @@ const (
 // Calls may be made concurrently. After a failure, every call returns that failure.
 type conversation struct {
 	lines   chan []byte // to be written
-	note    noteLine
+	log     *transcript
 	finish  func(problem error) error // in utr: ends the adapter and adds details to the problem
 	serve   func(m message) error     // in an adapter: starts a call of utr
 	ended   chan struct{}             // closed after why is set
@@ -41,15 +41,15 @@ type conversation struct {
 
 // converse starts a conversation with an adapter. It reads until in ends, which
 // finish must cause.
-func converse(in io.Reader, out io.Writer, finish func(error) error, note noteLine) *conversation {
-	c := newConversation(out, note)
+func converse(in io.Reader, out io.Writer, finish func(error) error, log *transcript) *conversation {
+	c := newConversation(out, log)
 	c.finish = finish
 	go func() { c.fail(c.read(in)) }()
 	return c
 }
 
-func newConversation(out io.Writer, note noteLine) *conversation {
-	c := &conversation{lines: make(chan []byte), note: note, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
+func newConversation(out io.Writer, log *transcript) *conversation {
+	c := &conversation{lines: make(chan []byte), log: log, ended: make(chan struct{}), written: make(chan struct{}), open: map[int64]chan message{}}
 	go c.write(out)
 	return c
 }
@@ -59,7 +59,7 @@ func (c *conversation) write(out io.Writer) {
 	for {
 		select {
 		case line := <-c.lines:
-			err := c.note(FromRunner, line)
+			err := c.log.note(FromRunner, line)
 			if err == nil {
 				if _, err = out.Write(line); err != nil {
 					err = fmt.Errorf("cannot write to the adapter: %w", err)
@@ -77,42 +77,35 @@ func (c *conversation) write(out io.Writer) {
 
 // read reads messages until one is invalid or in ends.
 func (c *conversation) read(in io.Reader) error {
-	lines := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := readLine(lines, maxLine)
-		if err == nil {
-			err = c.note(FromAdapter, line)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	lines.Split(wholeLines)
+	for lines.Scan() {
+		if err := c.log.note(FromAdapter, lines.Bytes()); err != nil {
+			return err
 		}
-		if err == nil {
-			err = c.dispatch(line)
-		}
-		if err != nil {
+		if err := c.dispatch(lines.Bytes()); err != nil {
 			return err
 		}
 	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("a message of more than %d MiB", maxLine>>20)
+	case errors.Is(err, errClosed):
+		return err
+	}
+	return errClosed
 }
 
 // errClosed reports that an adapter closed its output.
 var errClosed = errors.New("the adapter closed its output")
 
-// readLine reads a line. An incomplete line is an error.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, fmt.Errorf("a message of more than %d MiB", limit>>20)
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(line))
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, errClosed
-		}
+// wholeLines is bufio.ScanLines, except that an incomplete line is an error.
+func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+	if atEOF && len(data) > 0 && !bytes.ContainsRune(data, '\n') {
+		return 0, nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(data))
 	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // excerpt quotes the beginning of a text for an error.
@@ -286,23 +279,21 @@ const (
 	FromAdapter = "<-"
 )
 
-// noteLine records a message that utr sends or receives.
-type noteLine func(from string, line []byte) error
-
-func unnoted(string, []byte) error { return nil }
-
 // transcript writes the messages of all conversations to a writer, which may be nil.
-func transcript(to io.Writer) noteLine {
-	if to == nil {
-		return unnoted
-	}
-	var mu sync.Mutex
-	return func(from string, line []byte) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if _, err := fmt.Fprintf(to, "%s %s\n", from, bytes.TrimRight(line, "\n")); err != nil {
-			return fmt.Errorf("cannot write the transcript: %w", err)
-		}
+type transcript struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// note records a message that utr sends or receives.
+func (t *transcript) note(from string, line []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to == nil {
 		return nil
 	}
+	if _, err := fmt.Fprintf(t.to, "%s %s\n", from, bytes.TrimRight(line, "\n")); err != nil {
+		return fmt.Errorf("cannot write the transcript: %w", err)
+	}
+	return nil
 }

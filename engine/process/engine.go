@@ -9,6 +9,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ const DefaultStartLimit = 30 * time.Second
 // Engine is the driver behind an adapter. Methods may be called concurrently.
 type Engine struct {
 	options Options
-	note    noteLine
+	log     *transcript
 
 	mu    sync.Mutex
 	about *engine.Description    // from the first hello
@@ -67,7 +68,7 @@ func New(o Options) (*Engine, error) {
 	if o.StartLimit <= 0 {
 		o.StartLimit = DefaultStartLimit
 	}
-	return &Engine{options: o, note: transcript(o.Transcript), all: map[*conversation]bool{}}, nil
+	return &Engine{options: o, log: &transcript{to: o.Transcript}, all: map[*conversation]bool{}}, nil
 }
 
 // Describe implements engine.Engine.
@@ -163,14 +164,14 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		return converse(c.stdout, c.stdin, c.finish, e.note), nil
+		return converse(c.stdout, c.stdin, c.finish, e.log), nil
 	}
 	dialer := net.Dialer{Timeout: e.options.StartLimit}
 	conn, err := dialer.DialContext(ctx, "tcp", e.options.Address)
 	if err != nil {
 		return nil, fmt.Errorf("no adapter listens at %s: %w", e.options.Address, err)
 	}
-	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.note), nil
+	return converse(conn, conn, func(problem error) error { return errors.Join(problem, conn.Close()) }, e.log), nil
 }
 
 // serve starts a conversation with an adapter in this process.
@@ -185,7 +186,7 @@ func (e *Engine) serve() *conversation {
 	return converse(out, in, func(problem error) error {
 		_, _ = in.Close(), out.Close()
 		return errors.Join(problem, <-served)
-	}, e.note)
+	}, e.log)
 }
 
 // greet sends hello and stores the adapter's description.
@@ -207,11 +208,9 @@ func (e *Engine) greet(ctx context.Context, c *conversation) error {
 		return errors.New("the reply to hello has no name, no schemaVersion or no operations")
 	}
 	slices.Sort(hello.Operations)
+	hello.Operations = slices.Compact(hello.Operations)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.about == nil {
-		e.about = &engine.Description{Name: hello.Name, Version: hello.Version, SchemaVersion: hello.SchemaVersion,
-			Operations: slices.Compact(hello.Operations), Features: hello.Features}
-	}
+	e.about = cmp.Or(e.about, &hello.Description)
 	return nil
 }

@@ -1,8 +1,8 @@
 package process
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -47,10 +47,6 @@ type event struct {
 	Error string `json:"error,omitempty"`
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
 func eventOf(e result.Event) event {
 	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
 	if !e.Time.IsZero() {
@@ -60,7 +56,7 @@ func eventOf(e result.Event) event {
 		out.CommandName, out.DatabaseName, out.RequestID, out.OperationID = c.CommandName, c.DatabaseName, c.RequestID, c.OperationID
 		out.DriverConnectionID, out.ServerConnectionID, out.ServiceID = c.ConnectionID, c.ServerConnectionID, c.ServiceID
 		out.Command, out.Reply, out.Failure = document(c.Command), document(c.Reply), failureOf(c.Failure)
-		out.DurationMS, out.Redacted = milliseconds(c.Duration), c.Redacted
+		out.DurationMS, out.Redacted = float64(c.Duration)/float64(time.Millisecond), c.Redacted
 	}
 	if p := e.Pool; p != nil {
 		out.ConnectionID, out.Reason, out.ServiceID, out.Error = p.ConnectionID, p.Reason, p.ServiceID, p.Err
@@ -79,14 +75,10 @@ func (e event) event() (result.Event, error) {
 	}
 	switch e.Type.Monitor() {
 	case result.MonitorCommand:
-		failed, err := e.Failure.error()
-		if err != nil {
-			return out, fmt.Errorf("event %d: failure: %w", e.Sequence, err)
-		}
 		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
 			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
-			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: failed,
-			Duration: duration(e.DurationMS), Redacted: e.Redacted}
+			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: e.Failure.error(),
+			Duration: time.Duration(e.DurationMS * float64(time.Millisecond)), Redacted: e.Redacted}
 	case result.MonitorCMAP:
 		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
 			InterruptInUseConnections: e.InterruptInUseConnections, Err: e.Error}
@@ -120,19 +112,19 @@ func (m logMessage) message() result.LogMessage {
 
 // failure is the JSON form of result.Error, an error of the driver under test.
 type failure struct {
-	Message            string              `json:"message"`
-	Client             bool                `json:"client,omitempty"` // not from a server response
-	Timeout            bool                `json:"timeout,omitempty"`
-	Kind               string              `json:"kind,omitempty"`
-	Code               *int32              `json:"code,omitempty"`
-	CodeName           string              `json:"codeName,omitempty"`
-	Labels             []string            `json:"labels,omitempty"`
-	Response           document            `json:"response,omitempty"`
-	WriteErrors        map[string]document `json:"writeErrors,omitempty"` // by index
-	WriteConcernErrors []document          `json:"writeConcernErrors,omitempty"`
-	Partial            value               `json:"partial,omitzero"`
-	Server             string              `json:"server,omitempty"`
-	Unsupported        string              `json:"unsupported,omitempty"`
+	Message            string            `json:"message"`
+	Client             bool              `json:"client,omitempty"` // not from a server response
+	Timeout            bool              `json:"timeout,omitempty"`
+	Kind               string            `json:"kind,omitempty"`
+	Code               *int32            `json:"code,omitempty"`
+	CodeName           string            `json:"codeName,omitempty"`
+	Labels             []string          `json:"labels,omitempty"`
+	Response           document          `json:"response,omitempty"`
+	WriteErrors        map[uint]document `json:"writeErrors,omitempty"` // by index
+	WriteConcernErrors []document        `json:"writeConcernErrors,omitempty"`
+	Partial            value             `json:"partial,omitzero"`
+	Server             string            `json:"server,omitempty"`
+	Unsupported        string            `json:"unsupported,omitempty"`
 }
 
 func failureOf(e *result.Error) *failure {
@@ -140,46 +132,43 @@ func failureOf(e *result.Error) *failure {
 		return nil
 	}
 	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, CodeName: e.CodeName, Labels: e.Labels,
-		Response: document(e.Response), Partial: value(e.Partial), Server: e.Server, Unsupported: e.Unsupported}
+		Response: document(e.Response), Partial: value(e.Partial), Server: e.Server, Unsupported: e.Unsupported,
+		WriteErrors:        map[uint]document{},
+		WriteConcernErrors: mapped(e.WriteConcernErrors, func(d bson.Raw) document { return document(d) })}
 	if e.HasCode {
 		f.Code = &e.Code
 	}
 	for i, d := range e.WriteErrors {
-		if f.WriteErrors == nil {
-			f.WriteErrors = make(map[string]document, len(e.WriteErrors))
-		}
-		f.WriteErrors[strconv.Itoa(i)] = document(d)
-	}
-	for _, d := range e.WriteConcernErrors {
-		f.WriteConcernErrors = append(f.WriteConcernErrors, document(d))
+		f.WriteErrors[uint(i)] = document(d)
 	}
 	return f
 }
 
-func (f *failure) error() (*result.Error, error) {
-	if f == nil {
-		return nil, nil
+// UnmarshalJSON rejects unknown members, and an error without a message.
+func (f *failure) UnmarshalJSON(data []byte) error {
+	type plain failure
+	if err := decode(data, (*plain)(f)); err != nil {
+		return err
 	}
 	if f.Message == "" && f.Unsupported == "" {
-		return nil, fmt.Errorf("an error without a message")
+		return errors.New("an error without a message")
+	}
+	return nil
+}
+
+func (f *failure) error() *result.Error {
+	if f == nil {
+		return nil
 	}
 	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, CodeName: f.CodeName, Labels: f.Labels,
-		Response: bson.Raw(f.Response), Partial: bson.RawValue(f.Partial), Server: f.Server, Unsupported: f.Unsupported}
+		Response: bson.Raw(f.Response), Partial: bson.RawValue(f.Partial), Server: f.Server, Unsupported: f.Unsupported,
+		WriteErrors:        map[int]bson.Raw{},
+		WriteConcernErrors: mapped(f.WriteConcernErrors, func(d document) bson.Raw { return bson.Raw(d) })}
 	if f.Code != nil {
 		e.Code, e.HasCode = *f.Code, true
 	}
-	for key, d := range f.WriteErrors {
-		i, err := strconv.Atoi(key)
-		if err != nil || i < 0 {
-			return nil, fmt.Errorf("writeErrors: %q is not an index", key)
-		}
-		if e.WriteErrors == nil {
-			e.WriteErrors = make(map[int]bson.Raw, len(f.WriteErrors))
-		}
-		e.WriteErrors[i] = bson.Raw(d)
+	for i, d := range f.WriteErrors {
+		e.WriteErrors[int(i)] = bson.Raw(d)
 	}
-	for _, d := range f.WriteConcernErrors {
-		e.WriteConcernErrors = append(e.WriteConcernErrors, bson.Raw(d))
-	}
-	return e, nil
+	return e
 }

@@ -3,7 +3,9 @@ package process
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -78,12 +80,8 @@ type helloParams struct {
 }
 
 type helloResult struct {
-	Protocol      int      `json:"protocol"`
-	Name          string   `json:"name"`
-	Version       string   `json:"version"`
-	SchemaVersion string   `json:"schemaVersion"`
-	Operations    []string `json:"operations"`
-	Features      []string `json:"features,omitempty"`
+	Protocol int `json:"protocol"`
+	engine.Description
 }
 
 type openParams struct {
@@ -186,14 +184,10 @@ func (v value) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads canonical or relaxed Extended JSON.
 func (v *value) UnmarshalJSON(data []byte) error {
-	wrapped, err := json.Marshal(map[string]json.RawMessage{"v": data})
-	if err != nil {
-		return err
-	}
 	var raw bson.Raw
-	if err := bson.UnmarshalExtJSON(wrapped, false, &raw); err != nil {
-		return err
+	err := bson.UnmarshalExtJSON(slices.Concat([]byte(`{"v":`), data, []byte(`}`)), false, &raw)
+	if err == nil {
+		*v = value(raw.Lookup("v"))
 	}
-	*v = value(raw.Lookup("v"))
-	return nil
+	return err
 }

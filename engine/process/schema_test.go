@@ -177,13 +177,16 @@ func compareMembers(t *testing.T, definitions map[string]definition, seen map[st
 	}
 	seen[name] = true
 	var members, required []string
-	for i := range s.NumField() {
-		member, options, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(s) {
+		if f.Anonymous {
+			continue // its fields follow
+		}
+		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		members = append(members, member)
 		if options == "" {
 			required = append(required, member)
 		}
-		compareMembers(t, definitions, seen, s.Field(i).Type)
+		compareMembers(t, definitions, seen, f.Type)
 	}
 	slices.Sort(members)
 	testkit.Equal(t, "members of "+name, slices.Sorted(maps.Keys(definitions[name].Properties)), members)

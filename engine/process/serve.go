@@ -16,7 +16,7 @@ import (
 // Serve is an adapter for an engine in Go. It serves one conversation until in ends.
 func Serve(ctx context.Context, e engine.Engine, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	c := newConversation(out, unnoted)
+	c := newConversation(out, &transcript{})
 	s := &server{engine: e, c: c, cancels: map[int64]func(){}, raised: map[int64]*result.Error{}}
 	c.serve = func(m message) error { return s.start(ctx, m) }
 	err := c.read(in)
@@ -96,7 +96,7 @@ func (s *server) perform(ctx context.Context, id int64, method string, params js
 	serve, known := map[string]func() (any, error){
 		callHello: func() (any, error) {
 			d, err := s.engine.Describe(ctx)
-			return helloResult{Protocol, d.Name, d.Version, d.SchemaVersion, d.Operations, d.Features}, err
+			return helloResult{Protocol, d}, err
 		},
 		callBegin: func() (any, error) {
 			var err error
@@ -192,9 +192,8 @@ func (s *server) callback(ctx context.Context, do int64) *result.Error {
 	if original := s.raised[r.RaisedBy]; original != nil {
 		return original
 	}
-	failed, invalid := r.Error.error()
-	if err = errors.Join(err, invalid); err != nil {
+	if err != nil {
 		return &result.Error{Message: err.Error(), Client: true}
 	}
-	return failed
+	return r.Error.error()
 }

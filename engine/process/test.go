@@ -36,20 +36,10 @@ func (t *test) simple(ctx context.Context, method string, params any, during str
 	if _, err := t.c.call(ctx, method, params, &r, during, nil); err != nil {
 		return err
 	}
-	failed, err := r.Error.error()
-	switch {
-	case err != nil:
-		return t.malformed(during, err)
-	case failed != nil:
-		return failed
+	if r.Error != nil {
+		return r.Error.error()
 	}
 	return nil
-}
-
-// malformed ends the conversation because of an invalid result.
-func (t *test) malformed(during string, problem error) error {
-	t.c.fail(fmt.Errorf("the result of %s: %w", during, problem))
-	return t.c.failure()
 }
 
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
@@ -64,10 +54,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	if err != nil {
 		return result.Outcome{Broken: err}
 	}
-	failed, err := r.Error.error()
-	if err != nil {
-		return result.Outcome{Broken: t.malformed(during, err)}
-	}
+	failed := r.Error.error()
 	if failed != nil {
 		t.mu.Lock()
 		t.raised[failed] = id
@@ -109,11 +96,13 @@ func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event,
 	events := make([]result.Event, len(r.Events))
 	for i, e := range r.Events {
 		var err error
-		if events[i], err = e.event(); err != nil {
-			return nil, t.malformed(during, err)
+		events[i], err = e.event()
+		if want := params.After + 1 + int64(i); err == nil && e.Sequence != want {
+			err = fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want)
 		}
-		if want := params.After + 1 + int64(i); e.Sequence != want {
-			return nil, t.malformed(during, fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want))
+		if err != nil {
+			t.c.fail(fmt.Errorf("the result of %s: %w", during, err))
+			return nil, t.c.failure()
 		}
 	}
 	return events, nil

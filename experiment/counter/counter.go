@@ -101,24 +101,27 @@ func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 		defer cancel()
 		_, _ = counters.DeleteMany(limited, bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "^" + run}}}})
 	}()
-	cells, errs := make([]Cell, len(c.Strategies)*len(c.Faults)), make([]error, len(c.Strategies)*len(c.Faults))
-	var all sync.WaitGroup
 	var calling sync.Mutex
-	for i, s := range c.Strategies {
-		for k, f := range c.Faults {
-			at := i*len(c.Faults) + k
-			all.Go(func() {
-				cells[at], errs[at] = c.measure(ctx, server, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
-				if done != nil {
-					calling.Lock()
-					defer calling.Unlock()
-					done()
-				}
-			})
+	return each(c.Strategies, c.Faults, func(s Strategy, f Fault) (Cell, error) {
+		cell, err := c.measure(ctx, server, s, f, fmt.Sprintf("%s-%s-%s", run, s.Name, f), counters)
+		if done != nil {
+			calling.Lock()
+			defer calling.Unlock()
+			done()
 		}
+		return cell, err
+	})
+}
+
+// each measures all pairs of a subject and a fault concurrently. The results are ordered by subject.
+func each[S, R any](subjects []S, faults []Fault, measure func(S, Fault) (R, error)) ([]R, error) {
+	results, errs := make([]R, len(subjects)*len(faults)), make([]error, len(subjects)*len(faults))
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i], errs[i] = measure(subjects[i/len(faults)], faults[i%len(faults)]) })
 	}
 	all.Wait()
-	return cells, errors.Join(errs...)
+	return results, errors.Join(errs...)
 }
 
 // measure counts the events of one cell.
@@ -137,7 +140,7 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		return cell, err
 	}
 	defer disconnect()
-	if err := c.awaitUp(ctx, client); err != nil {
+	if err := settle(ctx, client, nil); err != nil {
 		return cell, err
 	}
 	begun := time.Now()
@@ -154,18 +157,13 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 		cancel()
 		cell.Attempts += a.attempts
 		cell.Messages += p.disarm()
-		if err := c.awaitUp(ctx, client); err != nil {
-			return cell, err
-		}
-		if err := killSessions(ctx, client, a.sessions); err != nil {
+		if err := settle(ctx, client, a.sessions); err != nil {
 			return cell, err
 		}
 	}
 	cell.Elapsed = time.Since(begun)
-	if s.cleanUp != nil {
-		if cell.CleanedUp, err = s.cleanUp(ctx, counters, id); err != nil {
-			return cell, err
-		}
+	if cell.CleanedUp, err = cleanUp(ctx, counters, id); err != nil {
+		return cell, err
 	}
 	var doc struct{ Counter int }
 	if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&doc); err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
@@ -175,23 +173,17 @@ func (c Config) measure(ctx context.Context, server string, s Strategy, f Fault,
 	return cell, nil
 }
 
-// awaitUp waits until the client has rediscovered the server, so that a fault affects
-// only one event.
-func (c Config) awaitUp(ctx context.Context, client *mongo.Client) error {
+// settle waits until the client has rediscovered the server, so that a fault affects only
+// one event. It aborts transactions that an outage left open, since they lock the counter.
+func settle(ctx context.Context, client *mongo.Client, sessions bson.A) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	for {
-		err := client.Ping(ctx, nil)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
+	err := client.Ping(ctx, nil)
+	for err != nil && ctx.Err() == nil {
+		err = client.Ping(ctx, nil)
 	}
-}
-
-// killSessions aborts transactions that an outage left open, since they lock the counter.
-func killSessions(ctx context.Context, client *mongo.Client, sessions bson.A) error {
-	if len(sessions) == 0 {
-		return nil
+	if err != nil || len(sessions) == 0 {
+		return err
 	}
 	return client.Database("admin").RunCommand(ctx, bson.D{{Key: "killSessions", Value: sessions}}).Err()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -20,7 +19,7 @@ type operation struct {
 	// before are the initial documents. Another client inserts between after the first
 	// attempt.
 	before, between []any
-	perform         func(context.Context, *mongo.Collection) error
+	perform         func(context.Context, *mongo.Collection) (any, error)
 	recover         func(error) error // handles the error of the second attempt
 	left            []string          // expected _ids in the collection
 	raises          bool              // the application must see an error
@@ -41,14 +40,9 @@ func RunOperations(ctx context.Context, c Config) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, faults := operations(), []Fault{LostRequest, LostReply}
-	outcomes, errs := make([]Outcome, len(operations)*len(faults)), make([]error, len(operations)*len(faults))
-	var all sync.WaitGroup
-	for i := range outcomes {
-		all.Go(func() { outcomes[i], errs[i] = c.perform(ctx, host, operations[i/len(faults)], faults[i%len(faults)]) })
-	}
-	all.Wait()
-	return outcomes, errors.Join(errs...)
+	return each(operations(), []Fault{LostRequest, LostReply}, func(o operation, f Fault) (Outcome, error) {
+		return c.perform(ctx, host, o, f)
+	})
 }
 
 func (c Config) perform(ctx context.Context, host string, o operation, f Fault) (out Outcome, err error) {
@@ -79,14 +73,18 @@ func (c Config) perform(ctx context.Context, host string, o operation, f Fault) 
 	defer disconnect()
 	ours := client.Database(database).Collection(name)
 	p.arm(f, strike{command: o.command})
-	failed := sent(ctx, func() error { return o.perform(ctx, ours) })
+	try := func() error {
+		_, err := o.perform(ctx, ours)
+		return err
+	}
+	failed := sent(ctx, try)
 	if !mongo.IsNetworkError(failed) {
 		return out, fmt.Errorf("%s: the fault did not strike: %v", o.name, failed)
 	}
 	if err := insert(ctx, theirs, o.between...); err != nil {
 		return out, err
 	}
-	failed = sent(ctx, func() error { return o.perform(ctx, ours) })
+	failed = sent(ctx, try)
 	if failed != nil && o.recover != nil {
 		failed = o.recover(failed)
 	}
@@ -122,19 +120,15 @@ func insert(ctx context.Context, c *mongo.Collection, documents ...any) error {
 func operations() []operation {
 	doc := func(id, key string) bson.D { return bson.D{{Key: "_id", Value: id}, {Key: "key", Value: key}} }
 	a1, b1, b2 := doc("a", "1"), doc("b", "1"), doc("b", "2")
-	find := func(ctx context.Context, c *mongo.Collection) error { return c.FindOne(ctx, a1).Err() }
-	insertOne := func(ctx context.Context, c *mongo.Collection) error { return insert(ctx, c, a1) }
-	deleteOne := func(ctx context.Context, c *mongo.Collection) error {
-		_, err := c.DeleteOne(ctx, a1)
-		return err
+	find := func(ctx context.Context, c *mongo.Collection) (any, error) { return c.FindOne(ctx, a1).Raw() }
+	insertOne := func(ctx context.Context, c *mongo.Collection) (any, error) { return c.InsertOne(ctx, a1) }
+	deleteOne := func(ctx context.Context, c *mongo.Collection) (any, error) { return c.DeleteOne(ctx, a1) }
+	deleteMany := func(ctx context.Context, c *mongo.Collection) (any, error) {
+		return c.DeleteMany(ctx, bson.D{{Key: "key", Value: bson.D{{Key: "$gt", Value: ""}}}})
 	}
-	deleteMany := func(ctx context.Context, c *mongo.Collection) error {
-		_, err := c.DeleteMany(ctx, bson.D{{Key: "key", Value: bson.D{{Key: "$gt", Value: ""}}}})
-		return err
-	}
-	set := func(ctx context.Context, c *mongo.Collection) error {
-		_, err := c.UpdateByID(ctx, "a", bson.D{{Key: "$set", Value: bson.D{{Key: "sunny", Value: true}}}}, options.UpdateOne().SetUpsert(true))
-		return err
+	set := func(ctx context.Context, c *mongo.Collection) (any, error) {
+		sunny := bson.D{{Key: "$set", Value: bson.D{{Key: "sunny", Value: true}}}}
+		return c.UpdateByID(ctx, "a", sunny, options.UpdateOne().SetUpsert(true))
 	}
 	// A duplicate key of _id means that the first attempt succeeded.
 	succeeded := func(err error) error {

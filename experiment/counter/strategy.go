@@ -20,8 +20,6 @@ type Strategy struct {
 	durable string
 	second  int
 	count   func(context.Context, *application) error
-	// cleanUp is the nightly task. It returns the amount added to the counter.
-	cleanUp func(ctx context.Context, counters *mongo.Collection, id string) (int, error)
 }
 
 // Strategies lists the strategies in the order of the document.
@@ -31,7 +29,7 @@ func Strategies() []Strategy {
 		{Name: "always", What: "it tries again five times, whatever the error", durable: "update", tries: 5, count: always},
 		{Name: "once", What: "it tries again once, after a network error", durable: "update", count: twice},
 		{Name: "idempotent", What: "the same, with two steps that are idempotent: a pending token, then the increment; each night what is pending is added",
-			durable: "update", second: 1, count: idempotent, cleanUp: cleanUp},
+			durable: "update", second: 1, count: idempotent},
 		{Name: "retryable-writes", What: "the driver tries again, with retryWrites", durable: "update", retryWrites: true, count: once},
 		{Name: "transaction", What: "the driver tries again, with withTransaction", durable: "commitTransaction", retryWrites: true, count: transaction},
 	}
@@ -73,16 +71,11 @@ func sent(ctx context.Context, call func() error) error {
 // updateTwice retries once after a network error or a NotWritablePrimary error.
 func (a *application) updateTwice(ctx context.Context, filter, update bson.D, upsert bool) error {
 	err := a.update(ctx, filter, update, upsert)
-	if mongo.IsNetworkError(err) || lost(err) {
+	var server mongo.ServerError
+	if mongo.IsNetworkError(err) || errors.As(err, &server) && server.HasErrorCode(notWritablePrimary) {
 		err = a.update(ctx, filter, update, upsert)
 	}
 	return err
-}
-
-// lost reports whether the server is no longer the primary.
-func lost(err error) bool {
-	var server mongo.ServerError
-	return errors.As(err, &server) && server.HasErrorCode(notWritablePrimary)
 }
 
 const notWritablePrimary = 10107
@@ -112,33 +105,21 @@ func idempotent(ctx context.Context, a *application) error {
 	return a.updateTwice(ctx, bson.D{token}, append(bson.D{{Key: "$pull", Value: bson.D{token}}}, increment()...), false)
 }
 
-// cleanUp adds the pending tokens to the counter and removes them.
+// cleanUp is the nightly task: it adds the number of pending tokens to the counter, and
+// removes them. Only the idempotent strategy leaves any.
 func cleanUp(ctx context.Context, counters *mongo.Collection, id string) (added int, err error) {
-	found, err := counters.Aggregate(ctx, mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{{Key: "_id", Value: id}, {Key: "pending.0", Value: bson.D{{Key: "$exists", Value: true}}}}}},
-		{{Key: "$project", Value: bson.D{
-			{Key: "pending", Value: bson.D{{Key: "$size", Value: "$pending"}}},
-			{Key: "counter", Value: bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$counter", 0}}}, bson.D{{Key: "$size", Value: "$pending"}}}}}},
-		}}},
-	})
-	if err != nil {
-		return 0, err
+	var day struct{ Pending bson.A }
+	err = counters.FindOne(ctx, bson.D{{Key: "_id", Value: id}}).Decode(&day)
+	if errors.Is(err, mongo.ErrNoDocuments) || err == nil && len(day.Pending) == 0 {
+		return 0, nil
 	}
-	var days []struct {
-		ID               string `bson:"_id"`
-		Counter, Pending int
+	if err == nil {
+		_, err = counters.UpdateByID(ctx, id, bson.D{
+			{Key: "$inc", Value: bson.D{{Key: "counter", Value: len(day.Pending)}}},
+			{Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}},
+		})
 	}
-	if err := found.All(ctx, &days); err != nil {
-		return 0, err
-	}
-	for _, day := range days {
-		added += day.Pending
-		_, err := counters.UpdateByID(ctx, day.ID, bson.D{{Key: "$set", Value: bson.D{{Key: "counter", Value: day.Counter}}}, {Key: "$unset", Value: bson.D{{Key: "pending", Value: true}}}})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return added, nil
+	return len(day.Pending), err
 }
 
 func transaction(ctx context.Context, a *application) error {

@@ -179,8 +179,8 @@ func (r *compareFlags) schedules(ctx context.Context, c *call) error {
 		topologies = []string{t}
 	}
 	status := c.progress(c.errors)
-	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0], r.sides[1], func(p compare.Progress) {
-		if status(fmt.Sprintf("%d of %d schedules, %d differ", p.Done, p.Total, p.Findings)); p.Done == p.Total {
+	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, r.sides[0], r.sides[1], func(done, findings int) {
+		if status(fmt.Sprintf("%d of %d schedules, %d differ", done, r.generate, findings)); done == r.generate {
 			status("")
 		}
 	})
