@@ -3,10 +3,11 @@ package process
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,50 +20,24 @@ import (
 
 // front is the public side of a process.
 type front struct {
-	o      *Options
-	env    Environment
-	id     string
-	log    *logFile
-	tls    *tls.Config
-	ctx    context.Context // ends with the process
-	cancel context.CancelFunc
-	ending chan int // receives the exit code
-	work   sync.WaitGroup
+	o       *Options
+	self    string // path of utr
+	id      string
+	log     *slog.Logger
+	logFile *os.File // nil if the log is standard output
+	tls     *tls.Config
+	ctx     context.Context         // ends with the process
+	end     context.CancelCauseFunc // ends the process with an exitCode
+	work    sync.WaitGroup
 
-	joining sync.Mutex      // held while joining a host
-	waiting *server.Server  // serves clients before the process joins a host; may be nil
-	cluster *server.Cluster // of waiting
+	joining sync.Mutex     // held while joining a host
+	waiting *server.Server // serves clients before the process joins a host; may be nil
 
 	mu    sync.Mutex
 	state string
 	host  location
 	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background; nil before ready
 	ready chan struct{}                    // closed when serve is set
-}
-
-func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
-	f := &front{o: o, env: env, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	return f
-}
-
-// end ends the process. The first exit code counts.
-func (f *front) end(code int) {
-	select {
-	case f.ending <- code:
-	default:
-	}
-}
-
-func (f *front) close(listeners []net.Listener) {
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-	f.cancel()
-	if f.cluster != nil {
-		_ = f.cluster.Close()
-	}
-	f.work.Wait()
 }
 
 // setState changes the state of the process, and the function that serves its clients.
@@ -77,24 +52,19 @@ func (f *front) setState(state string, host location, serve func(net.Conn, bool)
 
 // wait starts a server without configuration, which waits for replSetInitiate or an invitation.
 func (f *front) wait() (err error) {
-	f.cluster = server.NewCluster(server.Config{
+	cluster := server.NewCluster(server.Config{
 		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
-	f.waiting, err = f.cluster.Join(f.address(), server.Process{
-		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
-		Shutdown: func() { f.end(exitClean) },
+	f.work.Go(func() {
+		<-f.ctx.Done()
+		_ = cluster.Close()
 	})
+	f.waiting, err = cluster.Join(f.address(), f.serverOptions().process(func() { f.end(exitClean) }))
 	if err == nil {
 		f.setState(stateWaiting, location{}, f.waiting.Serve)
 	}
 	return err
-}
-
-func (f *front) accept(l net.Listener, balanced bool) {
-	relay.Accept(l, func(nc net.Conn) {
-		f.work.Go(func() { f.open(nc, balanced) })
-	})
 }
 
 func (f *front) open(nc net.Conn, balanced bool) {
@@ -109,7 +79,8 @@ func (f *front) open(nc net.Conn, balanced bool) {
 	}
 	stop()
 	if err != nil {
-		f.log.add("Error receiving request from client", attributes{"remote": nc.RemoteAddr().String(), "error": err.Error()})
+		f.log.Info("Error receiving request from client",
+			slog.Group("attr", "remote", nc.RemoteAddr().String(), "error", err.Error()))
 	}
 	if client == nil {
 		_ = nc.Close()
@@ -201,7 +172,7 @@ func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
 	var r reply
 	for !r.Stop {
 		if err := read(in, &r); err != nil {
-			f.log.add("The host of the data has exited", nil)
+			f.log.Info("The host of the data has exited")
 			f.end(exitAbrupt)
 			return
 		}
@@ -209,8 +180,9 @@ func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
 	f.end(exitClean)
 }
 
-func (f *front) forward(client net.Conn, address string) {
-	host, err := net.Dial("tcp", address)
+// forward connects a client to its server in the host.
+func (f *front) forward(client net.Conn, q request) {
+	host, _, _, err := dial(f.ctx, q.Host.Address, q)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-func (f *front) begin(ctx context.Context) error {
+func (f *front) begin() error {
 	if f.o.Mongos {
 		f.work.Go(f.joinAsRouter)
 		return nil
@@ -27,21 +27,21 @@ func (f *front) begin(ctx context.Context) error {
 	case err != nil || rejoined:
 		return err
 	case f.o.ReplSet == "":
-		return f.startHost(ctx, spec{Version: f.o.Profile.Name}, f.address())
+		return f.startHost(f.ctx, spec{Version: f.o.Profile.Name}, f.address())
 	}
 	return f.wait()
 }
 
-func (f *front) startHost(ctx context.Context, s spec, self string) error {
-	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
+// startHost starts a host, which may outlive this process, and joins it.
+func (f *front) startHost(ctx context.Context, s spec, member string) error {
+	w, end, err := f.spawn(ctx, s)
+	if err == nil {
+		err = f.join(ctx, w, member)
+	}
 	if err != nil {
-		return err
-	}
-	if err := f.join(ctx, w, self); err != nil {
 		end()
-		return err
 	}
-	return nil
+	return err
 }
 
 // initiate executes replSetInitiate: it starts the host and joins it. The host invites the other members.
@@ -107,10 +107,8 @@ func (f *front) acceptInvitation(q request) error {
 
 // join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
-	control, in, a, err := dial(ctx, w.Address, request{Kind: kindJoin, Host: w, Member: member, Server: &serverOptions{
-		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: f.env.PID, StateFile: f.stateFile(),
-	}})
+	q := request{Kind: kindJoin, Host: w, Member: member, Server: f.serverOptions()}
+	control, in, _, err := dial(ctx, w.Address, q)
 	if err != nil {
 		return err
 	}
@@ -122,13 +120,19 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	addresses := map[bool]string{false: a.Clients, true: a.Balanced}
-	f.setState(state, w, func(client net.Conn, balanced bool) { f.forward(client, addresses[balanced]) })
+	f.setState(state, w, func(client net.Conn, balanced bool) {
+		f.forward(client, request{Kind: kindClient, Host: w, Member: member, Balanced: balanced})
+	})
 	if f.waiting != nil {
 		f.waiting.Drain()
 	}
 	f.work.Go(func() { f.watchHost(control, in) })
 	return nil
+}
+
+func (f *front) serverOptions() *serverOptions {
+	return &serverOptions{Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
+		PID: os.Getpid(), StateFile: f.stateFile()}
 }
 
 // hostFile is the content of the state file in dbpath: the host, and the member that the process was.
@@ -180,34 +184,23 @@ func (f *front) rejoin() (bool, error) {
 		err = f.join(f.ctx, s.Host, s.Member)
 	}
 	if err != nil {
-		f.log.add("The data of this server, which was in memory, is lost", attributes{"error": err.Error()})
+		f.log.Info("The data of this server, which was in memory, is lost", slog.Group("attr", "error", err.Error()))
 		_ = os.Remove(name)
 	}
 	return err == nil, nil
 }
 
-const retryInterval = 100 * time.Millisecond // between attempts to reach the config servers
-
 // joinAsRouter joins the host of the config servers as a mongos. It retries until it succeeds or the process ends.
 func (f *front) joinAsRouter() {
-	tick := time.NewTicker(retryInterval)
-	defer tick.Stop()
 	logged := ""
-	for {
+	repeat(f.ctx, retryInterval, func() bool {
 		err := f.joinConfigServers()
-		if err == nil {
-			return
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
+			f.log.Info("Error initializing sharding state, retrying", slog.Group("attr", "error", logged))
 		}
-		if text := err.Error(); text != logged {
-			logged = text
-			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
-		}
-		select {
-		case <-f.ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+		return err == nil
+	})
 }
 
 func (f *front) joinConfigServers() error {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/unified-test-runner/utr/embedded/server"
 )
 
 // magic begins a request. It differs from the beginning of a TLS handshake, and is too large for the length of a
@@ -24,7 +26,9 @@ type request struct {
 	Set    string         `json:"set,omitempty"`
 	Host   location       `json:"host,omitzero"`    // that invites, or that the process joins
 	Member string         `json:"member,omitempty"` // address of the member for clients
-	Server *serverOptions `json:"server,omitempty"`
+	Server *serverOptions `json:"server,omitempty"` // of the process that joins
+	// Balanced is set if the client came through a load balancer.
+	Balanced bool `json:"balanced,omitempty"`
 }
 
 // The kinds of requests, described in the package comment.
@@ -32,6 +36,7 @@ const (
 	kindState  = "state"
 	kindInvite = "invite"
 	kindJoin   = "join"
+	kindClient = "client"
 )
 
 type location struct {
@@ -49,6 +54,12 @@ type serverOptions struct {
 	StateFile  string   `json:"stateFile,omitempty"` // while it exists, the process may restart
 }
 
+// process returns the startup options of the server. shutdown ends the process.
+func (s *serverOptions) process(shutdown func()) server.Process {
+	return server.Process{Parameters: parameters(s.Parameters), AnyParameter: true, AccessControl: s.Access,
+		Arguments: s.Arguments, PID: s.PID, Shutdown: shutdown}
+}
+
 // reply is the reply to a request, or a later message to a front that has joined.
 type reply struct {
 	Error string `json:"error,omitempty"`
@@ -58,9 +69,6 @@ type reply struct {
 	Set          string   `json:"set,omitempty"`
 	ConfigServer bool     `json:"configServer,omitempty"`
 	Host         location `json:"host,omitzero"`
-	// Reply to join: the addresses for clients, and for clients of a load balancer.
-	Clients  string `json:"clients,omitempty"`
-	Balanced string `json:"balanced,omitempty"`
 	// Stop tells the front that a client has sent shutdown.
 	Stop bool `json:"stop,omitempty"`
 }
@@ -150,4 +158,17 @@ func readRequest(nc net.Conn, in *bufio.Reader) (request, error) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	return q, err
+}
+
+// repeat calls f at an interval until f returns true or ctx ends.
+func repeat(ctx context.Context, interval time.Duration, f func() (done bool)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

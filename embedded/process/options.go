@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -135,11 +134,6 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	o.Port = cmp.Or(o.Port, defaultPort)
 	o.Bind = strings.Split(bind, ",")
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
-	for _, p := range o.Parameters {
-		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && mongos {
-			o.BalancedPort, _ = strconv.Atoi(port) // check rejects 0
-		}
-	}
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
 		return nil, err
 	}
@@ -168,9 +162,15 @@ func readFile(flags *flag.FlagSet, path string) error {
 	return nil
 }
 
-func (o *Options) check(extra []string) error {
+func (o *Options) check(extra []string) (err error) {
+	for _, p := range o.Parameters {
+		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && o.Mongos {
+			if o.BalancedPort, err = strconv.Atoi(port); err != nil || o.BalancedPort <= 0 {
+				return errors.New("loadBalancerPort must be the number of a port")
+			}
+		}
+	}
 	set, hosts, _ := strings.Cut(o.ConfigDB, "/")
-	badBalancer := func(p string) bool { return strings.HasPrefix(p, "loadBalancerPort=") }
 	switch {
 	case o.Version:
 		return nil
@@ -178,8 +178,6 @@ func (o *Options) check(extra []string) error {
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	case o.Mongos && (set == "" || hosts == ""):
 		return errors.New("--configdb SET/HOST:PORT is required")
-	case o.Mongos && o.BalancedPort <= 0 && slices.ContainsFunc(o.Parameters, badBalancer):
-		return errors.New("loadBalancerPort must be the number of a port")
 	case o.TLS.Mode != "" && o.TLS.CertificateFile == "":
 		return errors.New("TLS requires --tlsCertificateKeyFile")
 	}
