@@ -139,7 +139,6 @@ var ErrClose = errors.New("close the connection")
 // TransientTransactionError) and topologyVersion.
 type Error struct {
 	Code    int32  // 0: the reply has neither code nor codeName
-	Name    string // codeName; "": the name of the code
 	Message string // errmsg
 	Labels  []string
 	Extra   bson.D // more top-level fields of the reply, after codeName

@@ -21,12 +21,8 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	} else {
 		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
 	}
-	x.extras.concern = code
-	x.extras.writeConcernError = append(bson.D{
-		{Key: "code", Value: code},
-		{Key: "codeName", Value: command.CodeNameIn(code, x.view.Wire)},
-		{Key: "errmsg", Value: message},
-	}, details...)
+	x.concern = code
+	x.writeConcernError = slices.Concat(x.codeFields(code), bson.D{{Key: "errmsg", Value: message}}, details)
 }
 
 // unknownField returns the first unknown field of a concern, "" if all are known.
@@ -100,7 +96,7 @@ func (x *exchange) readConcern() error {
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
-		x.extras.noTimes = x.view.Role == command.Mongos // it fails before it knows the time
+		x.noTimes = x.view.Role == command.Mongos // it fails before it knows the time
 		return command.Errorf(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}

@@ -162,7 +162,8 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	flags := m.Flags & wire.ChecksumPresent
 	var refused *command.Error
 	if errors.As(err, &refused) {
-		return reply.msg(h.RequestID, flags, k.compose(k.server.view(), nil, &extras{}, refused))
+		x := &exchange{conn: k, view: k.server.view()}
+		return reply.msg(h.RequestID, flags, x.compose(nil, refused))
 	}
 	if err != nil {
 		return err
@@ -206,7 +207,8 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 		return command.ErrClose
 	}
 	if name := firstKey(sent); !helloNames[name] {
-		return reply.reply(h.RequestID, k.compose(k.server.view(), nil, &extras{}, command.Errorf(command.CodeUnsupportedOpQueryCommand,
+		x := &exchange{conn: k, view: k.server.view()}
+		return reply.reply(h.RequestID, x.compose(nil, command.Errorf(command.CodeUnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
 	}

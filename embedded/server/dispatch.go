@@ -21,13 +21,18 @@ type exchange struct {
 	view           view
 	request        command.Request
 	row            *entry
-	extras         extras
 	start          time.Time
 	unacknowledged bool                   // the write concern is w: 0
 	parsed         func() (bson.D, error) // result of Row.Parse
 	readsSecondary bool                   // the read preference allows a secondary
 	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
+
+	// For the reply.
+	labels            []string // error labels; nil if not determined yet
+	writeConcernError any
+	concern           int32 // code of writeConcernError
+	noTimes           bool  // omit operationTime and $clusterTime
 }
 
 // begin reads a command. An error closes the connection.
@@ -57,7 +62,7 @@ func (x *exchange) answer() (bson.Raw, error) {
 }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
-	x.view, x.extras, x.element, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
+	x.view, x.labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
 	x.inProgress()
 	stream := x.request.Stream
 	if err := x.applyFailPoint(); err != nil {
@@ -74,13 +79,11 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		x.logEnd(nil, true)
 		return nil, command.ErrClose
 	}
-	x.extras.last = x.request.AfterOK
-	x.extras.fromShard = x.endsTransaction()
 	x.view.version = x.conn.server.view().version // the primary may have changed
 	if err == nil {
 		fields = x.afterCommand(fields)
 		x.logEnd(nil, false)
-		return x.conn.compose(x.view, fields, &x.extras, nil), nil
+		return x.compose(fields, nil), nil
 	}
 	x.request.Stream = nil
 	var failure *command.Error
@@ -89,7 +92,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	}
 	x.setLabels(failure.Code, false, failure.Labels)
 	x.logEnd(failure, false)
-	return x.conn.compose(x.view, fields, &x.extras, failure), nil
+	return x.compose(fields, failure), nil
 }
 
 // steps are the checks before a command runs, in the server's order.
@@ -210,7 +213,7 @@ func (x *exchange) applyFailPoint() error {
 		f = x.element
 	}
 	if x.has(errorLabels) {
-		x.extras.labels = f.Labels
+		x.labels = f.Labels
 	}
 	if err != nil {
 		return err
@@ -405,7 +408,7 @@ func (x *exchange) deadline() error {
 
 // afterCommand adds a write concern error to the reply of a successful command.
 func (x *exchange) afterCommand(fields bson.D) bson.D {
-	x.extras.labels = nil
+	x.labels = nil
 	if x.unacknowledged && x.row.OnlyOK {
 		return nil
 	}
@@ -415,42 +418,33 @@ func (x *exchange) afterCommand(fields bson.D) bson.D {
 	}
 	if hit {
 		code, _ := e.Lookup("code").AsInt64OK()
-		x.extras.writeConcernError, x.extras.concern, x.extras.labels = e, int32(code), labels
+		x.writeConcernError, x.concern, x.labels = e, int32(code), labels
 	}
-	if x.extras.writeConcernError != nil {
-		x.setLabels(x.extras.concern, true, nil)
+	if x.writeConcernError != nil {
+		x.setLabels(x.concern, true, nil)
 	}
 	return fields
 }
 
 // setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
-// set labels.
-func (x *exchange) setLabels(code int32, concern bool, own []string) {
-	if x.extras.labels != nil {
-		return
-	}
-	x.extras.labels = x.labels(code, concern)
-	for _, l := range own {
-		if !slices.Contains(x.extras.labels, l) {
-			x.extras.labels = append(x.extras.labels, l)
-		}
-	}
-}
-
-// labels returns the error labels for a code. concern is set if it is the code of a write concern error.
+// set labels. concern is set if it is the code of a write concern error.
 //
 // Specifications: "Retryable Writes" (Determining Retryable Errors), "Transactions" (Error Labels), "Change Streams"
 // (Resumable Error), "Client Backpressure".
-func (x *exchange) labels(code int32, concern bool) []string {
+func (x *exchange) setLabels(code int32, concern bool, own []string) {
+	if x.labels != nil {
+		return
+	}
 	var labels []string
-	p := x.conn.server.cluster.Profile
+	wire := x.view.Wire
+	retriable := command.Retriable.In(code, wire)
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := x.endsTransaction()
-	if r.InTransaction && !concern && (command.Transient.In(code, p.Wire) || !finish && command.Retriable.In(code, p.Wire)) {
+	if r.InTransaction && !concern && (command.Transient.In(code, wire) || !finish && retriable) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos does not add the label: the shard does.
-	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && command.Retriable.In(code, p.Wire) {
+	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && retriable {
 		labels = append(labels, "RetryableWriteError")
 		// The server cannot know this on a connection without previous writes.
 		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
@@ -458,16 +452,16 @@ func (x *exchange) labels(code int32, concern bool) []string {
 		}
 	}
 	if x.has(errorLabels) && !concern && (r.IsChangeStream || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
-		(command.Resumable.In(code, p.Wire) || command.Retriable.In(code, p.Wire)) {
+		(command.Resumable.In(code, wire) || retriable) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.has(overload) && command.SystemOverloaded.In(code, p.Wire) {
+	if x.has(overload) && command.SystemOverloaded.In(code, wire) {
 		labels = append(labels, "SystemOverloadedError")
-		if command.Retriable.In(code, p.Wire) {
+		if retriable {
 			labels = append(labels, "RetryableError")
 		}
 	}
-	return labels
+	x.labels = append(labels, own...)
 }
 
 func opensChangeStream(body bson.Raw) bool {

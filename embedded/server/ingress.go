@@ -55,12 +55,12 @@ func (x *exchange) admit() error {
 	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
 		return err
 	}
-	x.extras.labels = []string{"SystemOverloadedError"}
+	x.labels = []string{"SystemOverloadedError"}
 	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
-		x.extras.labels = append(x.extras.labels, "RetryableError")
+		x.labels = append(x.labels, "RetryableError")
 	}
 	if x.has(limiterLabels) {
-		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
+		x.labels = append(x.labels, "NoWritesPerformed")
 	}
 	what := "rate"
 	if i.params.number(requestQueue) > 0 {

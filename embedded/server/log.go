@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -101,17 +100,16 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	case closed:
 		how = "gets no reply: the connection is closed"
 	case failure != nil:
-		name := cmp.Or(failure.Name, command.CodeNameIn(failure.Code, x.view.Wire))
-		how = fmt.Sprintf("error %d %s", failure.Code, name)
+		how = fmt.Sprintf("error %d %s", failure.Code, command.CodeNameIn(failure.Code, x.view.Wire))
 		if !credentials[x.request.Name] {
 			message = ": " + oneLine(failure.Message)
 		}
-	case x.extras.writeConcernError != nil:
-		code := x.extras.concern
+	case x.writeConcernError != nil:
+		code := x.concern
 		how = fmt.Sprintf("ok, with a write concern error %d %s", code, command.CodeNameIn(code, x.view.Wire))
 	}
-	if len(x.extras.labels) > 0 {
-		how += " {" + strings.Join(x.extras.labels, ", ") + "}"
+	if len(x.labels) > 0 {
+		how += " {" + strings.Join(x.labels, ", ") + "}"
 	}
 	took := time.Since(x.start).Round(10 * time.Microsecond)
 	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
