@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
@@ -100,6 +101,13 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.logFailPointSet()
+	settings := bson.D{}
+	for _, field := range []string{"mode", "data"} {
+		v, err := x.request.Body.LookupErr(field)
+		settings = value.AddIf(settings, err == nil, field, v)
+	}
+	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
+		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
+	}
 	return bson.D{{Key: "count", Value: count}}, nil
 }

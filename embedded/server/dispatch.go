@@ -218,7 +218,7 @@ func (x *exchange) applyFailPoint() error {
 	if err != nil {
 		return err
 	}
-	x.logHit(f, x.element.LoseReply)
+	x.logHit(f)
 	if f.Block > 0 {
 		if x.element.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs

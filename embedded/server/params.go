@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
@@ -55,7 +57,7 @@ func parameterTable(p Profile) []parameter {
 		{name: connectionLimit, value: false, since: overload.since},
 		{name: connectionQueue, value: int32(0), since: overload.since},
 		{name: connectionRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		{name: requestAppExemptions, value: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
+		{name: requestAppExemptions, value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}), since: overload.since},
 		{name: requestBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
 		{name: requestLimit, value: p.has(limiterLabels), since: overload.since},
 		{name: requestQueue, value: int64(0), since: limiterLabels.since},
@@ -109,33 +111,19 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 // typed converts a value to the type of the parameter. A number for a boolean is true unless 0.
 func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.minimum {
+	_, isSwitch := row.value.(bool)
+	switch {
+	case isNumber && isSwitch:
+		return number != 0, nil
+	case isNumber && number < row.minimum:
 		return nil, command.Errorf(command.CodeBadValue,
 			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.minimum)
 	}
-	switch row.value.(type) {
-	case bool:
-		if b, ok := v.BooleanOK(); ok || isNumber {
-			return b || isNumber && number != 0, nil
-		}
-	case bson.D, bson.Raw:
-		if doc, ok := v.DocumentOK(); ok {
-			return slices.Clone(doc), nil
-		}
-	case int32:
-		if isNumber && number <= math.MaxInt32 {
-			return int32(number), nil
-		}
-	case int64:
-		if isNumber && number < 1<<62 {
-			return int64(number), nil
-		}
-	case float64:
-		if isNumber {
-			return number, nil
-		}
+	typed := reflect.New(reflect.TypeOf(row.value))
+	if err := v.Unmarshal(typed.Interface()); err != nil {
+		return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
 	}
-	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
+	return typed.Elem().Interface(), nil
 }
 
 // value returns the value of a parameter, nil if the version does not have it.
@@ -151,17 +139,7 @@ func (p *parameters) value(name string) any {
 }
 
 // number returns the value of a numeric parameter, 0 if the version does not have it.
-func (p *parameters) number(name string) float64 {
-	switch v := p.value(name).(type) {
-	case int32:
-		return float64(v)
-	case int64:
-		return float64(v)
-	case float64:
-		return v
-	}
-	return 0
-}
+func (p *parameters) number(name string) float64 { return value.Float(p.value(name)) }
 
 func (p *parameters) isTrue(name string) bool {
 	on, _ := p.value(name).(bool)
