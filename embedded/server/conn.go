@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,16 +43,6 @@ type conn struct {
 	compression []string
 	sasl        *conversation
 	user        *User // nil before authentication
-}
-
-func newConn(s *Server, socket net.Conn, balanced bool) *conn {
-	k := &conn{server: s, raw: socket, socket: socket, balanced: balanced, id: s.lastConn.Add(1)}
-	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
-	k.client, k.clientLeft = context.WithCancel(k.ctx)
-	if s.process.TLS != nil {
-		k.socket = tls.Server(socket, s.process.TLS)
-	}
-	return k
 }
 
 // close closes the connection and cancels its command.

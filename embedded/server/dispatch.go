@@ -47,10 +47,6 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 		HangUp: k.hangUp, Operations: x.operations,
 		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
-	// mongod closes the connection if $db is not a string.
-	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
-		return nil, command.ErrClose
-	}
 	x.inProgress()
 	return x, nil
 }
@@ -157,18 +153,20 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. Only a mongos gets here without a string in $db.
+// database reads $db. A mongod closes the connection if it is not a string.
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
-	if err != nil {
+	var isText bool
+	x.request.DB, isText = value.StringValueOK()
+	switch {
+	case isText:
+		return nil
+	case x.view.Role != command.Mongos:
+		return command.ErrClose
+	case err != nil:
 		return command.Errorf(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
 	}
-	db, ok := value.StringValueOK()
-	if !ok {
-		return wrongType("OP_MSG.$db", value, "string")
-	}
-	x.request.DB = db
-	return nil
+	return wrongType("OP_MSG.$db", value, "string")
 }
 
 func (x *exchange) lookUp() error {
@@ -451,7 +449,9 @@ func (x *exchange) setLabels(code int32, concern bool, own []string) {
 			labels = append(labels, "NoWritesPerformed")
 		}
 	}
-	if x.has(errorLabels) && !concern && (r.IsChangeStream || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
+	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
+	changeStream := r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream"
+	if x.has(errorLabels) && !concern && changeStream &&
 		(command.Resumable.In(code, wire) || retriable) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
@@ -462,13 +462,4 @@ func (x *exchange) setLabels(code int32, concern bool, own []string) {
 		}
 	}
 	x.labels = append(labels, own...)
-}
-
-func opensChangeStream(body bson.Raw) bool {
-	stages := command.Elements(body.Lookup("pipeline"))
-	if len(stages) == 0 {
-		return false
-	}
-	stage, _ := stages[0].DocumentOK()
-	return firstKey(stage) == "$changeStream"
 }

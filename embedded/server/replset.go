@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // ShardName is the name of the only shard of a sharded cluster.
@@ -43,16 +44,14 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 		if s.isDown {
 			health = 0
 		}
-		m := bson.D{
+		members = append(members, value.AddIf(bson.D{
 			{Key: "_id", Value: s.member.ID},
 			{Key: "name", Value: s.address},
 			{Key: "health", Value: health},
 			{Key: "state", Value: state},
 			{Key: "stateStr", Value: name},
 			{Key: "configVersion", Value: c.layout.version},
-		}
-		addIf(&m, s == self, "self", true)
-		members = append(members, m)
+		}, s == self, "self", true))
 	}
 	return bson.D{
 		{Key: "set", Value: x.view.setName},

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -49,7 +51,12 @@ func (s *Server) Address() string { return s.address }
 // Serve serves a connection in the background and finally closes it. balanced is set if the client connected through a
 // load balancer. If the server is down, Serve only closes the connection.
 func (s *Server) Serve(nc net.Conn, balanced bool) {
-	k := newConn(s, nc, balanced)
+	k := &conn{server: s, raw: nc, socket: nc, balanced: balanced, id: s.lastConn.Add(1)}
+	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
+	k.client, k.clientLeft = context.WithCancel(k.ctx)
+	if s.process.TLS != nil {
+		k.socket = tls.Server(nc, s.process.TLS)
+	}
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	if s.isDown || s.cluster.closed {
