@@ -124,7 +124,7 @@ func (k *conn) recoverPanic() {
 
 // message answers a message. An error closes the connection.
 func (k *conn) message(h wire.Header, body []byte) error {
-	if late := k.server.process.Latency; late > 0 {
+	if late := k.server.member.Latency; late > 0 {
 		sleep(k.ctx, late, nil)
 	}
 	reply := writer{conn: k}

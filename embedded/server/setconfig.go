@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -22,6 +23,8 @@ type Member struct {
 	Tags         bson.Raw `bson:"tags,omitempty"` // nil without tags
 	// SecondaryDelaySecs only affects lastWrite in hello.
 	SecondaryDelaySecs int64 `bson:"secondaryDelaySecs,omitempty"`
+	// Latency delays each reply of the member.
+	Latency time.Duration `bson:"-"`
 }
 
 // NewMember returns a member with the default configuration.
