@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +29,7 @@ type conn struct {
 	cancel     context.CancelFunc
 	client     context.Context // ends with ctx, or when the client disconnects
 	clientLeft context.CancelFunc
-	hungUp     atomic.Bool // a fail point has closed the connection: the client has not left
-	once       sync.Once
+	hungUp     atomic.Bool    // a fail point has closed the connection: the client has not left
 	lastID     int32          // request id of the last sent message
 	lastOp     bson.Timestamp // operation time after the last write; zero before the first
 	current    atomic.Pointer[operation]
@@ -47,10 +45,8 @@ type conn struct {
 
 // close closes the connection and cancels its command.
 func (k *conn) close() {
-	k.once.Do(func() {
-		k.cancel()
-		_ = k.raw.Close()
-	})
+	k.cancel()
+	_ = k.raw.Close()
 }
 
 // hangUp closes the connection, but its command continues.

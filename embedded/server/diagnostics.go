@@ -69,8 +69,11 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		// Some tests require a storage engine with transactions.
 		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
 	}
+	s.mu.Lock()
+	current := len(s.conns)
+	s.mu.Unlock()
 	connections := bson.D{
-		{Key: "current", Value: int32(s.connections())},
+		{Key: "current", Value: int32(current)},
 		{Key: "available", Value: int32(16000)},
 		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
 	}

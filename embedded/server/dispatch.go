@@ -362,7 +362,7 @@ func (x *exchange) role() error {
 	switch {
 	case x.row.Write:
 		return x.notPrimary(command.CodeNotWritablePrimary, "not primary")
-	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.view.member.ArbiterOnly):
+	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.conn.server.member.ArbiterOnly):
 		return x.notPrimary(command.CodeNotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:
 		return x.notPrimary(command.CodeNotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")

@@ -177,12 +177,12 @@ func (x *exchange) description(speculative bson.D) bson.D {
 
 // inSet returns the fields of a member of a replica set.
 func (x *exchange) inSet(writable string) bson.D {
-	v, layout, member := &x.view, x.view.layout, x.view.member
+	v, layout, member := &x.view, x.view.layout, x.conn.server.member
 	out := bson.D{{Key: "hosts", Value: layout.hosts}}
 	addIf := func(condition bool, key string, field any) { out = value.AddIf(out, condition, key, field) }
 	addIf(len(layout.passives) > 0, "passives", layout.passives)
 	addIf(len(layout.arbiters) > 0, "arbiters", layout.arbiters)
-	addIf(true, "setName", v.setName)
+	addIf(true, "setName", x.conn.server.cluster.SetName)
 	addIf(true, "setVersion", layout.version)
 	addIf(true, writable, v.Role == command.Primary)
 	addIf(true, "secondary", v.Role == command.Secondary && !member.ArbiterOnly)
@@ -201,7 +201,7 @@ func (x *exchange) inSet(writable string) bson.D {
 // lastWrite returns the field from which clients compute staleness.
 func (x *exchange) lastWrite() bson.D {
 	now := x.conn.server.now()
-	now.T -= uint32(x.view.member.SecondaryDelaySecs)
+	now.T -= uint32(x.conn.server.member.SecondaryDelaySecs)
 	at := bson.DateTime(int64(now.T) * 1000)
 	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
 	return bson.D{

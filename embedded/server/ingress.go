@@ -48,7 +48,9 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.server.process.AccessControl && k.user == nil || i.exempts(k.appName) {
+	exemptions, _ := i.params.value(requestAppExemptions).(bson.Raw)
+	begins := func(prefix string) bool { return strings.HasPrefix(k.appName, prefix) }
+	if k.server.process.AccessControl && k.user == nil || slices.ContainsFunc(command.Strings(exemptions.Lookup("appNames")), begins) {
 		i.requests.exempt()
 		return nil
 	}
@@ -67,11 +69,6 @@ func (x *exchange) admit() error {
 		what = "maximum queue depth"
 	}
 	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
-}
-
-func (i *ingress) exempts(app string) bool {
-	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
-	return slices.ContainsFunc(command.Strings(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
 }
 
 // limiter is a token bucket with a queue, like the server's rate limiters. A request takes a token. If no token is

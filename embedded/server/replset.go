@@ -54,7 +54,7 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 		}, s == self, "self", true))
 	}
 	return bson.D{
-		{Key: "set", Value: x.view.setName},
+		{Key: "set", Value: x.conn.server.cluster.SetName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
 		{Key: "myState", Value: mine},
 		{Key: "term", Value: x.view.Term},

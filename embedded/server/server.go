@@ -18,10 +18,13 @@ import (
 // Server is a mongod or a mongos. Its methods may be called concurrently.
 type Server struct {
 	cluster    *Cluster
+	address    string
+	member     Member
 	failPoints *failpoint.Registry
 	params     *parameters
 	ingress    *ingress
 	serviceID  bson.ObjectID
+	processID  bson.ObjectID
 	started    time.Time
 	process    Process
 
@@ -29,14 +32,11 @@ type Server struct {
 	draining atomic.Bool // each connection ends after its current message
 
 	// Guarded by cluster.mu.
-	address   string
-	processID bson.ObjectID
-	version   int64         // the counter of topologyVersion
-	change    chan struct{} // closed when version grows
-	isDown    bool
-	release   func() // frees the port of a killed server; nil if it is not reserved
-	member    Member
-	frozen    time.Time // not eligible before
+	version int64         // the counter of topologyVersion
+	change  chan struct{} // closed when version grows
+	isDown  bool
+	release func()    // frees the port of a killed server; nil if it is not reserved
+	frozen  time.Time // not eligible before
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -128,10 +128,8 @@ func (s *Server) changed() {
 // view is a snapshot of a server's state.
 type view struct {
 	command.Server
-	setName   string // "" for a standalone
 	primary   string // address; "" without a primary
 	layout    *layout
-	member    Member
 	processID bson.ObjectID
 	version   int64
 	change    <-chan struct{}
@@ -147,28 +145,24 @@ func (s *Server) view() view {
 		version:   s.version,
 		change:    s.change,
 		layout:    c.layout,
-		member:    s.member,
 	}
 	if c.primary != nil {
 		v.primary = c.primary.address
 	}
 	switch {
-	case c.Kind == Single:
-		v.Role = command.Standalone
-		return v
 	case c.Kind == Uninitiated:
 		v.Role = command.Uninitiated
-		return v
 	case c.Kind == Sharded:
 		v.Role = command.Mongos
-	case c.primary == s:
+	case c.Kind == ReplicaSet && c.primary == s:
 		v.Role = command.Primary
-	default:
+	case c.Kind == ReplicaSet:
 		v.Role = command.Secondary
 	}
-	v.setName = c.SetName
-	v.Term = max(c.term, 1)
-	v.ElectionID = electionID(v.Term)
+	if v.hasClock() {
+		v.Term = max(c.term, 1)
+		v.ElectionID = electionID(v.Term)
+	}
 	return v
 }
 
@@ -177,9 +171,3 @@ func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role !=
 
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
-
-func (s *Server) connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
