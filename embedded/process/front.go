@@ -36,17 +36,13 @@ type front struct {
 	mu    sync.Mutex
 	state string
 	host  location
-	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background; nil before ready
-	ready chan struct{}                    // closed when serve is set
+	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background
 }
 
 // setState changes the state of the process, and the function that serves its clients.
 func (f *front) setState(state string, host location, serve func(net.Conn, bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.serve == nil {
-		close(f.ready)
-	}
 	f.state, f.host, f.serve = state, host, serve
 }
 
@@ -70,13 +66,6 @@ func (f *front) wait() (err error) {
 func (f *front) open(nc net.Conn, balanced bool) {
 	stop := closeOnDone(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
-	if client != nil {
-		select {
-		case <-f.ready:
-		case <-f.ctx.Done():
-			client = nil
-		}
-	}
 	stop()
 	if err != nil {
 		f.log.Info("Error receiving request from client",

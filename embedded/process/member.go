@@ -18,13 +18,9 @@ import (
 )
 
 func (f *front) begin() error {
-	if f.o.Mongos {
-		f.work.Go(f.joinAsRouter)
-		return nil
-	}
 	rejoined, err := f.rejoin()
 	switch {
-	case err != nil || rejoined:
+	case err != nil || rejoined || f.o.Mongos:
 		return err
 	case f.o.ReplSet == "":
 		return f.startHost(f.ctx, spec{Version: f.o.Profile.Name}, f.address())

@@ -51,7 +51,7 @@ func Run(ctx context.Context, mongos bool, words []string, env Environment) int 
 		fmt.Fprintln(env.Stdout, o.versionText())
 		return int(exitClean)
 	}
-	f := &front{o: o, self: env.Self, id: rand.Text(), log: newLog(env.Stdout), state: stateOther, ready: make(chan struct{})}
+	f := &front{o: o, self: env.Self, id: rand.Text(), log: newLog(env.Stdout), state: stateOther}
 	if o.LogPath != "" {
 		if f.logFile, err = os.OpenFile(o.LogPath, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 			fmt.Fprintln(env.Stderr, "cannot open the log:", err)
@@ -90,12 +90,17 @@ func (f *front) run(ctx context.Context) (code exitCode, err error) {
 	if err := f.begin(); err != nil {
 		return exitStorage, err
 	}
-	for i, l := range listeners {
-		balanced := f.o.BalancedPort != 0 && i == len(listeners)-1
-		f.work.Go(func() {
-			relay.Accept(l, func(nc net.Conn) { f.work.Go(func() { f.open(nc, balanced) }) })
-		})
-	}
+	f.work.Go(func() {
+		if f.o.Mongos {
+			f.joinAsRouter() // meanwhile clients wait
+		}
+		for i, l := range listeners {
+			if f.ctx.Err() == nil {
+				balanced := f.o.BalancedPort != 0 && i == len(listeners)-1
+				f.work.Go(func() { relay.Accept(l, func(nc net.Conn) { f.work.Go(func() { f.open(nc, balanced) }) }) })
+			}
+		}
+	})
 	f.log.Info("Waiting for connections", slog.Group("attr", "port", f.o.Port))
 	<-f.ctx.Done()
 	if !errors.As(context.Cause(f.ctx), &code) {

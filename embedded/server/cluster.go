@@ -74,14 +74,13 @@ type Cluster struct {
 	members []*Server // in the order in which they were added
 	primary *Server   // may be nil
 	term    int64
-	set     SetConfig // of a replica set
-	layout  *layout   // of set
+	set     *SetConfig // of a replica set; immutable
 }
 
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: &layout{}, sequence: failpoint.NewSequence()}
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{}, sequence: failpoint.NewSequence()}
 	if c.Users == nil {
 		c.Users = new(Users)
 	}

@@ -72,7 +72,7 @@ func (x *exchange) readWriteConcern() error {
 		return command.Errorf(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
 		return command.Errorf(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case x.view.isMember() && int(n) > x.view.layout.dataBearing, x.view.Role == command.Mongos && n > shardMembers:
+	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
 	x.unacknowledged = n == 0

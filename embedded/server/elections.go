@@ -88,13 +88,14 @@ func (c *Cluster) updatePrimary() {
 	if c.Kind != ReplicaSet {
 		return
 	}
-	votes := 0
+	var votes, all int32
 	for _, s := range c.members {
+		all += s.member.Votes
 		if !s.isDown {
-			votes += int(s.member.Votes)
+			votes += s.member.Votes
 		}
 	}
-	if votes <= c.layout.votes/2 {
+	if votes <= all/2 {
 		c.stepDown()
 		return
 	}

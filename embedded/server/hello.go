@@ -177,13 +177,14 @@ func (x *exchange) description(speculative bson.D) bson.D {
 
 // inSet returns the fields of a member of a replica set.
 func (x *exchange) inSet(writable string) bson.D {
-	v, layout, member := &x.view, x.view.layout, x.conn.server.member
-	out := bson.D{{Key: "hosts", Value: layout.hosts}}
+	v, member := &x.view, x.conn.server.member
+	hosts, passives, arbiters := v.set.hosts()
+	out := bson.D{{Key: "hosts", Value: hosts}}
 	addIf := func(condition bool, key string, field any) { out = value.AddIf(out, condition, key, field) }
-	addIf(len(layout.passives) > 0, "passives", layout.passives)
-	addIf(len(layout.arbiters) > 0, "arbiters", layout.arbiters)
+	addIf(len(passives) > 0, "passives", passives)
+	addIf(len(arbiters) > 0, "arbiters", arbiters)
 	addIf(true, "setName", x.conn.server.cluster.SetName)
-	addIf(true, "setVersion", layout.version)
+	addIf(true, "setVersion", v.set.Version)
 	addIf(true, writable, v.Role == command.Primary)
 	addIf(true, "secondary", v.Role == command.Secondary && !member.ArbiterOnly)
 	addIf(v.primary != "", "primary", v.primary)

@@ -130,7 +130,7 @@ func (c *Cluster) Configure(set SetConfig) error {
 		s.isDown = true
 		c.members = append(c.members, s)
 	}
-	c.set, c.layout = set, newLayout(set)
+	c.set = &set
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 			{Key: "health", Value: health},
 			{Key: "state", Value: state},
 			{Key: "stateStr", Value: name},
-			{Key: "configVersion", Value: c.layout.version},
+			{Key: "configVersion", Value: c.set.Version},
 		}, s == self, "self", true))
 	}
 	return bson.D{

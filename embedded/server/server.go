@@ -129,7 +129,7 @@ func (s *Server) changed() {
 type view struct {
 	command.Server
 	primary   string // address; "" without a primary
-	layout    *layout
+	set       *SetConfig
 	processID bson.ObjectID
 	version   int64
 	change    <-chan struct{}
@@ -144,7 +144,7 @@ func (s *Server) view() view {
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
-		layout:    c.layout,
+		set:       c.set,
 	}
 	if c.primary != nil {
 		v.primary = c.primary.address

@@ -88,30 +88,28 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	return c, nil
 }
 
-// layout is what hello reports about the members of a replica set. It is immutable.
-type layout struct {
-	hosts, passives, arbiters []string // without hidden members
-	dataBearing               int      // number of data-bearing members
-	votes                     int      // of all members
-	version                   int32    // of the configuration
-}
-
-func newLayout(set SetConfig) *layout {
-	l := &layout{version: set.Version, hosts: []string{}}
-	for _, m := range set.Members {
-		l.votes += int(m.Votes)
-		if !m.ArbiterOnly {
-			l.dataBearing++
-		}
+// hosts returns what hello reports about the members, without hidden ones.
+func (c *SetConfig) hosts() (hosts, passives, arbiters []string) {
+	hosts = []string{}
+	for _, m := range c.Members {
 		switch {
 		case m.Hidden:
 		case m.ArbiterOnly:
-			l.arbiters = append(l.arbiters, m.Host)
+			arbiters = append(arbiters, m.Host)
 		case m.Priority == 0:
-			l.passives = append(l.passives, m.Host)
+			passives = append(passives, m.Host)
 		default:
-			l.hosts = append(l.hosts, m.Host)
+			hosts = append(hosts, m.Host)
 		}
 	}
-	return l
+	return hosts, passives, arbiters
+}
+
+func (c *SetConfig) dataBearing() (n int) {
+	for _, m := range c.Members {
+		if !m.ArbiterOnly {
+			n++
+		}
+	}
+	return n
 }
