@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
@@ -197,11 +198,7 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
 	}
-	var doc bson.D
-	if err := bson.Unmarshal(sent, &doc); err != nil {
-		return err
-	}
-	x, err := k.begin(marshal(append(doc, bson.E{Key: "$db", Value: db})), false)
+	x, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false)
 	if err != nil {
 		return err
 	}

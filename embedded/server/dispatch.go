@@ -23,7 +23,7 @@ type exchange struct {
 	row            *entry
 	start          time.Time
 	unacknowledged bool                   // the write concern is w: 0
-	parsed         func() (bson.D, error) // result of Row.Parse
+	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
 	readsSecondary bool                   // the read preference allows a secondary
 	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
@@ -77,7 +77,11 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	}
 	x.view.version = x.conn.server.view().version // the primary may have changed
 	if err == nil {
-		fields = x.afterCommand(fields)
+		if x.unacknowledged && x.row.OnlyOK {
+			fields = nil
+		} else {
+			x.addConcernError()
+		}
 		x.logEnd(nil, false)
 		return x.compose(fields, nil), nil
 	}
@@ -123,12 +127,7 @@ func (x *exchange) run() (bson.D, error) {
 	if x.row.Write && x.view.isMember() {
 		defer func() { x.conn.lastOp = x.conn.server.now() }()
 	}
-	return x.guard(func() (bson.D, error) {
-		if x.parsed != nil {
-			return x.parsed()
-		}
-		return x.row.execute(x)
-	})
+	return x.guard(x.execute)
 }
 
 // parse does the checks that precede fail points.
@@ -137,7 +136,7 @@ func (x *exchange) parse() error {
 		return nil
 	}
 	_, err := x.guard(func() (_ bson.D, err error) {
-		x.parsed, err = x.row.Parse(&x.request)
+		x.execute, err = x.row.Parse(&x.request)
 		return nil, err
 	})
 	return err
@@ -178,6 +177,7 @@ func (x *exchange) lookUp() error {
 	switch {
 	case x.row != nil:
 		x.request.Row = &x.row.Row
+		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
 	case x.view.Role == command.Mongos && !x.has(mongosMessages):
 		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
@@ -314,6 +314,7 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	return document, nil
 }
 
+// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if preference == nil || err != nil {
@@ -326,24 +327,18 @@ func (x *exchange) readPreference() error {
 			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 	}
-	return x.tags(preference, mode == "primary")
-}
-
-// tags rejects tag sets that are not an array, and tags and staleness with mode primary. Only a mongos reads the tag
-// sets, when it selects a member of a shard.
-func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	tags := preference.Lookup("tags")
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
 		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
 	}
-	sets := command.Elements(tags)
+	sets, primary := command.Elements(tags), mode == "primary"
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
 	switch {
 	case primary && (len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument):
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	case primary && staleness != 0:
 		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
-	case !primary && x.view.Role == command.Mongos:
+	case !primary && x.view.Role == command.Mongos: // it reads the tag sets to select a member of a shard
 		notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
 		if i := slices.IndexFunc(sets, notDocument); i >= 0 {
 			return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
@@ -404,12 +399,9 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
-// afterCommand adds a write concern error to the reply of a successful command.
-func (x *exchange) afterCommand(fields bson.D) bson.D {
+// addConcernError adds a write concern error to the reply of a successful command.
+func (x *exchange) addConcernError() {
 	x.labels = nil
-	if x.unacknowledged && x.row.OnlyOK {
-		return nil
-	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.element.WriteConcernError != nil {
 		e, labels, hit = x.element.WriteConcernError, x.element.Labels, true
@@ -421,7 +413,6 @@ func (x *exchange) afterCommand(fields bson.D) bson.D {
 	if x.writeConcernError != nil {
 		x.setLabels(x.concern, true, nil)
 	}
-	return fields
 }
 
 // setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has

@@ -123,7 +123,12 @@ func (k *conn) handshake(body bson.Raw) error {
 				"The 'client.application.name' field must be less then or equal to %d "+
 					"bytes in length", maxAppName)
 		}
-		k.logClient(client)
+		driver, _ := client.Lookup("driver", "name").StringValueOK()
+		text := "driver " + oneLine(driver)
+		if k.appName != "" {
+			text += ", application " + oneLine(k.appName)
+		}
+		k.logEvent(text)
 	}
 	if offered := command.Strings(body.Lookup("compression")); offered != nil {
 		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Negotiable(name) })

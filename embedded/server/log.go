@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
@@ -123,14 +121,4 @@ func (x *exchange) logHit(f failpoint.Failure) {
 	if len(effects) > 0 {
 		x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(effects, ", ")))
 	}
-}
-
-func (k *conn) logClient(client bson.Raw) {
-	driver, _ := client.Lookup("driver").DocumentOK()
-	name, _ := driver.Lookup("name").StringValueOK()
-	text := "driver " + oneLine(name)
-	if k.appName != "" {
-		text += ", application " + oneLine(k.appName)
-	}
-	k.logEvent(text)
 }
