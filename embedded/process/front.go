@@ -140,13 +140,11 @@ func (f *front) serveRequest(nc net.Conn, in *bufio.Reader) {
 	case kindState:
 		a = f.describe()
 	case kindInvite:
-		if err := f.acceptInvitation(q); err != nil {
-			a.Error = err.Error()
-		}
+		err = f.acceptInvitation(q)
 	default:
-		a.Error = "unknown request " + q.Kind
+		err = errors.New("unknown request " + q.Kind)
 	}
-	_ = write(nc, a)
+	_ = answer(nc, a, err)
 }
 
 func (f *front) describe() reply {

@@ -46,7 +46,7 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	h, err := newHost(s)
 	if err != nil {
-		_ = write(out, reply{Error: err.Error()})
+		_ = answer(out, reply{}, err)
 		return err
 	}
 	h.work.Go(func() {
@@ -112,7 +112,6 @@ type joinedFront struct {
 	server    *server.Server
 	control   net.Conn
 	stateFile string // while it exists, the front may restart
-	left      bool   // guarded by host.mu
 }
 
 func (o *joinedFront) stop() { _ = write(o.control, reply{Stop: true}) }
@@ -166,7 +165,7 @@ func (h *host) wait(ctx context.Context) {
 		defer h.mu.Unlock()
 		mayStart := len(h.fronts) == 0
 		for _, o := range h.fronts {
-			if !o.left {
+			if !o.server.Down() {
 				end = time.Now().Add(restartTimeout)
 				return false
 			}
@@ -187,21 +186,18 @@ func (h *host) handle(nc net.Conn) {
 		return
 	}
 	o, err := h.front(nc, q)
-	if err != nil {
-		_ = write(nc, reply{Error: err.Error()})
-		_ = nc.Close()
-		return
-	}
-	err = write(nc, reply{})
-	if q.Kind == kindClient {
+	written := answer(nc, reply{}, err)
+	switch {
+	case err == nil && q.Kind == kindClient:
 		o.server.Serve(nc, q.Balanced)
 		return
-	}
-	if err == nil {
+	case err == nil && written == nil:
 		_, _ = io.Copy(io.Discard, in) // returns when the front exits
 	}
 	_ = nc.Close()
-	h.remove(q.Member, o)
+	if o != nil {
+		_ = o.cluster.Kill(o.server)
+	}
 }
 
 // front returns the front of a request. A front that joins replaces an earlier one, which has ended although its
@@ -210,16 +206,18 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 	if subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.location.Token)) != 1 {
 		return nil, errors.New("this is the host of another deployment")
 	}
-	old := h.find(q.Member)
+	h.mu.Lock()
+	old := h.fronts[q.Member]
+	h.mu.Unlock()
 	switch {
 	case q.Kind == kindClient && old == nil:
-		return nil, errors.New(q.Member + " is down")
+		return nil, errors.New(q.Member + " has not joined")
 	case q.Kind == kindClient:
 		return old, nil
 	case q.Server == nil:
 		return nil, errors.New("server options are required")
 	case old != nil:
-		h.remove(q.Member, old)
+		_ = old.cluster.Kill(old.server)
 		_ = old.control.Close()
 	}
 	cluster, err := h.clusterOf(q.Server)
@@ -234,16 +232,6 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 	defer h.mu.Unlock()
 	h.fronts[q.Member] = o
 	return o, nil
-}
-
-// find returns a front that has joined and not left.
-func (h *host) find(member string) *joinedFront {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if o := h.fronts[member]; o != nil && !o.left {
-		return o
-	}
-	return nil
 }
 
 // clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config
@@ -265,39 +253,20 @@ func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
 	return h.routers, nil
 }
 
-// remove removes a front, unless another one has replaced it.
-func (h *host) remove(member string, o *joinedFront) {
-	h.mu.Lock()
-	left := o.left || h.fronts[member] != o
-	o.left = true
-	h.mu.Unlock()
-	if !left {
-		_ = o.cluster.Kill(o.server)
-	}
-}
-
-// missing returns the members that have not joined, after the first one has.
-func (h *host) missing() []string {
-	h.mu.Lock()
-	joined := len(h.fronts) > 0
-	h.mu.Unlock()
-	var out []string
-	for _, s := range h.cluster.Members() {
-		if joined && h.find(s.Address()) == nil {
-			out = append(out, s.Address())
-		}
-	}
-	return out
-}
-
+// invite invites the members that are down, after the first member has joined.
 func (h *host) invite() {
 	repeat(h.ctx, inviteInterval, func() bool {
+		h.mu.Lock()
+		joined := len(h.fronts) > 0
+		h.mu.Unlock()
 		var invitations sync.WaitGroup
-		for _, member := range h.missing() {
-			invitations.Go(func() {
-				q := request{Kind: kindInvite, Host: h.location, Set: h.config.SetName, Member: member}
-				_, _ = exchange(h.ctx, member, q) // the member may be down
-			})
+		for _, s := range h.cluster.Members() {
+			if joined && s.Down() {
+				invitations.Go(func() {
+					q := request{Kind: kindInvite, Host: h.location, Set: h.config.SetName, Member: s.Address()}
+					_, _ = exchange(h.ctx, q.Member, q) // the member may be down
+				})
+			}
 		}
 		invitations.Wait()
 		return false

@@ -89,6 +89,14 @@ func write(w io.Writer, v any) error {
 	return err
 }
 
+// answer writes a reply, or the error of the request.
+func answer(w io.Writer, a reply, err error) error {
+	if err != nil {
+		a = reply{Error: err.Error()}
+	}
+	return write(w, a)
+}
+
 func read(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

@@ -24,8 +24,7 @@ const EnvVersion = "UTR_SERVER_VERSION"
 type Options struct {
 	Mongos     bool
 	Profile    server.Profile
-	Help       string   // text of --help, "" without --help
-	Version    bool     // print the version and exit
+	Print      string   // what --help or --version print before the process exits
 	Arguments  []string // the complete command line
 	Parameters []string // NAME=VALUE, from --setParameter
 
@@ -67,9 +66,9 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
-	var shard, auth, tlsOn bool
+	var shard, auth, tlsOn, printVersion bool
 	flags.StringVar(&version, "utrServerVersion", version, "server version to imitate")
-	flags.BoolVar(&o.Version, "version", false, "print the version")
+	flags.BoolVar(&printVersion, "version", false, "print the version")
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on")
 	flags.StringVar(&bind, "bind_ip", "localhost", "addresses to listen on, separated by commas")
@@ -109,7 +108,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		fmt.Fprintf(&text, "usage: %s [OPTIONS]\n", name)
 		flags.SetOutput(&text)
 		flags.PrintDefaults()
-		return &Options{Help: text.String()}, nil
+		return &Options{Print: text.String()}, nil
 	}
 	if err == nil && config != "" {
 		err = readFile(flags, config)
@@ -136,6 +135,11 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
 		return nil, err
+	}
+	if printVersion { // other programs read the version from this text
+		what := map[bool]string{false: "db", true: name}[mongos]
+		o.Print = fmt.Sprintf("%s version v%s, imitated by utr", what, o.Profile.Text())
+		return o, nil
 	}
 	return o, o.check(flags.Args())
 }
@@ -172,8 +176,6 @@ func (o *Options) check(extra []string) (err error) {
 	}
 	set, hosts, _ := strings.Cut(o.ConfigDB, "/")
 	switch {
-	case o.Version:
-		return nil
 	case len(extra) > 0:
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	case o.Mongos && (set == "" || hosts == ""):
@@ -234,13 +236,4 @@ func parameters(list []string) bson.D {
 		out = append(out, e)
 	}
 	return out
-}
-
-// versionText returns the text of --version, from which other programs read the version.
-func (o *Options) versionText() string {
-	name := "db version"
-	if o.Mongos {
-		name = "mongos version"
-	}
-	return fmt.Sprintf("%s v%s, imitated by utr", name, o.Profile.Text())
 }

@@ -44,11 +44,8 @@ func Run(ctx context.Context, mongos bool, words []string, env Environment) int 
 	case err != nil:
 		fmt.Fprintln(env.Stderr, err)
 		return int(exitUsage)
-	case o.Help != "":
-		fmt.Fprintln(env.Stdout, o.Help)
-		return int(exitClean)
-	case o.Version:
-		fmt.Fprintln(env.Stdout, o.versionText())
+	case o.Print != "":
+		fmt.Fprintln(env.Stdout, o.Print)
 		return int(exitClean)
 	}
 	f := &front{o: o, self: env.Self, id: rand.Text(), log: newLog(env.Stdout), state: stateOther}
