@@ -135,14 +135,14 @@ func count(name string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// hit reports whether the named fail point is hit, counts the hit, and returns the effect. Only fail points that
-// accept approves are evaluated.
-func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
+// hit reports whether a command hits the named fail point, counts the hit, and returns the effect. Only fail points
+// that accept approves are evaluated.
+func (r *Registry) hit(name string, c Command, accept func(*effect) bool) (Failure, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	if p == nil || p.mode == off || !accept(&p.effect) {
-		return effect{}, false
+	if p == nil || p.mode == off || !p.effect.appliesTo(c) || !accept(&p.effect) {
+		return Failure{}, false
 	}
 	switch p.mode {
 	case times:
@@ -152,15 +152,15 @@ func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
 	case skip:
 		if p.remaining > 0 {
 			p.remaining--
-			return effect{}, false
+			return Failure{}, false
 		}
 	case random:
 		if r.random() >= p.probability {
-			return effect{}, false
+			return Failure{}, false
 		}
 	}
 	p.count++
-	return p.effect, true
+	return p.effect.failure, true
 }
 
 // Names returns the names of all fail points, of servers and of deployments.

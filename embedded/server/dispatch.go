@@ -203,7 +203,7 @@ func (x *exchange) gossip() error {
 // applyFailPoint applies failCommand or failCommandSequence before the command runs.
 func (x *exchange) applyFailPoint() error {
 	c := x.forFailPoint()
-	f, hit, err := x.conn.server.failPoints.Before(c)
+	f, hit := x.conn.server.failPoints.Before(c)
 	if !hit {
 		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
 			return nil
@@ -213,8 +213,8 @@ func (x *exchange) applyFailPoint() error {
 	if x.has(errorLabels) {
 		x.labels = f.Labels
 	}
-	if err != nil {
-		return err
+	if f.Err != nil {
+		return f.Err
 	}
 	x.logHit(f)
 	if f.Block > 0 {
@@ -402,13 +402,13 @@ func (x *exchange) deadline() error {
 // addConcernError adds a write concern error to the reply of a successful command.
 func (x *exchange) addConcernError() {
 	x.labels = nil
-	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
+	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.element.WriteConcernError != nil {
-		e, labels, hit = x.element.WriteConcernError, x.element.Labels, true
+		f, hit = x.element, true
 	}
 	if hit {
-		code, _ := e.Lookup("code").AsInt64OK()
-		x.writeConcernError, x.concern, x.labels = e, int32(code), labels
+		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
+		x.writeConcernError, x.concern, x.labels = f.WriteConcernError, int32(code), f.Labels
 	}
 	if x.writeConcernError != nil {
 		x.setLabels(x.concern, true, nil)
