@@ -103,12 +103,12 @@ func (f *front) acceptInvitation(q request) error {
 
 // join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
-	q := request{Kind: kindJoin, Host: w, Member: member, Server: f.serverOptions()}
+	q := request{Kind: kindJoin, Set: f.o.ReplSet, Host: w, Member: member, Server: f.serverOptions()}
 	control, in, _, err := dial(ctx, w.Address, q)
 	if err != nil {
 		return err
 	}
-	if err := f.saveState(w, member); err != nil {
+	if err := f.saveState(q); err != nil {
 		_ = control.Close()
 		return err
 	}
@@ -131,13 +131,6 @@ func (f *front) serverOptions() *serverOptions {
 		PID: os.Getpid(), StateFile: f.stateFile()}
 }
 
-// hostFile is the content of the state file in dbpath: the host, and the member that the process was.
-type hostFile struct {
-	Host   location `json:"host"`
-	Member string   `json:"member"`
-	Set    string   `json:"set"`
-}
-
 // stateFile returns the path of the state file, "" without dbpath.
 func (f *front) stateFile() string {
 	if f.o.DBPath == "" {
@@ -147,41 +140,41 @@ func (f *front) stateFile() string {
 	return path
 }
 
-func (f *front) saveState(w location, member string) error {
+// saveState saves how to join the host again.
+func (f *front) saveState(q request) error {
 	name := f.stateFile()
 	if name == "" {
 		return nil
 	}
-	text, err := json.Marshal(hostFile{w, member, f.o.ReplSet})
-	if err != nil {
-		return err
+	text, err := json.Marshal(q)
+	if err == nil {
+		err = os.WriteFile(name+".new", text, 0o600)
 	}
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(name+".new", name)
 	}
-	return os.Rename(name+".new", name)
+	return err
 }
 
 // rejoin joins the host of the state file, if both exist.
 func (f *front) rejoin() (bool, error) {
-	name := f.stateFile()
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(f.stateFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	var s hostFile
+	var q request
 	if err == nil {
-		err = json.Unmarshal(text, &s)
+		err = json.Unmarshal(text, &q)
 	}
-	if err == nil && s.Set != f.o.ReplSet {
+	if err == nil && q.Set != f.o.ReplSet {
 		return false, errors.New("the data in dbpath does not belong to this replica set")
 	}
 	if err == nil {
-		err = f.join(f.ctx, s.Host, s.Member)
+		err = f.join(f.ctx, q.Host, q.Member)
 	}
 	if err != nil {
 		f.log.Info("The data of this server, which was in memory, is lost", slog.Group("attr", "error", err.Error()))
-		_ = os.Remove(name)
+		_ = os.Remove(f.stateFile())
 	}
 	return err == nil, nil
 }

@@ -108,10 +108,17 @@ func (f *front) run(ctx context.Context) (code exitCode, err error) {
 
 // listen opens the public ports, last the port for load balancers. It skips unavailable IPv6 addresses unless all are.
 func listen(o *Options) ([]net.Listener, error) {
+	open := func(host string, port int) (net.Listener, error) {
+		network := "tcp4" // like mongod for names with addresses of both kinds
+		if strings.Contains(host, ":") {
+			network = "tcp6"
+		}
+		return net.Listen(network, net.JoinHostPort(host, strconv.Itoa(port)))
+	}
 	var out []net.Listener
 	var missing error
 	for _, host := range o.Bind {
-		l, err := net.Listen(network(host), net.JoinHostPort(host, strconv.Itoa(o.Port)))
+		l, err := open(host, o.Port)
 		switch {
 		case err == nil:
 			out = append(out, l)
@@ -127,17 +134,9 @@ func listen(o *Options) ([]net.Listener, error) {
 	if o.BalancedPort == 0 {
 		return out, nil
 	}
-	l, err := net.Listen(network(o.Bind[0]), net.JoinHostPort(o.Bind[0], strconv.Itoa(o.BalancedPort)))
+	l, err := open(o.Bind[0], o.BalancedPort)
 	if err != nil {
 		return out, err
 	}
 	return append(out, l), nil
-}
-
-// network returns the network for a host. mongod uses IPv4 for names with addresses of both kinds.
-func network(host string) string {
-	if strings.Contains(host, ":") {
-		return "tcp6"
-	}
-	return "tcp4"
 }

@@ -63,10 +63,15 @@ type message struct {
 
 // run answers messages until the connection ends.
 func (k *conn) run() {
-	defer k.recoverPanic()
+	defer func() { // limits a panic outside of a command's handler to its connection
+		if p := recover(); p != nil {
+			k.logEvent(fmt.Sprintf("panicked: %v", p))
+		}
+	}()
 	defer k.server.forget(k)
 	defer k.close()
-	if !k.establish() {
+	// A rejected connection is closed before TLS and hello.
+	if i := k.server.ingress; i.params.isTrue(connectionLimit) && i.connections.acquire(k.ctx) != nil {
 		k.logEvent("rejected by the connection rate limiter")
 		return
 	}
@@ -109,13 +114,6 @@ func (k *conn) read(messages chan<- message) {
 			k.clientLeft()
 		}
 		return
-	}
-}
-
-// recoverPanic limits a panic outside of a command's handler to its connection.
-func (k *conn) recoverPanic() {
-	if p := recover(); p != nil {
-		k.logEvent(fmt.Sprintf("panicked: %v", p))
 	}
 }
 

@@ -32,13 +32,6 @@ func (i *ingress) reload() {
 	i.requests.configure(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
 }
 
-// establish waits until a new connection is admitted. It returns false if the connection is rejected, which closes it
-// before TLS and hello.
-func (k *conn) establish() bool {
-	i := k.server.ingress
-	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == nil
-}
-
 // admit applies the request rate limiter, before the request is parsed. With access control, requests before
 // authentication are exempt. Otherwise the content does not matter: hello, setParameter and endSessions are limited
 // like other commands. Further replies of a stream are not limited.

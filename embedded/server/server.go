@@ -82,32 +82,27 @@ func (s *Server) forget(k *conn) {
 	delete(s.conns, k)
 }
 
-func (s *Server) stop() error {
+// stop closes the listener and all connections.
+func (s *Server) stop() (err error) {
 	s.cluster.mu.Lock()
 	was := s.isDown
 	s.isDown = true
 	s.cluster.mu.Unlock()
-	defer s.hangUp()
-	if was {
-		return nil
+	if !was {
+		s.logf("stopped")
+		if s.process.Listener != nil {
+			err = s.process.Listener.Close()
+		}
 	}
-	s.logf("stopped")
-	if s.process.Listener == nil {
-		return nil
-	}
-	return s.process.Listener.Close()
-}
-
-// hangUp closes all connections. It cancels all of them first: after one client notices, no other one gets a reply.
-func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.conns {
+	for k := range s.conns { // all before the first is closed: after one client notices, no other one gets a reply
 		k.cancel()
 	}
 	for k := range s.conns {
 		k.close()
 	}
+	return err
 }
 
 // Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
