@@ -65,12 +65,11 @@ type Cluster struct {
 	commands map[string]*entry
 	sequence *failpoint.Registry
 	log      serverLog
-	ctx      context.Context
+	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
 	members []*Server // in the order in which they were added
 	primary *Server   // may be nil
 	term    int64
@@ -101,10 +100,9 @@ const closeTimeout = 30 * time.Second // for connections and commands to end
 // Close stops all servers, connections and commands, and waits for them. It returns an error if some did not end.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
-	c.closed = true
+	c.cancel()
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	c.cancel()
 	var errs []error
 	for _, s := range members {
 		errs = append(errs, s.stop())

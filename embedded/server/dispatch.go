@@ -52,20 +52,15 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 }
 
 // answer runs the command. An error closes the connection.
-func (x *exchange) answer() (bson.Raw, error) {
-	fields, err := x.run()
-	return x.reply(fields, err)
-}
+func (x *exchange) answer() (bson.Raw, error) { return x.reply(x.guard(x.run)) }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
 	x.view, x.labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
 	x.inProgress()
-	stream := x.request.Stream
 	if err := x.applyFailPoint(); err != nil {
 		return x.reply(nil, err)
 	}
-	fields, err := x.guard(stream)
-	return x.reply(fields, err)
+	return x.reply(x.guard(x.request.Stream))
 }
 
 // reply composes the reply from the result of a command.
@@ -127,22 +122,18 @@ func (x *exchange) run() (bson.D, error) {
 	if x.row.Write && x.view.isMember() {
 		defer func() { x.conn.lastOp = x.conn.server.now() }()
 	}
-	return x.guard(x.execute)
+	return x.execute()
 }
 
 // parse does the checks that precede fail points.
-func (x *exchange) parse() error {
-	if x.row.Parse == nil {
-		return nil
-	}
-	_, err := x.guard(func() (_ bson.D, err error) {
+func (x *exchange) parse() (err error) {
+	if x.row.Parse != nil {
 		x.execute, err = x.row.Parse(&x.request)
-		return nil, err
-	})
+	}
 	return err
 }
 
-// guard converts a panic of a handler to an error of its command.
+// guard converts a panic to an error of the command.
 func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -109,9 +109,8 @@ func (k *conn) handshake(body bson.Raw) error {
 		return command.Errorf(command.CodeLoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
 			"but this driver does not have load balancing enabled")
 	}
-	if ok, _ := body.Lookup("helloOk").BooleanOK(); ok {
-		k.helloOk = true
-	}
+	ok, _ := body.Lookup("helloOk").BooleanOK()
+	k.helloOk = k.helloOk || ok
 	if client, ok := body.Lookup("client").DocumentOK(); ok {
 		if k.metadata {
 			return command.Errorf(command.CodeClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")

@@ -143,7 +143,7 @@ const initialVersion = 5
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		return nil, errors.New("the deployment is closed")
 	}
 	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members), address)
@@ -183,7 +183,7 @@ func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.process.Listener != nil && s.release == nil && !c.closed {
+	if s.process.Listener != nil && s.release == nil && c.ctx.Err() == nil {
 		s.release = reservePort(s.address)
 	}
 	if c.primary == s {

@@ -66,7 +66,7 @@ func (s *Server) Serve(nc net.Conn, balanced bool) {
 	}
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
-	if s.isDown || s.cluster.closed {
+	if s.isDown || s.cluster.ctx.Err() != nil {
 		k.close()
 		return
 	}
