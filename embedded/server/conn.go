@@ -122,13 +122,20 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	if late := k.server.member.Latency; late > 0 {
 		sleep(k.ctx, late, nil)
 	}
-	reply := writer{conn: k}
+	reply := k.write
 	if h.OpCode == wire.OpCompressed {
-		var err error
-		if h, body, reply.compressor, err = wire.Decompress(h, body); err != nil {
+		plain, content, compressor, err := wire.Decompress(h, body)
+		if err != nil {
 			return err
 		}
-		reply.compressed = true
+		h, body = plain, content
+		reply = func(message []byte) error {
+			packed, err := wire.Compress(message, compressor)
+			if err != nil {
+				return err
+			}
+			return k.write(packed)
+		}
 	}
 	switch h.OpCode {
 	case wire.OpMsg:
@@ -141,47 +148,55 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	return command.ErrClose
 }
 
-func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
+func (k *conn) write(message []byte) error {
+	if k.ctx.Err() != nil {
+		return command.ErrClose // a killed server must not reply
+	}
+	_, err := k.socket.Write(message)
+	return err
+}
+
+func (k *conn) nextID() int32 {
+	k.lastID++
+	return k.lastID
+}
+
+func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
 	var refused *command.Error
 	if errors.As(err, &refused) {
 		x := &exchange{conn: k, view: k.server.view()}
-		return reply.msg(h.RequestID, flags, x.compose(nil, refused))
+		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, refused)))
 	}
 	if err != nil {
 		return err
 	}
-	x, err := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
-	if err != nil {
-		return err
-	}
+	x := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
 	if m.Flags&wire.MoreToCome != 0 {
 		x.request.Context = k.ctx // a client that expects no reply may disconnect
 	}
-	doc, err := x.answer()
-	if err != nil || m.Flags&wire.MoreToCome != 0 {
-		return err
-	}
-	// Each exhaust reply responds to the previous one.
-	for to := h.RequestID; ; to = k.lastID {
+	next := x.answer
+	for to := h.RequestID; ; to = k.lastID { // each exhaust reply responds to the previous one
+		doc, err := next()
+		if err != nil || m.Flags&wire.MoreToCome != 0 {
+			return err
+		}
 		flags &^= wire.MoreToCome
 		if x.request.Stream != nil {
 			flags |= wire.MoreToCome
 		}
-		if err := reply.msg(to, flags, doc); err != nil || x.request.Stream == nil {
+		if err := reply(wire.AppendMsg(nil, k.nextID(), to, flags, doc)); err != nil || x.request.Stream == nil {
 			return err
 		}
-		if doc, err = x.nextReply(); err != nil {
-			return err
-		}
+		next = x.nextReply
 	}
 }
 
 var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
 
 // query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
-func (k *conn) query(h wire.Header, body []byte, reply writer) error {
+func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
 	namespace, sent, err := wire.ParseQuery(body)
 	if err != nil {
 		return err
@@ -192,46 +207,14 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	}
 	if name := firstKey(sent); !helloNames[name] {
 		x := &exchange{conn: k, view: k.server.view()}
-		return reply.reply(h.RequestID, x.compose(nil, command.Errorf(command.CodeUnsupportedOpQueryCommand,
+		refused := command.Errorf(command.CodeUnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
-				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
+				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)
+		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, x.compose(nil, refused)))
 	}
-	x, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false)
+	doc, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false).answer()
 	if err != nil {
 		return err
 	}
-	answer, err := x.answer()
-	if err != nil {
-		return err
-	}
-	return reply.reply(h.RequestID, answer)
-}
-
-type writer struct {
-	conn       *conn
-	compressed bool
-	compressor wire.Compressor
-}
-
-func (w writer) write(message []byte) (err error) {
-	if w.compressed {
-		if message, err = wire.Compress(message, w.compressor); err != nil {
-			return err
-		}
-	}
-	if w.conn.ctx.Err() != nil {
-		return command.ErrClose // a killed server must not reply
-	}
-	_, err = w.conn.socket.Write(message)
-	return err
-}
-
-func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
-	w.conn.lastID++
-	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))
-}
-
-func (w writer) reply(responseTo int32, doc bson.Raw) error {
-	w.conn.lastID++
-	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, doc))
+	return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, doc))
 }

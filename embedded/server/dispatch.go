@@ -35,20 +35,15 @@ type exchange struct {
 	noTimes           bool  // omit operationTime and $clusterTime
 }
 
-// begin reads a command. An error closes the connection.
-func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
-	first, err := body.IndexErr(0)
-	if err != nil {
-		return nil, command.ErrClose
-	}
+func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
+		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
 		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
 	x.inProgress()
-	return x, nil
+	return x
 }
 
 // answer runs the command. An error closes the connection.
@@ -143,16 +138,16 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. A mongod closes the connection if it is not a string.
+// database reads $db. A mongod closes the connection if it is not a string, and every server if there is no command.
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
 	var isText bool
 	x.request.DB, isText = value.StringValueOK()
 	switch {
+	case len(x.request.Body) <= emptyDocument, !isText && x.view.Role != command.Mongos:
+		return command.ErrClose
 	case isText:
 		return nil
-	case x.view.Role != command.Mongos:
-		return command.ErrClose
 	case err != nil:
 		return command.Errorf(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
 	}

@@ -182,7 +182,7 @@ func (m Msg) Document() bson.Raw {
 
 // AppendMsg appends a complete OP_MSG with one body section, and a checksum if the flags require one.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Raw) []byte {
-	start, dst := wiremessage.AppendHeaderStart(dst, requestID, responseTo, OpMsg)
+	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, HeaderSize+len(doc)+9), requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(flags))
 	dst = append(dst, 0)
 	dst = append(dst, doc...)
