@@ -53,14 +53,13 @@ type kind struct {
 }
 
 var kinds = []kind{
+	{name: FailCommandSequence, codeField: "errorCode"},
 	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: command.CodeInternalError},
 	// These can be set, but have no effect.
 	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
-
-var sequence = kind{name: FailCommandSequence, codeField: "errorCode"}
 
 // effect is the parsed data of a fail point.
 type effect struct {

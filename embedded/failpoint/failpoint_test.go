@@ -80,11 +80,7 @@ func TestCounts(t *testing.T) {
 func TestRefused(t *testing.T) {
 	testkit.PlayCases(t, "testdata/refused.txt", func(t *testing.T, in string) string {
 		r := registry(t, `"alwaysOn"`, "")
-		configure := r.Configure
-		if strings.Contains(in, "failCommandSequence") {
-			configure = failpoint.NewSequence().Configure
-		}
-		_, err := configure(testkit.Extended[bson.Raw](t, in))
+		_, err := r.Configure(testkit.Extended[bson.Raw](t, in))
 		if _, hit := r.During("failCommand", find); !hit {
 			t.Error("an invalid configuration changed the fail point")
 		}
@@ -165,7 +161,7 @@ func TestConcurrently(t *testing.T) {
 // blocked command, w a write concern error, l a lost reply, a dot no effect.
 func TestSequence(t *testing.T) {
 	testkit.PlayCases(t, "testdata/sequences.txt", func(t *testing.T, in string) string {
-		s := failpoint.NewSequence()
+		s := failpoint.NewRegistry(half)
 		got := ""
 		for range 2 {
 			_, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",

@@ -12,14 +12,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Registry contains the fail points of a server, or the one of a deployment. Its methods may be called concurrently.
+// Registry contains the fail points of a server or, for FailCommandSequence, of a deployment. Its methods may be called
+// concurrently.
 type Registry struct {
 	mu     sync.Mutex
 	points map[string]*point
 	random func() float64
 }
 
-// NewRegistry creates the registry of a server, with all fail points off. random returns numbers in [0, 1) for
+// NewRegistry creates a registry with all fail points off. random returns numbers in [0, 1) for
 // activationProbability. It is called by one goroutine at a time.
 func NewRegistry(random func() float64) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random}
@@ -27,11 +28,6 @@ func NewRegistry(random func() float64) *Registry {
 		r.points[k.name] = &point{effect: effect{kind: k}}
 	}
 	return r
-}
-
-// NewSequence creates the registry of a deployment, which contains only FailCommandSequence.
-func NewSequence() *Registry {
-	return &Registry{points: map[string]*point{FailCommandSequence: {effect: effect{kind: sequence}}}}
 }
 
 type point struct {
@@ -163,9 +159,8 @@ func (r *Registry) hit(name string, c Command, accept func(*effect) bool) (Failu
 	return p.effect.failure, true
 }
 
-// Names returns the names of all fail points, of servers and of deployments.
-func Names() []string {
-	names := []string{FailCommandSequence}
+// Names returns the names of all fail points.
+func Names() (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}

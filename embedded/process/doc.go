@@ -34,8 +34,8 @@
 // A host listens on a free port of the loopback interface. It requires its random token, which fronts return to
 // processes on this machine:
 //
-//	join     the connection stays open while the front runs; the host sends stop if a
-//	         client has sent shutdown
+//	join     the connection stays open while the front runs; the host sends another
+//	         reply if a client has sent shutdown
 //	client   after the reply, the connection belongs to a client of a front
 //
 // This does not protect against other users of the machine. It is intended for tests.

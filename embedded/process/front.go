@@ -105,7 +105,7 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 			return nil, err
 		}
 		return secure, nil
-	case f.o.TLS.requireTLS():
+	case strings.HasPrefix(f.o.TLS.Mode, "require"):
 		return nil, errors.New("the server is configured to only allow SSL connections")
 	}
 	return client, nil
@@ -153,16 +153,12 @@ func (f *front) describe() reply {
 	return reply{ID: f.id, State: f.state, Set: f.o.ReplSet, ConfigServer: f.o.ConfigServer, Host: f.host}
 }
 
-// watchHost ends the process when the host sends stop or exits.
+// watchHost ends the process when the host exits, or sends a line because a client has sent shutdown.
 func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
 	defer closeOnDone(f.ctx, control)()
-	var r reply
-	for !r.Stop {
-		if err := read(in, &r); err != nil {
-			f.log.Info("The host of the data has exited")
-			f.end(exitAbrupt)
-			return
-		}
+	if err := read(in, new(reply)); err != nil {
+		f.log.Info("The host of the data has exited")
+		f.end(exitAbrupt) // the first code counts
 	}
 	f.end(exitClean)
 }

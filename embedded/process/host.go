@@ -114,8 +114,6 @@ type joinedFront struct {
 	stateFile string // while it exists, the front may restart
 }
 
-func (o *joinedFront) stop() { _ = write(o.control, reply{Stop: true}) }
-
 func newHost(s spec) (*host, error) {
 	profile, err := server.ProfileNamed(s.Version)
 	if err != nil {
@@ -225,7 +223,7 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 		return nil, err
 	}
 	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.StateFile}
-	if o.server, err = cluster.Join(q.Member, q.Server.process(o.stop)); err != nil {
+	if o.server, err = cluster.Join(q.Member, q.Server.process(func() { _ = write(nc, reply{}) })); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()

@@ -60,7 +60,7 @@ func (s *serverOptions) process(shutdown func()) server.Process {
 		Arguments: s.Arguments, PID: s.PID, Shutdown: shutdown}
 }
 
-// reply is the reply to a request, or a later message to a front that has joined.
+// reply is the reply to a request.
 type reply struct {
 	Error string `json:"error,omitempty"`
 	// Reply to state.
@@ -69,8 +69,6 @@ type reply struct {
 	Set          string   `json:"set,omitempty"`
 	ConfigServer bool     `json:"configServer,omitempty"`
 	Host         location `json:"host,omitzero"`
-	// Stop tells the front that a client has sent shutdown.
-	Stop bool `json:"stop,omitempty"`
 }
 
 // The states of a process.

@@ -186,8 +186,6 @@ func (o *Options) check(extra []string) (err error) {
 	return nil
 }
 
-func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
-
 // config loads the certificates. It returns nil without TLS.
 func (o TLSOptions) config() (*tls.Config, error) {
 	if o.Mode == "" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ type Cluster struct {
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{}, sequence: failpoint.NewSequence()}
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{}, sequence: failpoint.NewRegistry(rand.Float64)}
 	if c.Users == nil {
 		c.Users = new(Users)
 	}
