@@ -56,7 +56,7 @@ func (f *front) wait() (err error) {
 		<-f.ctx.Done()
 		_ = cluster.Close()
 	})
-	f.waiting, err = cluster.Join(f.address(), f.serverOptions().process(func() { f.end(exitClean) }))
+	f.waiting, err = cluster.Join(f.address(), f.o.process(func() { f.end(exitClean) }))
 	if err == nil {
 		f.setState(stateWaiting, location{}, f.waiting.Serve)
 	}

@@ -222,7 +222,7 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.StateFile}
+	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.stateFile()}
 	if o.server, err = cluster.Join(q.Member, q.Server.process(func() { _ = write(nc, reply{}) })); err != nil {
 		return nil, err
 	}
@@ -234,8 +234,8 @@ func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
 
 // clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config
 // servers.
-func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
-	if !s.Router {
+func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
+	if !o.Mongos {
 		return h.cluster, nil
 	}
 	if !h.ConfigServer {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -103,7 +102,7 @@ func (f *front) acceptInvitation(q request) error {
 
 // join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
-	q := request{Kind: kindJoin, Set: f.o.ReplSet, Host: w, Member: member, Server: f.serverOptions()}
+	q := request{Kind: kindJoin, Set: f.o.ReplSet, Host: w, Member: member, Server: f.o}
 	control, in, _, err := dial(ctx, w.Address, q)
 	if err != nil {
 		return err
@@ -126,23 +125,9 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	return nil
 }
 
-func (f *front) serverOptions() *serverOptions {
-	return &serverOptions{Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: os.Getpid(), StateFile: f.stateFile()}
-}
-
-// stateFile returns the path of the state file, "" without dbpath.
-func (f *front) stateFile() string {
-	if f.o.DBPath == "" {
-		return ""
-	}
-	path, _ := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
-	return path
-}
-
 // saveState saves how to join the host again.
 func (f *front) saveState(q request) error {
-	name := f.stateFile()
+	name := f.o.stateFile()
 	if name == "" {
 		return nil
 	}
@@ -158,7 +143,7 @@ func (f *front) saveState(q request) error {
 
 // rejoin joins the host of the state file, if both exist.
 func (f *front) rejoin() (bool, error) {
-	text, err := os.ReadFile(f.stateFile())
+	text, err := os.ReadFile(f.o.stateFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -174,7 +159,7 @@ func (f *front) rejoin() (bool, error) {
 	}
 	if err != nil {
 		f.log.Info("The data of this server, which was in memory, is lost", slog.Group("attr", "error", err.Error()))
-		_ = os.Remove(f.stateFile())
+		_ = os.Remove(f.o.stateFile())
 	}
 	return err == nil, nil
 }

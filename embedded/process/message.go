@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"github.com/unified-test-runner/utr/embedded/server"
 )
 
 // magic begins a request. It differs from the beginning of a TLS handshake, and is too large for the length of a
@@ -22,11 +20,11 @@ const maxMessage = 64 << 10 // maximum length of a message between processes, in
 func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
 type request struct {
-	Kind   string         `json:"kind"`
-	Set    string         `json:"set,omitempty"`
-	Host   location       `json:"host,omitzero"`    // that invites, or that the process joins
-	Member string         `json:"member,omitempty"` // address of the member for clients
-	Server *serverOptions `json:"server,omitempty"` // of the process that joins
+	Kind   string   `json:"kind"`
+	Set    string   `json:"set,omitempty"`
+	Host   location `json:"host,omitzero"`    // that invites, or that the process joins
+	Member string   `json:"member,omitempty"` // address of the member for clients
+	Server *Options `json:"server,omitempty"` // of the process that joins
 	// Balanced is set if the client came through a load balancer.
 	Balanced bool `json:"balanced,omitempty"`
 }
@@ -42,22 +40,6 @@ const (
 type location struct {
 	Address string `json:"address,omitempty"`
 	Token   string `json:"token,omitempty"`
-}
-
-// serverOptions describe the server of a front that joins a host.
-type serverOptions struct {
-	Router     bool     `json:"router,omitempty"`
-	Access     bool     `json:"access,omitempty"`
-	Parameters []string `json:"parameters,omitempty"`
-	Arguments  []string `json:"arguments,omitempty"`
-	PID        int      `json:"pid"`
-	StateFile  string   `json:"stateFile,omitempty"` // while it exists, the process may restart
-}
-
-// process returns the startup options of the server. shutdown ends the process.
-func (s *serverOptions) process(shutdown func()) server.Process {
-	return server.Process{Parameters: parameters(s.Parameters), AnyParameter: true, AccessControl: s.Access,
-		Arguments: s.Arguments, PID: s.PID, Shutdown: shutdown}
 }
 
 // reply is the reply to a request.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -22,11 +23,12 @@ const EnvVersion = "UTR_SERVER_VERSION"
 
 // Options are the options of a mongod or mongos, from the command line and the configuration file.
 type Options struct {
-	Mongos     bool
+	Mongos     bool `json:"router"`
 	Profile    server.Profile
 	Print      string   // what --help or --version print before the process exits
 	Arguments  []string // the complete command line
 	Parameters []string // NAME=VALUE, from --setParameter
+	PID        int      // of the process
 
 	Port         int
 	Bind         []string // hosts to listen on
@@ -62,7 +64,7 @@ var (
 // default of --utrServerVersion.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
 	name := map[bool]string{false: "mongod", true: "mongos"}[mongos]
-	o := &Options{Mongos: mongos, Arguments: append([]string{name}, words...)}
+	o := &Options{Mongos: mongos, PID: os.Getpid(), Arguments: append([]string{name}, words...)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
@@ -129,6 +131,9 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		defaultPort++
 	case o.ConfigServer:
 		defaultPort += 2
+	}
+	if o.DBPath != "" {
+		o.DBPath, _ = filepath.Abs(o.DBPath)
 	}
 	o.Port = cmp.Or(o.Port, defaultPort)
 	o.Bind = strings.Split(bind, ",")
@@ -218,6 +223,20 @@ func (o TLSOptions) config() (*tls.Config, error) {
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	return c, nil
+}
+
+// process returns the startup options of the server. shutdown ends the process.
+func (o *Options) process(shutdown func()) server.Process {
+	return server.Process{Parameters: parameters(o.Parameters), AnyParameter: true, AccessControl: o.AccessControl,
+		Arguments: o.Arguments, PID: o.PID, Shutdown: shutdown}
+}
+
+// stateFile returns the path of the state file, "" without dbpath. While it exists, the process may restart.
+func (o *Options) stateFile() string {
+	if o.DBPath == "" {
+		return ""
+	}
+	return filepath.Join(o.DBPath, "utr-host.json")
 }
 
 // parameters parses NAME=VALUE. Values that are JSON have their type: true, 1 and {"a": 1} are a boolean, a number and
