@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // failConcern adds a write concern error. Only write concerns that no member could ever satisfy fail here, because all
@@ -19,7 +20,11 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	if x.view.Role == command.Mongos {
 		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
 	} else {
-		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
+		j, noJ := concern.LookupErr("j")
+		timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
+		given := value.AddIf(bson.D{{Key: "w", Value: concern.Lookup("w")}}, noJ == nil, "j", j)
+		given = append(given, bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
+		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: given}}}}
 	}
 	x.concern = code
 	x.writeConcernError = slices.Concat(x.codeFields(code), bson.D{{Key: "errmsg", Value: message}}, details)
@@ -142,13 +147,4 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	message := "No write concern mode named '" + name + "' found in replica set configuration"
 	x.failConcern(command.CodeUnknownReplWriteConcern, message, concern, strconv.Quote(name))
 	return nil
-}
-
-func concernInError(concern bson.Raw) bson.D {
-	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
-	if j, err := concern.LookupErr("j"); err == nil {
-		out = append(out, bson.E{Key: "j", Value: j})
-	}
-	timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
-	return append(out, bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
 }

@@ -94,10 +94,7 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
 	c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
-	c.stepDown()
-	if next != nil {
-		c.elect(next)
-	}
+	c.handOver(next)
 	return nil, nil
 }
 
