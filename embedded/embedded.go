@@ -40,7 +40,10 @@ const (
 var topologies = []struct {
 	name string
 	kind server.Kind
-}{{"standalone", server.Single}, {"replica set", server.ReplicaSet}, {"sharded", server.Sharded}, {"load balanced", server.Sharded}}
+}{
+	{"standalone", server.Single}, {"replica set", server.ReplicaSet},
+	{"sharded", server.Sharded}, {"load balanced", server.Sharded},
+}
 
 // String returns a readable name.
 func (t Topology) String() string { return topologies[t].name }
@@ -126,10 +129,11 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
 	kind := topologies[options.Topology].kind
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Users: new(server.Users), Backend: data.New(data.Options{
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
+	config.Backend = data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
 		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,
-	})}
+	})
 	for _, user := range options.Users {
 		if err := config.Users.Add(cmp.Or(user.Database, "admin"), user.Name, user.Password); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user.Name, err)

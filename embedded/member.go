@@ -58,7 +58,8 @@ func (o *Options) members() ([]server.Member, error) {
 	configs := append(slices.Clone(o.MemberConfigs), make([]Member, o.Members-len(o.MemberConfigs))...)
 	var members bson.A
 	for i, m := range configs {
-		members = append(members, append(bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}, m.Config...))
+		place := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}
+		members = append(members, append(place, m.Config...))
 	}
 	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: o.SetName}, {Key: "members", Value: members}})
 	if err != nil {

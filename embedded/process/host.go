@@ -120,7 +120,8 @@ func newHost(s spec) (*host, error) {
 		return nil, err
 	}
 	h := &host{spec: s, fronts: map[string]*joinedFront{}}
-	h.config = server.Config{Profile: profile, Users: new(server.Users), Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
+	backend := data.New(data.Options{ReplicaSet: s.Set != nil})
+	h.config = server.Config{Profile: profile, Users: new(server.Users), Backend: backend}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// newLog returns a logger that writes a JSON document per line, in the format of mongod. Attributes belong into a group
+// newLog returns a logger that writes a JSON document per line, in the format of mongod. Attributes belong in a group
 // named attr.
 func newLog(out io.Writer) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	rename := func(groups []string, a slog.Attr) slog.Attr {
 		switch {
 		case len(groups) > 0:
 		case a.Key == slog.TimeKey:
@@ -18,5 +18,6 @@ func newLog(out io.Writer) *slog.Logger {
 			return slog.Group("", "s", "I", "c", "-", "id", 0, "ctx", "utr")
 		}
 		return a
-	}}))
+	}
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: rename}))
 }

@@ -171,6 +171,7 @@ func readFile(flags *flag.FlagSet, path string) error {
 	return nil
 }
 
+// check reads the port for load balancers, and rejects missing and contradictory options.
 func (o *Options) check(extra []string) (err error) {
 	for _, p := range o.Parameters {
 		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && o.Mongos {

@@ -16,7 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// exitCode is an exit code of mongod and mongos, and the reason why a front ends.
+// exitCode is an exit code of mongod and mongos, and the cause with which a front ends.
 type exitCode int
 
 const (

@@ -23,7 +23,8 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 		j, noJ := concern.LookupErr("j")
 		timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
 		given := value.AddIf(bson.D{{Key: "w", Value: concern.Lookup("w")}}, noJ == nil, "j", j)
-		given = append(given, bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
+		given = append(given,
+			bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
 		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: given}}}}
 	}
 	x.concern = code

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -173,8 +174,10 @@ func (x *exchange) description(speculative bson.D) bson.D {
 	addIf(len(k.compression) > 0, "compression", k.compression)
 	addIf(k.balanced && !k.helloDone, "serviceId", k.server.serviceID)
 	k.helloDone = true
-	mechanisms := x.supportedMechanisms()
-	addIf(len(mechanisms) > 0, "saslSupportedMechs", mechanisms)
+	user, _ := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
+	database, name, _ := strings.Cut(user, ".")
+	known := k.server.cluster.Users.find(database, name) != nil
+	addIf(known, "saslSupportedMechs", []string{"SCRAM-SHA-1", "SCRAM-SHA-256"})
 	addIf(speculative != nil, "speculativeAuthenticate", speculative)
 	return reply
 }

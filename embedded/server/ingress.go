@@ -42,9 +42,12 @@ func (x *exchange) admit() error {
 		return nil
 	}
 	exemptions, _ := i.params.value(requestAppExemptions).(bson.Raw)
-	begins := func(prefix string) bool { return strings.HasPrefix(k.appName, prefix) }
-	if k.server.process.AccessControl && k.user == nil || slices.ContainsFunc(command.Strings(exemptions.Lookup("appNames")), begins) {
-		i.requests.exempt()
+	prefixes := command.Strings(exemptions.Lookup("appNames"))
+	exempt := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(k.appName, prefix) })
+	if exempt || k.server.process.AccessControl && k.user == nil {
+		i.requests.mu.Lock()
+		i.requests.counts.Exempted++
+		i.requests.mu.Unlock()
 		return nil
 	}
 	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
@@ -104,12 +107,6 @@ func (l *limiter) refill() {
 	now := time.Now()
 	l.balance = min(l.burst, l.balance+l.rate*now.Sub(l.at).Seconds())
 	l.at = now
-}
-
-func (l *limiter) exempt() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.counts.Exempted++
 }
 
 var errRejected = errors.New("rejected by a rate limiter")

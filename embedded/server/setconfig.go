@@ -40,9 +40,7 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 		f.Priority = 0
 	}
 	err := bson.Unmarshal(doc, &f)
-	if *m = Member(f); len(m.Tags) > emptyDocument {
-		m.Tags = slices.Clone(m.Tags)
-	} else {
+	if *m = Member(f); len(m.Tags) <= emptyDocument {
 		m.Tags = nil
 	}
 	if _, _, noPort := net.SplitHostPort(m.Host); noPort != nil && m.Host != "" {
