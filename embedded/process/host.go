@@ -61,8 +61,8 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	return errors.Join(err, h.close())
 }
 
-// spawn starts a host in another process. end kills it, and must be called after an error.
-func (f *front) spawn(ctx context.Context, s spec) (w location, end func(), err error) {
+// startHost starts a host in another process, which may outlive this one, and joins it.
+func (f *front) startHost(ctx context.Context, s spec, member string) error {
 	command := exec.Command(f.self, "mongod", HostOption)
 	command.SysProcAttr = newSession()
 	if f.logFile != nil {
@@ -76,19 +76,23 @@ func (f *front) spawn(ctx context.Context, s spec) (w location, end func(), err 
 		err = command.Start()
 	}
 	if err != nil {
-		return w, func() {}, fmt.Errorf("start a host: %w", err)
+		return fmt.Errorf("start a host: %w", err)
 	}
-	end = func() { _ = command.Process.Kill() }
-	defer context.AfterFunc(ctx, end)()
+	kill := func() { _ = command.Process.Kill() }
+	defer context.AfterFunc(ctx, kill)()
 	var a reply
 	if err = read(reader(out), &a); err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
 	go func() { _ = command.Wait() }() // reaps the process
-	if err != nil {
-		err = fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
+	if err == nil {
+		err = f.join(ctx, a.Host, member)
 	}
-	return a.Host, end, err
+	if err != nil {
+		kill()
+		return fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
+	}
+	return nil
 }
 
 type host struct {

@@ -27,18 +27,6 @@ func (f *front) begin() error {
 	return f.wait()
 }
 
-// startHost starts a host, which may outlive this process, and joins it.
-func (f *front) startHost(ctx context.Context, s spec, member string) error {
-	w, end, err := f.spawn(ctx, s)
-	if err == nil {
-		err = f.join(ctx, w, member)
-	}
-	if err != nil {
-		end()
-	}
-	return err
-}
-
 // initiate executes replSetInitiate: it starts the host and joins it. The host invites the other members.
 func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	set, err := server.ParseSetConfig(config)

@@ -134,9 +134,6 @@ func (c *Cluster) Configure(set SetConfig) error {
 	return nil
 }
 
-// initialVersion is the counter of topologyVersion when a replica set is ready.
-const initialVersion = 5
-
 // Join starts a server at the address that clients see. It replaces a server that is down, or adds a new one, except to
 // a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a
 // new process.
@@ -168,7 +165,7 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	case Single:
 		c.primary, c.term = s, 1
 	case ReplicaSet:
-		s.version = initialVersion
+		s.version = 5 // as on a member of a set that has just become ready
 	}
 	c.updatePrimary()
 	if p.Listener != nil {
