@@ -24,10 +24,10 @@ type OpCode = wiremessage.OpCode
 
 // The supported opcodes.
 const (
-	OpReply      = wiremessage.OpReply
-	OpQuery      = wiremessage.OpQuery
-	OpCompressed = wiremessage.OpCompressed
-	OpMsg        = wiremessage.OpMsg
+	OpReply      OpCode = 1
+	OpQuery      OpCode = 2004
+	OpCompressed OpCode = 2012
+	OpMsg        OpCode = 2013
 )
 
 // Sizes in bytes.
