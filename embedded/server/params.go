@@ -96,7 +96,7 @@ func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	row := p.table[name]
-	if row == nil {
+	if row == nil || row.value == nil {
 		return nil, command.Errorf(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	typed, err := row.typed(name, value)
