@@ -37,10 +37,16 @@ const (
 	LoadBalanced
 )
 
-var topologyNames = []string{"standalone", "replica set", "sharded", "load balanced"}
+var topologies = []struct {
+	name string
+	kind server.Kind
+}{
+	{"standalone", server.Single}, {"replica set", server.ReplicaSet},
+	{"sharded", server.Sharded}, {"load balanced", server.Sharded},
+}
 
 // String returns a readable name.
-func (t Topology) String() string { return topologyNames[t] }
+func (t Topology) String() string { return topologies[t].name }
 
 // DefaultSetName is the default of Options.SetName.
 const DefaultSetName = "rs0"
@@ -98,7 +104,6 @@ const MaxServers = 50
 // Deployment is a running deployment. Its methods may be called concurrently.
 type Deployment struct {
 	options   Options
-	set       []server.Member // the members of Options.Set; their hosts are placeholders
 	cluster   *server.Cluster
 	balancers []net.Listener
 	ca        []byte
@@ -110,7 +115,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	set, err := options.readSet()
+	members, err := options.members()
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +126,18 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
 		return nil, fmt.Errorf("server version %s does not support load balancing, which requires 5.0", profile.Name)
 	}
-	d := &Deployment{options: options, set: set}
+	d := &Deployment{options: options}
 	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
-	kind := kinds[options.Topology]
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Backend: data.New(data.Options{
+	kind := topologies[options.Topology].kind
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kind, Users: new(server.Users)}
+	config.Backend = data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet,
 		ShardName: server.ShardName, ShardHost: server.ShardHost(options.SetName), NoScripting: options.NoScripting,
-	})}
-	if config.Users, err = users(options.Users); err != nil {
-		return nil, err
+	})
+	for _, user := range options.Users {
+		if err := config.Users.Add(cmp.Or(user.Database, "admin"), user.Name, user.Password); err != nil {
+			return nil, fmt.Errorf("user %q: %w", user.Name, err)
+		}
 	}
 	if options.TLS {
 		made, err := certificate.New(options.Host)
@@ -143,18 +151,14 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		process.TLS, d.ca = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, made.CA
 	}
 	d.cluster = server.NewCluster(config)
-	if err := d.start(ctx, process); err != nil {
+	if err := d.start(ctx, process, members); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology, err), d.Close())
 	}
 	return d, nil
 }
 
-var kinds = map[Topology]server.Kind{
-	Standalone: server.Single, ReplicaSet: server.ReplicaSet, Sharded: server.Sharded, LoadBalanced: server.Sharded,
-}
-
 func (o *Options) complete() error {
-	if int(o.Topology) >= len(topologyNames) {
+	if int(o.Topology) >= len(topologies) {
 		return fmt.Errorf("unknown topology %d", o.Topology)
 	}
 	o.Members, o.Mongoses = cmp.Or(o.Members, 3), cmp.Or(o.Mongoses, 2)
@@ -177,44 +181,27 @@ func (o *Options) count() int {
 	return o.Mongoses
 }
 
-func (o *Options) listenAddress(i int) string {
-	port := 0
-	if i < len(o.Ports) {
-		port = o.Ports[i]
-	}
-	return net.JoinHostPort(o.Host, strconv.Itoa(port))
-}
-
-func (d *Deployment) start(ctx context.Context, process server.Process) error {
+func (d *Deployment) start(ctx context.Context, process server.Process, members []server.Member) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	n := d.options.count()
-	addresses := make([]string, n)
+	addresses := make([]string, n+2) // the last two are for load balancers
+	ports := append(slices.Clone(d.options.Ports), make([]int, len(addresses))...)
 	for i := range addresses {
-		addresses[i] = d.options.listenAddress(i)
+		addresses[i] = net.JoinHostPort(d.options.Host, strconv.Itoa(ports[i]))
 	}
-	if err := d.cluster.Listen(process, d.shape, addresses...); err != nil || d.options.Topology != LoadBalanced {
+	if err := d.cluster.Listen(process, members, addresses[:n]...); err != nil || d.options.Topology != LoadBalanced {
 		return err
 	}
 	for i, behind := range []int{n, 1} {
-		b, err := d.cluster.Balance(d.options.listenAddress(n+i), behind)
+		b, err := d.cluster.Balance(addresses[n+i], behind)
 		if err != nil {
 			return err
 		}
 		d.balancers = append(d.balancers, b)
 	}
 	return nil
-}
-
-func users(list []User) (*server.Users, error) {
-	u := new(server.Users)
-	for _, user := range list {
-		if err := u.Add(cmp.Or(user.Database, "admin"), user.Name, user.Password); err != nil {
-			return nil, fmt.Errorf("user %q: %w", user.Name, err)
-		}
-	}
-	return u, nil
 }
 
 // Close interrupts running commands, stops the deployment and waits for its goroutines and sockets. It may be called

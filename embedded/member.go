@@ -45,7 +45,8 @@ func ParseMember(text string) (m Member, err error) {
 	return m, nil
 }
 
-func (o *Options) readSet() ([]server.Member, error) {
+// members returns the configured members of a replica set. Their hosts are placeholders.
+func (o *Options) members() ([]server.Member, error) {
 	switch {
 	case len(o.MemberConfigs) == 0:
 		return nil, nil
@@ -54,26 +55,19 @@ func (o *Options) readSet() ([]server.Member, error) {
 	case len(o.MemberConfigs) > o.Members:
 		return nil, fmt.Errorf("%d members are configured, but the replica set has %d", len(o.MemberConfigs), o.Members)
 	}
+	configs := append(slices.Clone(o.MemberConfigs), make([]Member, o.Members-len(o.MemberConfigs))...)
 	var members bson.A
-	for i := range o.Members {
-		member := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}
-		if i < len(o.MemberConfigs) {
-			member = append(member, o.MemberConfigs[i].Config...)
-		}
-		members = append(members, member)
+	for i, m := range configs {
+		place := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: fmt.Sprintf("h:%d", i+1)}}
+		members = append(members, append(place, m.Config...))
 	}
 	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: o.SetName}, {Key: "members", Value: members}})
 	if err != nil {
 		return nil, err
 	}
 	set, err := server.ParseSetConfig(doc)
-	return set.Members, err
-}
-
-func (d *Deployment) shape(m *server.Member, p *server.Process) {
-	if configured := d.options.MemberConfigs; int(m.ID) < len(configured) {
-		host := m.Host
-		*m, p.Latency = d.set[m.ID], configured[m.ID].Latency
-		m.Host = host
+	for i := range set.Members {
+		set.Members[i].Latency = configs[i].Latency
 	}
+	return set.Members, err
 }

@@ -48,7 +48,7 @@ var fakes = map[string]func(args []string){
 		}
 		self, _ := os.Executable()
 		os.Exit(process.Run(ctx, mongos, args, process.Environment{
-			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, PID: os.Getpid(), Self: []string{self}}))
+			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self}))
 	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")

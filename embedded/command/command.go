@@ -130,6 +130,7 @@ type Failure struct {
 	ExtraInfo         bson.Raw // of the error, if not nil
 	WriteConcernError bson.Raw // for the reply, if not nil
 	LoseReply         bool     // the command runs, but its reply is not sent
+	Err               error    // an error in the fail point's data, which is the command's error
 }
 
 // ErrClose tells the dispatcher to close the connection without a reply.
@@ -139,7 +140,6 @@ var ErrClose = errors.New("close the connection")
 // TransientTransactionError) and topologyVersion.
 type Error struct {
 	Code    int32  // 0: the reply has neither code nor codeName
-	Name    string // codeName; "": the name of the code
 	Message string // errmsg
 	Labels  []string
 	Extra   bson.D // more top-level fields of the reply, after codeName

@@ -53,6 +53,7 @@ type kind struct {
 }
 
 var kinds = []kind{
+	{name: FailCommandSequence, codeField: "errorCode"},
 	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: command.CodeInternalError},
@@ -60,15 +61,12 @@ var kinds = []kind{
 	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
 
-var sequence = kind{name: FailCommandSequence, codeField: "errorCode"}
-
 // effect is the parsed data of a fail point.
 type effect struct {
 	kind     kind
 	data     bson.Raw
 	failure  Failure
 	elements []Failure // of a sequence
-	err      error     // an error in the data, which servers return when the fail point is hit
 }
 
 func (e *effect) readSequence(m mode) error {
@@ -84,11 +82,11 @@ func (e *effect) readSequence(m mode) error {
 		if !ok {
 			return command.Errorf(command.CodeTypeMismatch, "'sequence.%d' is a %s, not an object", i, command.TypeName(v))
 		}
-		element := e.kind.read(doc)
-		if element.err != nil {
-			return element.err
+		element := e.kind.read(doc).failure
+		if element.Err != nil {
+			return element.Err
 		}
-		e.elements = append(e.elements, element.failure)
+		e.elements = append(e.elements, element)
 	}
 	return nil
 }
@@ -106,19 +104,18 @@ func (k kind) read(data bson.Raw) effect {
 	}
 	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
 	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
-	var err error
 	if isTrue(data, "blockConnection") {
 		ms, ok := data.Lookup("blockTimeMS").AsInt64OK()
 		switch {
 		case !ok:
-			err = command.Errorf(command.CodeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+			f.Err = command.Errorf(command.CodeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
 		case ms < 0:
-			err = command.Errorf(command.CodeInvalidOptions, "'blockTimeMS' must be non-negative")
+			f.Err = command.Errorf(command.CodeInvalidOptions, "'blockTimeMS' must be non-negative")
 		default:
 			f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 		}
 	}
-	return effect{kind: k, data: data, failure: f, err: err}
+	return effect{kind: k, data: data, failure: f}
 }
 
 func (e *effect) appliesTo(c Command) bool {
@@ -141,25 +138,21 @@ func (e *effect) appliesTo(c Command) bool {
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
 
-// Before evaluates failCommand before the command runs. An error in the fail point's data is the command's error.
-func (r *Registry) Before(c Command) (Failure, bool, error) {
-	e, hit := r.hit(FailCommand, func(e *effect) bool {
-		return e.appliesTo(c) && (e.err != nil || early(e.failure) || isTrue(e.data, "blockConnection"))
+// Before evaluates failCommand before the command runs.
+func (r *Registry) Before(c Command) (Failure, bool) {
+	return r.hit(FailCommand, c, func(e *effect) bool {
+		return e.failure.Err != nil || early(e.failure) || isTrue(e.data, "blockConnection")
 	})
-	return e.failure, hit, e.err
 }
 
-// After evaluates failCommand after the command, for a write concern error in the reply. Nil labels mean that the
-// server adds its own.
-func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string, hit bool) {
-	e, hit := r.hit(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
-	return e.failure.WriteConcernError, e.failure.Labels, hit
+// After evaluates failCommand after the command, for a write concern error in the reply.
+func (r *Registry) After(c Command) (Failure, bool) {
+	return r.hit(FailCommand, c, func(e *effect) bool { return e.failure.WriteConcernError != nil })
 }
 
 // During evaluates a fail point that is checked while a command runs.
 func (r *Registry) During(name string, c Command) (Failure, bool) {
-	e, hit := r.hit(name, func(e *effect) bool { return e.appliesTo(c) })
-	return e.failure, hit
+	return r.hit(name, c, func(*effect) bool { return true })
 }
 
 // Next consumes the next element of the sequence if it affects the command, and reports whether the element has an

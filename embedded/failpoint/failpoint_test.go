@@ -80,11 +80,7 @@ func TestCounts(t *testing.T) {
 func TestRefused(t *testing.T) {
 	testkit.PlayCases(t, "testdata/refused.txt", func(t *testing.T, in string) string {
 		r := registry(t, `"alwaysOn"`, "")
-		configure := r.Configure
-		if strings.Contains(in, "failCommandSequence") {
-			configure = failpoint.NewSequence().Configure
-		}
-		_, err := configure(testkit.Extended[bson.Raw](t, in))
+		_, err := r.Configure(testkit.Extended[bson.Raw](t, in))
 		if _, hit := r.During("failCommand", find); !hit {
 			t.Error("an invalid configuration changed the fail point")
 		}
@@ -94,9 +90,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-func describe(f failpoint.Failure, hit bool, err error) string {
+func describe(f failpoint.Failure, hit bool) string {
 	refused := new(command.Error)
-	errors.As(err, &refused)
+	errors.As(f.Err, &refused)
 	var does []string
 	for _, effect := range []struct {
 		text string
@@ -104,7 +100,7 @@ func describe(f failpoint.Failure, hit bool, err error) string {
 	}{
 		{"blocks " + f.Block.String(), f.Block != 0}, {"closes", f.CloseConnection}, {fmt.Sprint("code ", f.Code), f.HasCode},
 		{fmt.Sprint("labels ", f.Labels), f.Labels != nil}, {"info " + f.ExtraInfo.String(), f.ExtraInfo != nil},
-		{fmt.Sprint("refused ", refused.Code), err != nil}, {"nothing", !hit},
+		{fmt.Sprint("refused ", refused.Code), f.Err != nil}, {"nothing", !hit},
 	} {
 		if effect.is {
 			does = append(does, effect.text)
@@ -120,10 +116,10 @@ func TestFailures(t *testing.T) {
 		if strings.Contains(in, `"configures"`) {
 			c = failpoint.Command{Names: []string{"configureFailPoint"}, AppName: "configures"}
 		}
-		f, hit, err := r.Before(c)
-		got := describe(f, hit, err)
-		if e, labels, later := r.After(c); later {
-			got, hit = fmt.Sprint("then ", e, " ", labels), true
+		f, hit := r.Before(c)
+		got := describe(f, hit)
+		if f, later := r.After(c); later {
+			got, hit = fmt.Sprint("then ", f.WriteConcernError, " ", f.Labels), true
 		}
 		testkit.Equal(t, "the hit was counted", entered(r, "failCommand") == 1, hit)
 		return got
@@ -139,7 +135,7 @@ func TestWithin(t *testing.T) {
 		testkit.Check(t, err)
 		f, hit := r.During(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
 		testkit.Equal(t, "the hit was counted", entered(r, words[1]) == 1, hit)
-		return describe(f, hit, nil)
+		return describe(f, hit)
 	})
 }
 
@@ -165,7 +161,7 @@ func TestConcurrently(t *testing.T) {
 // blocked command, w a write concern error, l a lost reply, a dot no effect.
 func TestSequence(t *testing.T) {
 	testkit.PlayCases(t, "testdata/sequences.txt", func(t *testing.T, in string) string {
-		s := failpoint.NewSequence()
+		s := failpoint.NewRegistry(half)
 		got := ""
 		for range 2 {
 			_, err := s.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn",
@@ -210,7 +206,7 @@ func FuzzConfigure(f *testing.F) {
 		} else if _, err := r.Configure(in); err != nil {
 			return
 		}
-		if got, hit, _ := r.Before(find); hit && got.Block < 0 {
+		if got, hit := r.Before(find); hit && got.Block < 0 {
 			t.Errorf("blocks for %v", got.Block)
 		}
 		r.After(find)

@@ -12,14 +12,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Registry contains the fail points of a server, or the one of a deployment. Its methods may be called concurrently.
+// Registry contains the fail points of a server or, for FailCommandSequence, of a deployment. Its methods may be called
+// concurrently.
 type Registry struct {
 	mu     sync.Mutex
 	points map[string]*point
 	random func() float64
 }
 
-// NewRegistry creates the registry of a server, with all fail points off. random returns numbers in [0, 1) for
+// NewRegistry creates a registry with all fail points off. random returns numbers in [0, 1) for
 // activationProbability. It is called by one goroutine at a time.
 func NewRegistry(random func() float64) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random}
@@ -27,11 +28,6 @@ func NewRegistry(random func() float64) *Registry {
 		r.points[k.name] = &point{effect: effect{kind: k}}
 	}
 	return r
-}
-
-// NewSequence creates the registry of a deployment, which contains only FailCommandSequence.
-func NewSequence() *Registry {
-	return &Registry{points: map[string]*point{FailCommandSequence: {effect: effect{kind: sequence}}}}
 }
 
 type point struct {
@@ -135,14 +131,14 @@ func count(name string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// hit reports whether the named fail point is hit, counts the hit, and returns the effect. Only fail points that
-// accept approves are evaluated.
-func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
+// hit reports whether a command hits the named fail point, counts the hit, and returns the effect. Only fail points
+// that accept approves are evaluated.
+func (r *Registry) hit(name string, c Command, accept func(*effect) bool) (Failure, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	if p == nil || p.mode == off || !accept(&p.effect) {
-		return effect{}, false
+	if p == nil || p.mode == off || !p.effect.appliesTo(c) || !accept(&p.effect) {
+		return Failure{}, false
 	}
 	switch p.mode {
 	case times:
@@ -152,20 +148,19 @@ func (r *Registry) hit(name string, accept func(*effect) bool) (effect, bool) {
 	case skip:
 		if p.remaining > 0 {
 			p.remaining--
-			return effect{}, false
+			return Failure{}, false
 		}
 	case random:
 		if r.random() >= p.probability {
-			return effect{}, false
+			return Failure{}, false
 		}
 	}
 	p.count++
-	return p.effect, true
+	return p.effect.failure, true
 }
 
-// Names returns the names of all fail points, of servers and of deployments.
-func Names() []string {
-	names := []string{FailCommandSequence}
+// Names returns the names of all fail points.
+func Names() (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}

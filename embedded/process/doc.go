@@ -5,8 +5,7 @@
 //
 // A mongod or mongos process is a front: it owns the public port, terminates TLS and writes the log, but has no data.
 // The data of a deployment is in a host, a process without a public port that a front starts. A front forwards each
-// client to its host, to a port of the front's server. Any front, including the primary's, can be killed without losing
-// data.
+// client to its host. Any front, including the primary's, can be killed without losing data.
 //
 //   - A standalone starts its host immediately.
 //   - A mongod with --replSet first answers clients itself, as a member without configuration. The member that receives
@@ -35,8 +34,9 @@
 // A host listens on a free port of the loopback interface. It requires its random token, which fronts return to
 // processes on this machine:
 //
-//	join     the connection stays open while the front runs; the reply contains the
-//	         ports for clients; the host sends stop if a client has sent shutdown
+//	join     the connection stays open while the front runs; the host sends another
+//	         reply if a client has sent shutdown
+//	client   after the reply, the connection belongs to a client of a front
 //
 // This does not protect against other users of the machine. It is intended for tests.
 package process

@@ -3,10 +3,11 @@ package process
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,97 +20,56 @@ import (
 
 // front is the public side of a process.
 type front struct {
-	o      *Options
-	env    Environment
-	id     string
-	log    *logFile
-	tls    *tls.Config
-	ctx    context.Context // ends with the process
-	cancel context.CancelFunc
-	ending chan int // receives the exit code
-	work   sync.WaitGroup
+	o       *Options
+	self    string // path of utr
+	id      string
+	log     *slog.Logger
+	logFile *os.File // nil if the log is standard output
+	tls     *tls.Config
+	ctx     context.Context         // ends with the process
+	end     context.CancelCauseFunc // ends the process with an exitCode
+	work    sync.WaitGroup
 
-	joining sync.Mutex      // held while joining a host
-	waiting *server.Server  // serves clients before the process joins a host; may be nil
-	cluster *server.Cluster // of waiting
+	joining sync.Mutex     // held while joining a host
+	waiting *server.Server // serves clients before the process joins a host; may be nil
 
 	mu    sync.Mutex
 	state string
 	host  location
-	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background; nil before ready
-	ready chan struct{}                    // closed when serve is set
-}
-
-func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
-	f := &front{o: o, env: env, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	return f
-}
-
-// end ends the process. The first exit code counts.
-func (f *front) end(code int) {
-	select {
-	case f.ending <- code:
-	default:
-	}
-}
-
-func (f *front) close(listeners []net.Listener) {
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-	f.cancel()
-	if f.cluster != nil {
-		_ = f.cluster.Close()
-	}
-	f.work.Wait()
+	serve func(nc net.Conn, balanced bool) // serves and closes a connection, maybe in the background
 }
 
 // setState changes the state of the process, and the function that serves its clients.
 func (f *front) setState(state string, host location, serve func(net.Conn, bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.serve == nil {
-		close(f.ready)
-	}
 	f.state, f.host, f.serve = state, host, serve
 }
 
 // wait starts a server without configuration, which waits for replSetInitiate or an invitation.
 func (f *front) wait() (err error) {
-	f.cluster = server.NewCluster(server.Config{
+	cluster := server.NewCluster(server.Config{
 		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
-	f.waiting, err = f.cluster.Join(f.address(), server.Process{
-		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
-		Shutdown: func() { f.end(exitClean) },
+	f.work.Go(func() {
+		<-f.ctx.Done()
+		_ = cluster.Close()
 	})
+	f.waiting, err = cluster.Join(f.address(), f.o.process(func() { f.end(exitClean) }))
 	if err == nil {
 		f.setState(stateWaiting, location{}, f.waiting.Serve)
 	}
 	return err
 }
 
-func (f *front) accept(l net.Listener, balanced bool) {
-	relay.Accept(l, func(nc net.Conn) {
-		f.work.Go(func() { f.open(nc, balanced) })
-	})
-}
-
 func (f *front) open(nc net.Conn, balanced bool) {
 	stop := closeOnDone(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
-	if client != nil {
-		select {
-		case <-f.ready:
-		case <-f.ctx.Done():
-			client = nil
-		}
-	}
 	stop()
 	if err != nil {
-		f.log.add("Error receiving request from client", attributes{"remote": nc.RemoteAddr().String(), "error": err.Error()})
+		f.log.Info("Error receiving request from client",
+			slog.Group("attr", "remote", nc.RemoteAddr().String(), "error", err.Error()))
 	}
 	if client == nil {
 		_ = nc.Close()
@@ -145,7 +105,7 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 			return nil, err
 		}
 		return secure, nil
-	case f.o.TLS.requireTLS():
+	case strings.HasPrefix(f.o.TLS.Mode, "require"):
 		return nil, errors.New("the server is configured to only allow SSL connections")
 	}
 	return client, nil
@@ -180,13 +140,11 @@ func (f *front) serveRequest(nc net.Conn, in *bufio.Reader) {
 	case kindState:
 		a = f.describe()
 	case kindInvite:
-		if err := f.acceptInvitation(q); err != nil {
-			a.Error = err.Error()
-		}
+		err = f.acceptInvitation(q)
 	default:
-		a.Error = "unknown request " + q.Kind
+		err = errors.New("unknown request " + q.Kind)
 	}
-	_ = write(nc, a)
+	_ = answer(nc, a, err)
 }
 
 func (f *front) describe() reply {
@@ -195,22 +153,19 @@ func (f *front) describe() reply {
 	return reply{ID: f.id, State: f.state, Set: f.o.ReplSet, ConfigServer: f.o.ConfigServer, Host: f.host}
 }
 
-// watchHost ends the process when the host sends stop or exits.
+// watchHost ends the process when the host exits, or sends a line because a client has sent shutdown.
 func (f *front) watchHost(control net.Conn, in *bufio.Reader) {
 	defer closeOnDone(f.ctx, control)()
-	var r reply
-	for !r.Stop {
-		if err := read(in, &r); err != nil {
-			f.log.add("The host of the data has exited", nil)
-			f.end(exitAbrupt)
-			return
-		}
+	if err := read(in, new(reply)); err != nil {
+		f.log.Info("The host of the data has exited")
+		f.end(exitAbrupt) // the first code counts
 	}
 	f.end(exitClean)
 }
 
-func (f *front) forward(client net.Conn, address string) {
-	host, err := net.Dial("tcp", address)
+// forward connects a client to its server in the host.
+func (f *front) forward(client net.Conn, q request) {
+	host, _, _, err := dial(f.ctx, q.Host.Address, q)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -5,15 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +26,7 @@ const HostOption = "--utrHost"
 const (
 	restartTimeout = 30 * time.Second       // for processes to restart before the host exits
 	pollInterval   = 100 * time.Millisecond // between checks for the end of the host
+	retryInterval  = 100 * time.Millisecond // between attempts to reach the config servers
 	inviteInterval = 200 * time.Millisecond // between invitations of missing members
 	requestTimeout = 10 * time.Second       // of a request to another process
 )
@@ -48,92 +46,86 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	h, err := newHost(s)
 	if err != nil {
-		_ = write(out, reply{Error: err.Error()})
+		_ = answer(out, reply{}, err)
 		return err
 	}
-	if err := write(out, reply{Host: h.location()}); err != nil {
-		return errors.Join(err, h.close())
+	h.work.Go(func() {
+		relay.Accept(h.listener, func(nc net.Conn) { h.work.Go(func() { h.handle(nc) }) })
+	})
+	if s.Set != nil {
+		h.work.Go(h.invite)
 	}
-	if c, ok := out.(io.Closer); ok {
-		_ = c.Close() // the reader need not wait for the end of the process
+	if err = write(out, reply{Host: h.location}); err == nil {
+		h.wait(ctx)
 	}
-	return h.run(ctx)
+	return errors.Join(err, h.close())
 }
 
-// spawn starts a host in its own process, which may outlive this one. Its standard error is written to log, which may
-// be nil. end kills it.
-func spawn(ctx context.Context, self []string, s spec, log *os.File) (w location, end func(), err error) {
-	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
+// startHost starts a host in another process, which may outlive this one, and joins it.
+func (f *front) startHost(ctx context.Context, s spec, member string) error {
+	command := exec.Command(f.self, "mongod", HostOption)
 	command.SysProcAttr = newSession()
-	if log != nil {
-		command.Stderr = log
+	if f.logFile != nil {
+		command.Stderr = f.logFile
 	}
-	line, err := json.Marshal(s)
-	if err != nil {
-		return w, nil, err
-	}
-	command.Stdin = bytes.NewReader(append(line, '\n'))
+	var in bytes.Buffer
+	_ = write(&in, s) // a spec can be marshaled
+	command.Stdin = &in
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
 	if err != nil {
-		return w, nil, fmt.Errorf("start a host: %w", err)
+		return fmt.Errorf("start a host: %w", err)
 	}
-	end = func() { _ = command.Process.Kill() }
-	stop := context.AfterFunc(ctx, end)
-	defer stop()
+	kill := func() { _ = command.Process.Kill() }
+	defer context.AfterFunc(ctx, kill)()
 	var a reply
-	err = read(reader(out), &a)
-	if err == nil && a.Error != "" {
+	if err = read(reader(out), &a); err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
-	if err != nil {
-		end()
-		_ = command.Wait()
-		return w, nil, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
-	}
 	go func() { _ = command.Wait() }() // reaps the process
-	return a.Host, end, nil
+	if err == nil {
+		err = f.join(ctx, a.Host, member)
+	}
+	if err != nil {
+		kill()
+		return fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
+	}
+	return nil
 }
 
 type host struct {
 	spec
-	profile  server.Profile
-	token    string
+	location location
 	listener net.Listener
-	users    *server.Users
+	config   server.Config
 	cluster  *server.Cluster
-	setName  string
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	mu         sync.Mutex
-	routers    *server.Cluster
-	fronts     map[string]*joinedFront // by the address for clients
-	stateFiles map[string]string       // by the same address
-	joined     bool                    // a front has joined
+	mu      sync.Mutex
+	routers *server.Cluster
+	fronts  map[string]*joinedFront // that have joined, by the address for clients
 }
 
 // joinedFront is a front that has joined.
 type joinedFront struct {
-	cluster  *server.Cluster
-	server   *server.Server
-	control  net.Conn
-	balanced net.Listener // for clients that come through a load balancer
+	cluster   *server.Cluster
+	server    *server.Server
+	control   net.Conn
+	stateFile string // while it exists, the front may restart
 }
-
-func (o *joinedFront) stop() { _ = write(o.control, reply{Stop: true}) }
 
 func newHost(s spec) (*host, error) {
 	profile, err := server.ProfileNamed(s.Version)
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: s, profile: profile, token: rand.Text(), users: new(server.Users),
-		fronts: map[string]*joinedFront{}, stateFiles: map[string]string{}}
-	config := server.Config{Profile: profile, Users: h.users, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
+	h := &host{spec: s, fronts: map[string]*joinedFront{}}
+	backend := data.New(data.Options{ReplicaSet: s.Set != nil})
+	h.config = server.Config{Profile: profile, Users: new(server.Users), Backend: backend}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {
@@ -141,30 +133,21 @@ func newHost(s spec) (*host, error) {
 		}
 		set.Version = max(set.Version, 1)
 		set.ConfigServer = set.ConfigServer || s.ConfigServer
-		h.setName = set.Name
-		config.Kind, config.SetName = server.ReplicaSet, set.Name
+		h.config.Kind, h.config.SetName = server.ReplicaSet, set.Name
 	}
+	if h.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	h.location = location{Address: h.listener.Addr().String(), Token: rand.Text()}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.cluster = server.NewCluster(config)
+	h.cluster = server.NewCluster(h.config)
 	if s.Set != nil {
 		err = h.cluster.Configure(set)
 	}
-	if err == nil {
-		h.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	}
 	if err != nil {
-		return nil, errors.Join(err, h.cluster.Close())
+		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
-}
-
-func (h *host) run(ctx context.Context) error {
-	h.work.Go(func() {
-		relay.Accept(h.listener, func(nc net.Conn) { h.work.Go(func() { h.handle(nc) }) })
-	})
-	h.work.Go(h.invite)
-	h.wait(ctx)
-	return h.close()
 }
 
 func (h *host) close() error {
@@ -177,104 +160,87 @@ func (h *host) close() error {
 	return errors.Join(err, h.cluster.Close())
 }
 
-// wait returns when no front is connected, and their state files were deleted or restartTimeout is over.
+// wait returns when all fronts have left, and their state files were deleted or restartTimeout is over.
 func (h *host) wait(ctx context.Context) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for left := time.Now(); ; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	end := time.Now().Add(restartTimeout)
+	repeat(ctx, pollInterval, func() bool {
 		h.mu.Lock()
-		connected, joined, files := len(h.fronts) > 0, h.joined, slices.Collect(maps.Values(h.stateFiles))
-		h.mu.Unlock()
-		switch {
-		case connected:
-			left = time.Now()
-		case joined && !slices.ContainsFunc(files, exists), time.Since(left) > restartTimeout:
-			return
+		defer h.mu.Unlock()
+		mayStart := len(h.fronts) == 0
+		for _, o := range h.fronts {
+			if !o.server.Down() {
+				end = time.Now().Add(restartTimeout)
+				return false
+			}
+			_, err := os.Stat(o.stateFile)
+			mayStart = mayStart || err == nil
 		}
-	}
+		return !mayStart || time.Now().After(end)
+	})
 }
 
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
-func (h *host) location() location {
-	return location{Address: h.listener.Addr().String(), Token: h.token}
-}
-
+// handle serves a request: a front joins until it exits, or a client gets a connection to its server.
 func (h *host) handle(nc net.Conn) {
 	defer closeOnDone(h.ctx, nc)()
-	defer func() { _ = nc.Close() }()
 	in := reader(nc)
 	q, err := readRequest(nc, in)
 	if err != nil {
+		_ = nc.Close()
 		return
 	}
-	if subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.token)) != 1 {
-		_ = write(nc, reply{Error: "this is the host of another deployment"})
+	o, err := h.front(nc, q)
+	written := answer(nc, reply{}, err)
+	switch {
+	case err == nil && q.Kind == kindClient:
+		o.server.Serve(nc, q.Balanced)
 		return
-	}
-	o, a, err := h.admit(nc, q)
-	if err != nil {
-		_ = write(nc, reply{Error: err.Error()})
-		return
-	}
-	if write(nc, a) == nil {
+	case err == nil && written == nil:
 		_, _ = io.Copy(io.Discard, in) // returns when the front exits
 	}
-	h.remove(q.Member, o)
+	_ = nc.Close()
+	if o != nil {
+		_ = o.cluster.Kill(o.server)
+	}
 }
 
-func (h *host) admit(nc net.Conn, q request) (*joinedFront, reply, error) {
-	if q.Server == nil {
-		return nil, reply{}, errors.New("server options are required")
+// front returns the front of a request. A front that joins replaces an earlier one, which has ended although its
+// connection has not.
+func (h *host) front(nc net.Conn, q request) (*joinedFront, error) {
+	if subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.location.Token)) != 1 {
+		return nil, errors.New("this is the host of another deployment")
 	}
 	h.mu.Lock()
 	old := h.fronts[q.Member]
 	h.mu.Unlock()
-	if old != nil { // it has ended, but the connection has not
-		h.remove(q.Member, old)
+	switch {
+	case q.Kind == kindClient && old == nil:
+		return nil, errors.New(q.Member + " has not joined")
+	case q.Kind == kindClient:
+		return old, nil
+	case q.Server == nil:
+		return nil, errors.New("server options are required")
+	case old != nil:
+		_ = old.cluster.Kill(old.server)
 		_ = old.control.Close()
 	}
 	cluster, err := h.clusterOf(q.Server)
 	if err != nil {
-		return nil, reply{}, err
+		return nil, err
 	}
-	o := &joinedFront{cluster: cluster, control: nc}
-	clients, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, reply{}, err
+	o := &joinedFront{cluster: cluster, control: nc, stateFile: q.Server.stateFile()}
+	if o.server, err = cluster.Join(q.Member, q.Server.process(func() { _ = write(nc, reply{}) })); err != nil {
+		return nil, err
 	}
-	if o.balanced, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, reply{}, errors.Join(err, clients.Close())
-	}
-	o.server, err = cluster.Join(q.Member, server.Process{
-		Parameters: parameters(q.Server.Parameters), AnyParameter: true, AccessControl: q.Server.Access, Arguments: q.Server.Arguments, PID: q.Server.PID,
-		Shutdown: o.stop, Listener: clients,
-	})
-	if err != nil {
-		return nil, reply{}, errors.Join(err, clients.Close(), o.balanced.Close())
-	}
-	h.work.Go(func() { relay.Accept(o.balanced, func(nc net.Conn) { o.server.Serve(nc, true) }) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fronts[q.Member], h.joined = o, true
-	if q.Server.StateFile != "" {
-		h.stateFiles[q.Member] = q.Server.StateFile
-	}
-	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
+	h.fronts[q.Member] = o
+	return o, nil
 }
 
 // clusterOf returns the cluster for a server: the deployment, or for a mongos the sharded cluster of the config
 // servers.
-func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
-	if !s.Router {
+func (h *host) clusterOf(o *Options) (*server.Cluster, error) {
+	if !o.Mongos {
 		return h.cluster, nil
 	}
 	if !h.ConfigServer {
@@ -283,59 +249,29 @@ func (h *host) clusterOf(s *serverOptions) (*server.Cluster, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.routers == nil {
-		h.routers = server.NewCluster(server.Config{
-			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users,
-			Backend: data.New(data.Options{Sharded: true, NoShard: true}),
-		})
+		config := h.config
+		config.Kind, config.Backend = server.Sharded, data.New(data.Options{Sharded: true, NoShard: true})
+		h.routers = server.NewCluster(config)
 	}
 	return h.routers, nil
 }
 
-// remove removes a front, unless another one has replaced it.
-func (h *host) remove(member string, o *joinedFront) {
-	h.mu.Lock()
-	found := h.fronts[member] == o
-	if found {
-		delete(h.fronts, member)
-	}
-	h.mu.Unlock()
-	if found {
-		_ = o.balanced.Close()
-		_ = o.cluster.Kill(o.server)
-	}
-}
-
-// missing returns the members that have not joined, after the first one has.
-func (h *host) missing() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var out []string
-	if h.Set != nil && h.joined {
+// invite invites the members that are down, after the first member has joined.
+func (h *host) invite() {
+	repeat(h.ctx, inviteInterval, func() bool {
+		h.mu.Lock()
+		joined := len(h.fronts) > 0
+		h.mu.Unlock()
+		var invitations sync.WaitGroup
 		for _, s := range h.cluster.Members() {
-			if h.fronts[s.Address()] == nil {
-				out = append(out, s.Address())
+			if joined && s.Down() {
+				invitations.Go(func() {
+					q := request{Kind: kindInvite, Host: h.location, Set: h.config.SetName, Member: s.Address()}
+					_, _ = exchange(h.ctx, q.Member, q) // the member may be down
+				})
 			}
 		}
-	}
-	return out
-}
-
-func (h *host) invite() {
-	tick := time.NewTicker(inviteInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-h.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		var invitations sync.WaitGroup
-		for _, member := range h.missing() {
-			invitations.Go(func() {
-				q := request{Kind: kindInvite, Host: h.location(), Set: h.setName, Member: member}
-				_, _ = exchange(h.ctx, member, q) // the member may be down
-			})
-		}
 		invitations.Wait()
-	}
+		return false
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +21,7 @@ func (s *story) inside(args ...string) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	logged, log := io.Pipe()
-	env := process.Environment{Stdout: log, Stderr: io.Discard, PID: os.Getpid(), Self: []string{utrtest.Command(s.t)}}
+	env := process.Environment{Stdout: log, Stderr: io.Discard, Self: utrtest.Command(s.t)}
 	env.Getenv = func(string) string { return "" }
 	go func() {
 		ended <- process.Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)

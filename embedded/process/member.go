@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,31 +16,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-func (f *front) begin(ctx context.Context) error {
-	if f.o.Mongos {
-		f.work.Go(f.joinAsRouter)
-		return nil
-	}
+func (f *front) begin() error {
 	rejoined, err := f.rejoin()
 	switch {
-	case err != nil || rejoined:
+	case err != nil || rejoined || f.o.Mongos:
 		return err
 	case f.o.ReplSet == "":
-		return f.startHost(ctx, spec{Version: f.o.Profile.Name}, f.address())
+		return f.startHost(f.ctx, spec{Version: f.o.Profile.Name}, f.address())
 	}
 	return f.wait()
-}
-
-func (f *front) startHost(ctx context.Context, s spec, self string) error {
-	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
-	if err != nil {
-		return err
-	}
-	if err := f.join(ctx, w, self); err != nil {
-		end()
-		return err
-	}
-	return nil
 }
 
 // initiate executes replSetInitiate: it starts the host and joins it. The host invites the other members.
@@ -107,14 +90,12 @@ func (f *front) acceptInvitation(q request) error {
 
 // join joins a host, which serves the clients from then on. Clients of f.waiting are disconnected after their replies.
 func (f *front) join(ctx context.Context, w location, member string) error {
-	control, in, a, err := dial(ctx, w.Address, request{Kind: kindJoin, Host: w, Member: member, Server: &serverOptions{
-		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: f.env.PID, StateFile: f.stateFile(),
-	}})
+	q := request{Kind: kindJoin, Set: f.o.ReplSet, Host: w, Member: member, Server: f.o}
+	control, in, _, err := dial(ctx, w.Address, q)
 	if err != nil {
 		return err
 	}
-	if err := f.saveState(w, member); err != nil {
+	if err := f.saveState(q); err != nil {
 		_ = control.Close()
 		return err
 	}
@@ -122,8 +103,9 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	if f.o.ReplSet != "" {
 		state = stateMember
 	}
-	addresses := map[bool]string{false: a.Clients, true: a.Balanced}
-	f.setState(state, w, func(client net.Conn, balanced bool) { f.forward(client, addresses[balanced]) })
+	f.setState(state, w, func(client net.Conn, balanced bool) {
+		f.forward(client, request{Kind: kindClient, Host: w, Member: member, Balanced: balanced})
+	})
 	if f.waiting != nil {
 		f.waiting.Drain()
 	}
@@ -131,83 +113,56 @@ func (f *front) join(ctx context.Context, w location, member string) error {
 	return nil
 }
 
-// hostFile is the content of the state file in dbpath: the host, and the member that the process was.
-type hostFile struct {
-	Host   location `json:"host"`
-	Member string   `json:"member"`
-	Set    string   `json:"set"`
-}
-
-// stateFile returns the path of the state file, "" without dbpath.
-func (f *front) stateFile() string {
-	if f.o.DBPath == "" {
-		return ""
-	}
-	path, _ := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
-	return path
-}
-
-func (f *front) saveState(w location, member string) error {
-	name := f.stateFile()
+// saveState saves how to join the host again.
+func (f *front) saveState(q request) error {
+	name := f.o.stateFile()
 	if name == "" {
 		return nil
 	}
-	text, err := json.Marshal(hostFile{w, member, f.o.ReplSet})
-	if err != nil {
-		return err
+	text, err := json.Marshal(q)
+	if err == nil {
+		err = os.WriteFile(name+".new", text, 0o600)
 	}
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(name+".new", name)
 	}
-	return os.Rename(name+".new", name)
+	return err
 }
 
 // rejoin joins the host of the state file, if both exist.
 func (f *front) rejoin() (bool, error) {
-	name := f.stateFile()
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(f.o.stateFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	var s hostFile
+	var q request
 	if err == nil {
-		err = json.Unmarshal(text, &s)
+		err = json.Unmarshal(text, &q)
 	}
-	if err == nil && s.Set != f.o.ReplSet {
+	if err == nil && q.Set != f.o.ReplSet {
 		return false, errors.New("the data in dbpath does not belong to this replica set")
 	}
 	if err == nil {
-		err = f.join(f.ctx, s.Host, s.Member)
+		err = f.join(f.ctx, q.Host, q.Member)
 	}
 	if err != nil {
-		f.log.add("The data of this server, which was in memory, is lost", attributes{"error": err.Error()})
-		_ = os.Remove(name)
+		f.log.Info("The data of this server, which was in memory, is lost", slog.Group("attr", "error", err.Error()))
+		_ = os.Remove(f.o.stateFile())
 	}
 	return err == nil, nil
 }
 
-const retryInterval = 100 * time.Millisecond // between attempts to reach the config servers
-
 // joinAsRouter joins the host of the config servers as a mongos. It retries until it succeeds or the process ends.
 func (f *front) joinAsRouter() {
-	tick := time.NewTicker(retryInterval)
-	defer tick.Stop()
 	logged := ""
-	for {
+	repeat(f.ctx, retryInterval, func() bool {
 		err := f.joinConfigServers()
-		if err == nil {
-			return
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
+			f.log.Info("Error initializing sharding state, retrying", slog.Group("attr", "error", logged))
 		}
-		if text := err.Error(); text != logged {
-			logged = text
-			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
-		}
-		select {
-		case <-f.ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+		return err == nil
+	})
 }
 
 func (f *front) joinConfigServers() error {

@@ -20,11 +20,13 @@ const maxMessage = 64 << 10 // maximum length of a message between processes, in
 func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
 type request struct {
-	Kind   string         `json:"kind"`
-	Set    string         `json:"set,omitempty"`
-	Host   location       `json:"host,omitzero"`    // that invites, or that the process joins
-	Member string         `json:"member,omitempty"` // address of the member for clients
-	Server *serverOptions `json:"server,omitempty"`
+	Kind   string   `json:"kind"`
+	Set    string   `json:"set,omitempty"`
+	Host   location `json:"host,omitzero"`    // that invites, or that the process joins
+	Member string   `json:"member,omitempty"` // address of the member for clients
+	Server *Options `json:"server,omitempty"` // of the process that joins
+	// Balanced is set if the client came through a load balancer.
+	Balanced bool `json:"balanced,omitempty"`
 }
 
 // The kinds of requests, described in the package comment.
@@ -32,6 +34,7 @@ const (
 	kindState  = "state"
 	kindInvite = "invite"
 	kindJoin   = "join"
+	kindClient = "client"
 )
 
 type location struct {
@@ -39,17 +42,7 @@ type location struct {
 	Token   string `json:"token,omitempty"`
 }
 
-// serverOptions describe the server of a front that joins a host.
-type serverOptions struct {
-	Router     bool     `json:"router,omitempty"`
-	Access     bool     `json:"access,omitempty"`
-	Parameters []string `json:"parameters,omitempty"`
-	Arguments  []string `json:"arguments,omitempty"`
-	PID        int      `json:"pid"`
-	StateFile  string   `json:"stateFile,omitempty"` // while it exists, the process may restart
-}
-
-// reply is the reply to a request, or a later message to a front that has joined.
+// reply is the reply to a request.
 type reply struct {
 	Error string `json:"error,omitempty"`
 	// Reply to state.
@@ -58,11 +51,6 @@ type reply struct {
 	Set          string   `json:"set,omitempty"`
 	ConfigServer bool     `json:"configServer,omitempty"`
 	Host         location `json:"host,omitzero"`
-	// Reply to join: the addresses for clients, and for clients of a load balancer.
-	Clients  string `json:"clients,omitempty"`
-	Balanced string `json:"balanced,omitempty"`
-	// Stop tells the front that a client has sent shutdown.
-	Stop bool `json:"stop,omitempty"`
 }
 
 // The states of a process.
@@ -79,6 +67,14 @@ func write(w io.Writer, v any) error {
 	}
 	_, err = w.Write(append(line, '\n'))
 	return err
+}
+
+// answer writes a reply, or the error of the request.
+func answer(w io.Writer, a reply, err error) error {
+	if err != nil {
+		a = reply{Error: err.Error()}
+	}
+	return write(w, a)
 }
 
 func read(r *bufio.Reader, v any) error {
@@ -150,4 +146,17 @@ func readRequest(nc net.Conn, in *bufio.Reader) (request, error) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	return q, err
+}
+
+// repeat calls f at an interval until f returns true or ctx ends.
+func repeat(ctx context.Context, interval time.Duration, f func() (done bool)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -23,12 +23,12 @@ const EnvVersion = "UTR_SERVER_VERSION"
 
 // Options are the options of a mongod or mongos, from the command line and the configuration file.
 type Options struct {
-	Mongos     bool
+	Mongos     bool `json:"router"`
 	Profile    server.Profile
-	Help       string   // text of --help, "" without --help
-	Version    bool     // print the version and exit
+	Print      string   // what --help or --version print before the process exits
 	Arguments  []string // the complete command line
 	Parameters []string // NAME=VALUE, from --setParameter
+	PID        int      // of the process
 
 	Port         int
 	Bind         []string // hosts to listen on
@@ -64,13 +64,13 @@ var (
 // default of --utrServerVersion.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
 	name := map[bool]string{false: "mongod", true: "mongos"}[mongos]
-	o := &Options{Mongos: mongos, Arguments: append([]string{name}, words...)}
+	o := &Options{Mongos: mongos, PID: os.Getpid(), Arguments: append([]string{name}, words...)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var config, keyFile, bind, clusterAuth string
-	var shard, auth, tlsOn bool
+	var shard, auth, tlsOn, printVersion bool
 	flags.StringVar(&version, "utrServerVersion", version, "server version to emulate")
-	flags.BoolVar(&o.Version, "version", false, "print the version")
+	flags.BoolVar(&printVersion, "version", false, "print the version")
 	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
 	flags.IntVar(&o.Port, "port", 0, "port to listen on")
 	flags.StringVar(&bind, "bind_ip", "localhost", "addresses to listen on, separated by commas")
@@ -110,7 +110,7 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 		fmt.Fprintf(&text, "usage: %s [OPTIONS]\n", name)
 		flags.SetOutput(&text)
 		flags.PrintDefaults()
-		return &Options{Help: text.String()}, nil
+		return &Options{Print: text.String()}, nil
 	}
 	if err == nil && config != "" {
 		err = readFile(flags, config)
@@ -132,16 +132,19 @@ func Parse(mongos bool, words []string, version string) (*Options, error) {
 	case o.ConfigServer:
 		defaultPort += 2
 	}
+	if o.DBPath != "" {
+		o.DBPath, _ = filepath.Abs(o.DBPath)
+	}
 	o.Port = cmp.Or(o.Port, defaultPort)
 	o.Bind = strings.Split(bind, ",")
 	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
-	for _, p := range o.Parameters {
-		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && mongos {
-			o.BalancedPort, _ = strconv.Atoi(port) // check rejects 0
-		}
-	}
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
 		return nil, err
+	}
+	if printVersion { // other programs read the version from this text
+		what := map[bool]string{false: "db", true: name}[mongos]
+		o.Print = fmt.Sprintf("%s version v%s, emulated by utr", what, o.Profile.Text())
+		return o, nil
 	}
 	return o, o.check(flags.Args())
 }
@@ -168,25 +171,26 @@ func readFile(flags *flag.FlagSet, path string) error {
 	return nil
 }
 
-func (o *Options) check(extra []string) error {
+// check reads the port for load balancers, and rejects missing and contradictory options.
+func (o *Options) check(extra []string) (err error) {
+	for _, p := range o.Parameters {
+		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && o.Mongos {
+			if o.BalancedPort, err = strconv.Atoi(port); err != nil || o.BalancedPort <= 0 {
+				return errors.New("loadBalancerPort must be the number of a port")
+			}
+		}
+	}
 	set, hosts, _ := strings.Cut(o.ConfigDB, "/")
-	badBalancer := func(p string) bool { return strings.HasPrefix(p, "loadBalancerPort=") }
 	switch {
-	case o.Version:
-		return nil
 	case len(extra) > 0:
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	case o.Mongos && (set == "" || hosts == ""):
 		return errors.New("--configdb SET/HOST:PORT is required")
-	case o.Mongos && o.BalancedPort <= 0 && slices.ContainsFunc(o.Parameters, badBalancer):
-		return errors.New("loadBalancerPort must be the number of a port")
 	case o.TLS.Mode != "" && o.TLS.CertificateFile == "":
 		return errors.New("TLS requires --tlsCertificateKeyFile")
 	}
 	return nil
 }
-
-func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
 
 // config loads the certificates. It returns nil without TLS.
 func (o TLSOptions) config() (*tls.Config, error) {
@@ -222,6 +226,20 @@ func (o TLSOptions) config() (*tls.Config, error) {
 	return c, nil
 }
 
+// process returns the startup options of the server. shutdown ends the process.
+func (o *Options) process(shutdown func()) server.Process {
+	return server.Process{Parameters: parameters(o.Parameters), AnyParameter: true, AccessControl: o.AccessControl,
+		Arguments: o.Arguments, PID: o.PID, Shutdown: shutdown}
+}
+
+// stateFile returns the path of the state file, "" without dbpath. While it exists, the process may restart.
+func (o *Options) stateFile() string {
+	if o.DBPath == "" {
+		return ""
+	}
+	return filepath.Join(o.DBPath, "utr-host.json")
+}
+
 // parameters parses NAME=VALUE. Values that are JSON have their type: true, 1 and {"a": 1} are a boolean, a number and
 // a document. Other values are strings.
 func parameters(list []string) bson.D {
@@ -236,13 +254,4 @@ func parameters(list []string) bson.D {
 		out = append(out, e)
 	}
 	return out
-}
-
-// versionText returns the text of --version, from which other programs read the version.
-func (o *Options) versionText() string {
-	name := "db version"
-	if o.Mongos {
-		name = "mongos version"
-	}
-	return fmt.Sprintf("%s v%s, emulated by utr", name, o.Profile.Text())
 }

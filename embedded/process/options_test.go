@@ -66,11 +66,11 @@ func TestVersionAndHelp(t *testing.T) {
 	for mongos, want := range map[bool]string{false: "db version v7.0.22", true: "mongos version v7.0.22"} {
 		o, err := Parse(mongos, []string{"--version", "--utrServerVersion", "7.0"}, "8.2")
 		testkit.Check(t, err)
-		testkit.Contains(t, o.versionText(), want)
+		testkit.Contains(t, o.Print, want)
 		o, err = Parse(mongos, []string{"--help"}, "8.2")
 		testkit.Check(t, err)
-		testkit.Contains(t, o.Help, "usage: mongo", "-keyFile")
-		testkit.Equal(t, "dbpath is an option", strings.Contains(o.Help, "-dbpath"), !mongos)
+		testkit.Contains(t, o.Print, "usage: mongo", "-keyFile")
+		testkit.Equal(t, "dbpath is an option", strings.Contains(o.Print, "-dbpath"), !mongos)
 	}
 }
 

@@ -36,14 +36,10 @@ func (x *exchange) apiVersion() error {
 		return command.Errorf(command.CodeAPIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
-	case strict:
-		return x.strictPipeline(version)
+	case !strict:
+		return nil
 	}
-	return nil
-}
-
-func (x *exchange) strictPipeline(version string) error {
-	for _, s := range command.Elements(x.request.Body.Lookup("pipeline")) {
+	for _, s := range command.Elements(body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
 		if name := firstKey(stage); name == "$currentOp" || name == "$listLocalSessions" { // the only such stages that exist here
 			return command.Errorf(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)

@@ -86,16 +86,6 @@ const minNonce = 4 // minimum length of a client nonce, in bytes
 
 var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.") // for every failure
 
-// supportedMechanisms returns the reply to saslSupportedMechs in a hello.
-func (x *exchange) supportedMechanisms() []string {
-	requested, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
-	database, name, _ := strings.Cut(requested, ".")
-	if !ok || x.conn.server.cluster.Users.find(database, name) == nil {
-		return nil
-	}
-	return []string{"SCRAM-SHA-1", "SCRAM-SHA-256"}
-}
-
 // speculative executes speculativeAuthenticate of a hello. Failures are not reported: the client then authenticates
 // with saslStart.
 func (x *exchange) speculative() (bson.D, error) {

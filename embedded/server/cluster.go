@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -65,23 +66,22 @@ type Cluster struct {
 	commands map[string]*entry
 	sequence *failpoint.Registry
 	log      serverLog
-	ctx      context.Context
+	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
 	members []*Server // in the order in which they were added
 	primary *Server   // may be nil
 	term    int64
-	set     SetConfig // of a replica set
-	layout  *layout   // of set
+	set     *SetConfig // of a replica set; immutable
 }
 
 // NewCluster creates a deployment without servers. The caller must Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: &layout{}, sequence: failpoint.NewSequence()}
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, set: &SetConfig{},
+		sequence: failpoint.NewRegistry(rand.Float64)}
 	if c.Users == nil {
 		c.Users = new(Users)
 	}
@@ -102,10 +102,9 @@ const closeTimeout = 30 * time.Second // for connections and commands to end
 // Close stops all servers, connections and commands, and waits for them. It returns an error if some did not end.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
-	c.closed = true
+	c.cancel()
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	c.cancel()
 	var errs []error
 	for _, s := range members {
 		errs = append(errs, s.stop())

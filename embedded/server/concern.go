@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // failConcern adds a write concern error. Only write concerns that no member could ever satisfy fail here, because all
@@ -19,14 +20,15 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	if x.view.Role == command.Mongos {
 		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
 	} else {
-		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
+		j, noJ := concern.LookupErr("j")
+		timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
+		given := value.AddIf(bson.D{{Key: "w", Value: concern.Lookup("w")}}, noJ == nil, "j", j)
+		given = append(given,
+			bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
+		details = bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: given}}}}
 	}
-	x.extras.concern = code
-	x.extras.writeConcernError = append(bson.D{
-		{Key: "code", Value: code},
-		{Key: "codeName", Value: command.CodeNameIn(code, x.view.Wire)},
-		{Key: "errmsg", Value: message},
-	}, details...)
+	x.concern = code
+	x.writeConcernError = slices.Concat(x.codeFields(code), bson.D{{Key: "errmsg", Value: message}}, details)
 }
 
 // unknownField returns the first unknown field of a concern, "" if all are known.
@@ -76,7 +78,7 @@ func (x *exchange) readWriteConcern() error {
 		return command.Errorf(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
 		return command.Errorf(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case x.view.isMember() && int(n) > x.view.layout.dataBearing, x.view.Role == command.Mongos && n > shardMembers:
+	case x.view.isMember() && int(n) > x.view.set.dataBearing(), x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
 	x.unacknowledged = n == 0
@@ -100,7 +102,7 @@ func (x *exchange) readConcern() error {
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
-		x.extras.noTimes = x.view.Role == command.Mongos // it fails before it knows the time
+		x.noTimes = x.view.Role == command.Mongos // it fails before it knows the time
 		return command.Errorf(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}
@@ -146,13 +148,4 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	message := "No write concern mode named '" + name + "' found in replica set configuration"
 	x.failConcern(command.CodeUnknownReplWriteConcern, message, concern, strconv.Quote(name))
 	return nil
-}
-
-func concernInError(concern bson.Raw) bson.D {
-	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
-	if j, err := concern.LookupErr("j"); err == nil {
-		out = append(out, bson.E{Key: "j", Value: j})
-	}
-	timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
-	return append(out, bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
 }

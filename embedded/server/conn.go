@@ -3,19 +3,18 @@ package server
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
@@ -31,8 +30,7 @@ type conn struct {
 	cancel     context.CancelFunc
 	client     context.Context // ends with ctx, or when the client disconnects
 	clientLeft context.CancelFunc
-	hungUp     atomic.Bool // a fail point has closed the connection: the client has not left
-	once       sync.Once
+	hungUp     atomic.Bool    // a fail point has closed the connection: the client has not left
 	lastID     int32          // request id of the last sent message
 	lastOp     bson.Timestamp // operation time after the last write; zero before the first
 	current    atomic.Pointer[operation]
@@ -46,22 +44,10 @@ type conn struct {
 	user        *User // nil before authentication
 }
 
-func newConn(s *Server, socket net.Conn, balanced bool) *conn {
-	k := &conn{server: s, raw: socket, socket: socket, balanced: balanced, id: s.lastConn.Add(1)}
-	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
-	k.client, k.clientLeft = context.WithCancel(k.ctx)
-	if s.process.TLS != nil {
-		k.socket = tls.Server(socket, s.process.TLS)
-	}
-	return k
-}
-
 // close closes the connection and cancels its command.
 func (k *conn) close() {
-	k.once.Do(func() {
-		k.cancel()
-		_ = k.raw.Close()
-	})
+	k.cancel()
+	_ = k.raw.Close()
 }
 
 // hangUp closes the connection, but its command continues.
@@ -77,10 +63,15 @@ type message struct {
 
 // run answers messages until the connection ends.
 func (k *conn) run() {
-	defer k.recoverPanic()
+	defer func() { // limits a panic outside of a command's handler to its connection
+		if p := recover(); p != nil {
+			k.logEvent(fmt.Sprintf("panicked: %v", p))
+		}
+	}()
 	defer k.server.forget(k)
 	defer k.close()
-	if !k.establish() {
+	// A rejected connection is closed before TLS and hello.
+	if i := k.server.ingress; i.params.isTrue(connectionLimit) && i.connections.acquire(k.ctx) != nil {
 		k.logEvent("rejected by the connection rate limiter")
 		return
 	}
@@ -126,25 +117,25 @@ func (k *conn) read(messages chan<- message) {
 	}
 }
 
-// recoverPanic limits a panic outside of a command's handler to its connection.
-func (k *conn) recoverPanic() {
-	if p := recover(); p != nil {
-		k.logEvent(fmt.Sprintf("panicked: %v", p))
-	}
-}
-
 // message answers a message. An error closes the connection.
 func (k *conn) message(h wire.Header, body []byte) error {
-	if late := k.server.process.Latency; late > 0 {
+	if late := k.server.member.Latency; late > 0 {
 		sleep(k.ctx, late, nil)
 	}
-	reply := writer{conn: k}
+	reply := k.write
 	if h.OpCode == wire.OpCompressed {
-		var err error
-		if h, body, reply.compressor, err = wire.Decompress(h, body); err != nil {
+		plain, content, compressor, err := wire.Decompress(h, body)
+		if err != nil {
 			return err
 		}
-		reply.compressed = true
+		h, body = plain, content
+		reply = func(message []byte) error {
+			packed, err := wire.Compress(message, compressor)
+			if err != nil {
+				return err
+			}
+			return k.write(packed)
+		}
 	}
 	switch h.OpCode {
 	case wire.OpMsg:
@@ -157,46 +148,55 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	return command.ErrClose
 }
 
-func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
+func (k *conn) write(message []byte) error {
+	if k.ctx.Err() != nil {
+		return command.ErrClose // a killed server must not reply
+	}
+	_, err := k.socket.Write(message)
+	return err
+}
+
+func (k *conn) nextID() int32 {
+	k.lastID++
+	return k.lastID
+}
+
+func (k *conn) msg(h wire.Header, body []byte, reply func(message []byte) error) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
 	var refused *command.Error
 	if errors.As(err, &refused) {
-		return reply.msg(h.RequestID, flags, k.compose(k.server.view(), nil, &extras{}, refused))
+		x := &exchange{conn: k, view: k.server.view()}
+		return reply(wire.AppendMsg(nil, k.nextID(), h.RequestID, flags, x.compose(nil, refused)))
 	}
 	if err != nil {
 		return err
 	}
-	x, err := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
-	if err != nil {
-		return err
-	}
+	x := k.begin(m.Document(), m.Flags&wire.ExhaustAllowed != 0)
 	if m.Flags&wire.MoreToCome != 0 {
 		x.request.Context = k.ctx // a client that expects no reply may disconnect
 	}
-	doc, err := x.answer()
-	if err != nil || m.Flags&wire.MoreToCome != 0 {
-		return err
-	}
-	// Each exhaust reply responds to the previous one.
-	for to := h.RequestID; ; to = k.lastID {
+	next := x.answer
+	for to := h.RequestID; ; to = k.lastID { // each exhaust reply responds to the previous one
+		doc, err := next()
+		if err != nil || m.Flags&wire.MoreToCome != 0 {
+			return err
+		}
 		flags &^= wire.MoreToCome
 		if x.request.Stream != nil {
 			flags |= wire.MoreToCome
 		}
-		if err := reply.msg(to, flags, doc); err != nil || x.request.Stream == nil {
+		if err := reply(wire.AppendMsg(nil, k.nextID(), to, flags, doc)); err != nil || x.request.Stream == nil {
 			return err
 		}
-		if doc, err = x.nextReply(); err != nil {
-			return err
-		}
+		next = x.nextReply
 	}
 }
 
 var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true} // the commands that an OP_QUERY may contain
 
 // query answers an OP_QUERY, which clients send before they know whether the server supports OP_MSG.
-func (k *conn) query(h wire.Header, body []byte, reply writer) error {
+func (k *conn) query(h wire.Header, body []byte, reply func(message []byte) error) error {
 	namespace, sent, err := wire.ParseQuery(body)
 	if err != nil {
 		return err
@@ -206,50 +206,15 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 		return command.ErrClose
 	}
 	if name := firstKey(sent); !helloNames[name] {
-		return reply.reply(h.RequestID, k.compose(k.server.view(), nil, &extras{}, command.Errorf(command.CodeUnsupportedOpQueryCommand,
+		x := &exchange{conn: k, view: k.server.view()}
+		refused := command.Errorf(command.CodeUnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
-				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
+				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)
+		return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, x.compose(nil, refused)))
 	}
-	var doc bson.D
-	if err := bson.Unmarshal(sent, &doc); err != nil {
-		return err
-	}
-	x, err := k.begin(marshal(append(doc, bson.E{Key: "$db", Value: db})), false)
+	doc, err := k.begin(marshal(append(value.Must(sent), bson.E{Key: "$db", Value: db})), false).answer()
 	if err != nil {
 		return err
 	}
-	answer, err := x.answer()
-	if err != nil {
-		return err
-	}
-	return reply.reply(h.RequestID, answer)
-}
-
-type writer struct {
-	conn       *conn
-	compressed bool
-	compressor wire.Compressor
-}
-
-func (w writer) write(message []byte) (err error) {
-	if w.compressed {
-		if message, err = wire.Compress(message, w.compressor); err != nil {
-			return err
-		}
-	}
-	if w.conn.ctx.Err() != nil {
-		return command.ErrClose // a killed server must not reply
-	}
-	_, err = w.conn.socket.Write(message)
-	return err
-}
-
-func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
-	w.conn.lastID++
-	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))
-}
-
-func (w writer) reply(responseTo int32, doc bson.Raw) error {
-	w.conn.lastID++
-	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, doc))
+	return reply(wire.AppendReply(nil, k.nextID(), h.RequestID, doc))
 }

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
@@ -68,8 +69,11 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		// Some tests require a storage engine with transactions.
 		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
 	}
+	s.mu.Lock()
+	current := len(s.conns)
+	s.mu.Unlock()
 	connections := bson.D{
-		{Key: "current", Value: int32(s.connections())},
+		{Key: "current", Value: int32(current)},
 		{Key: "available", Value: int32(16000)},
 		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
 	}
@@ -100,6 +104,13 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.logFailPointSet()
+	settings := bson.D{}
+	for _, field := range []string{"mode", "data"} {
+		v, err := x.request.Body.LookupErr(field)
+		settings = value.AddIf(settings, err == nil, field, v)
+	}
+	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
+		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
+	}
 	return bson.D{{Key: "count", Value: count}}, nil
 }

@@ -21,50 +21,41 @@ type exchange struct {
 	view           view
 	request        command.Request
 	row            *entry
-	extras         extras
 	start          time.Time
 	unacknowledged bool                   // the write concern is w: 0
-	parsed         func() (bson.D, error) // result of Row.Parse
+	execute        func() (bson.D, error) // the result of Row.Parse, or the row's own function
 	readsSecondary bool                   // the read preference allows a secondary
 	element        failpoint.Failure      // of failCommandSequence
 	lastOp         bson.Timestamp         // lastOp of the connection before the command
+
+	// For the reply.
+	labels            []string // error labels; nil if not determined yet
+	writeConcernError any
+	concern           int32 // code of writeConcernError
+	noTimes           bool  // omit operationTime and $clusterTime
 }
 
-// begin reads a command. An error closes the connection.
-func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
-	first, err := body.IndexErr(0)
-	if err != nil {
-		return nil, command.ErrClose
-	}
+func (k *conn) begin(body bson.Raw, exhaust bool) *exchange {
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
+		Context: k.client, Name: firstKey(body), Body: body, Server: &x.view.Server, ExhaustAllowed: exhaust,
 		HangUp: k.hangUp, Operations: x.operations,
 		FailPoint: func(name string) (failpoint.Failure, bool) { return k.server.failPoints.During(name, x.forFailPoint()) },
 	}
-	// mongod closes the connection if $db is not a string.
-	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
-		return nil, command.ErrClose
-	}
 	x.inProgress()
-	return x, nil
+	return x
 }
 
 // answer runs the command. An error closes the connection.
-func (x *exchange) answer() (bson.Raw, error) {
-	fields, err := x.run()
-	return x.reply(fields, err)
-}
+func (x *exchange) answer() (bson.Raw, error) { return x.reply(x.guard(x.run)) }
 
 func (x *exchange) nextReply() (bson.Raw, error) {
-	x.view, x.extras, x.element, x.start = x.conn.server.view(), extras{}, failpoint.Failure{}, time.Now()
+	x.view, x.labels, x.element, x.start = x.conn.server.view(), nil, failpoint.Failure{}, time.Now()
 	x.inProgress()
-	stream := x.request.Stream
 	if err := x.applyFailPoint(); err != nil {
 		return x.reply(nil, err)
 	}
-	fields, err := x.guard(stream)
-	return x.reply(fields, err)
+	return x.reply(x.guard(x.request.Stream))
 }
 
 // reply composes the reply from the result of a command.
@@ -74,13 +65,15 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		x.logEnd(nil, true)
 		return nil, command.ErrClose
 	}
-	x.extras.last = x.request.AfterOK
-	x.extras.fromShard = x.endsTransaction()
 	x.view.version = x.conn.server.view().version // the primary may have changed
 	if err == nil {
-		fields = x.afterCommand(fields)
+		if x.unacknowledged && x.row.OnlyOK {
+			fields = nil
+		} else {
+			x.addConcernError()
+		}
 		x.logEnd(nil, false)
-		return x.conn.compose(x.view, fields, &x.extras, nil), nil
+		return x.compose(fields, nil), nil
 	}
 	x.request.Stream = nil
 	var failure *command.Error
@@ -89,7 +82,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	}
 	x.setLabels(failure.Code, false, failure.Labels)
 	x.logEnd(failure, false)
-	return x.conn.compose(x.view, fields, &x.extras, failure), nil
+	return x.compose(fields, failure), nil
 }
 
 // steps are the checks before a command runs, in the server's order.
@@ -124,27 +117,18 @@ func (x *exchange) run() (bson.D, error) {
 	if x.row.Write && x.view.isMember() {
 		defer func() { x.conn.lastOp = x.conn.server.now() }()
 	}
-	return x.guard(func() (bson.D, error) {
-		if x.parsed != nil {
-			return x.parsed()
-		}
-		return x.row.execute(x)
-	})
+	return x.execute()
 }
 
 // parse does the checks that precede fail points.
-func (x *exchange) parse() error {
-	if x.row.Parse == nil {
-		return nil
+func (x *exchange) parse() (err error) {
+	if x.row.Parse != nil {
+		x.execute, err = x.row.Parse(&x.request)
 	}
-	_, err := x.guard(func() (_ bson.D, err error) {
-		x.parsed, err = x.row.Parse(&x.request)
-		return nil, err
-	})
 	return err
 }
 
-// guard converts a panic of a handler to an error of its command.
+// guard converts a panic to an error of the command.
 func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,18 +138,20 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. Only a mongos gets here without a string in $db.
+// database reads $db. A mongod closes the connection if it is not a string, and every server if there is no command.
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
-	if err != nil {
+	var isText bool
+	x.request.DB, isText = value.StringValueOK()
+	switch {
+	case len(x.request.Body) <= emptyDocument, !isText && x.view.Role != command.Mongos:
+		return command.ErrClose
+	case isText:
+		return nil
+	case err != nil:
 		return command.Errorf(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
 	}
-	db, ok := value.StringValueOK()
-	if !ok {
-		return wrongType("OP_MSG.$db", value, "string")
-	}
-	x.request.DB = db
-	return nil
+	return wrongType("OP_MSG.$db", value, "string")
 }
 
 func (x *exchange) lookUp() error {
@@ -177,6 +163,7 @@ func (x *exchange) lookUp() error {
 	switch {
 	case x.row != nil:
 		x.request.Row = &x.row.Row
+		x.execute = func() (bson.D, error) { return x.row.execute(x) }
 		return nil
 	case x.view.Role == command.Mongos && !x.has(mongosMessages):
 		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
@@ -202,7 +189,7 @@ func (x *exchange) gossip() error {
 // applyFailPoint applies failCommand or failCommandSequence before the command runs.
 func (x *exchange) applyFailPoint() error {
 	c := x.forFailPoint()
-	f, hit, err := x.conn.server.failPoints.Before(c)
+	f, hit := x.conn.server.failPoints.Before(c)
 	if !hit {
 		if x.element, hit = x.conn.server.cluster.sequence.Next(c); !hit {
 			return nil
@@ -210,12 +197,12 @@ func (x *exchange) applyFailPoint() error {
 		f = x.element
 	}
 	if x.has(errorLabels) {
-		x.extras.labels = f.Labels
+		x.labels = f.Labels
 	}
-	if err != nil {
-		return err
+	if f.Err != nil {
+		return f.Err
 	}
-	x.logHit(f, x.element.LoseReply)
+	x.logHit(f)
 	if f.Block > 0 {
 		if x.element.LoseReply {
 			x.request.HangUp() // the client notices it before the command runs
@@ -313,6 +300,7 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	return document, nil
 }
 
+// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if preference == nil || err != nil {
@@ -325,24 +313,18 @@ func (x *exchange) readPreference() error {
 			"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 			":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 	}
-	return x.tags(preference, mode == "primary")
-}
-
-// tags rejects tag sets that are not an array, and tags and staleness with mode primary. Only a mongos reads the tag
-// sets, when it selects a member of a shard.
-func (x *exchange) tags(preference bson.Raw, primary bool) error {
 	tags := preference.Lookup("tags")
 	if !tags.IsZero() && tags.Type != bson.TypeArray {
 		return command.Errorf(command.CodeTypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", command.TypeName(tags))
 	}
-	sets := command.Elements(tags)
+	sets, primary := command.Elements(tags), mode == "primary"
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
 	switch {
 	case primary && (len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument):
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	case primary && staleness != 0:
 		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
-	case !primary && x.view.Role == command.Mongos:
+	case !primary && x.view.Role == command.Mongos: // it reads the tag sets to select a member of a shard
 		notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
 		if i := slices.IndexFunc(sets, notDocument); i >= 0 {
 			return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
@@ -361,7 +343,7 @@ func (x *exchange) role() error {
 	switch {
 	case x.row.Write:
 		return x.notPrimary(command.CodeNotWritablePrimary, "not primary")
-	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.view.member.ArbiterOnly):
+	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.conn.server.member.ArbiterOnly):
 		return x.notPrimary(command.CodeNotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:
 		return x.notPrimary(command.CodeNotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
@@ -403,78 +385,58 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
-// afterCommand adds a write concern error to the reply of a successful command.
-func (x *exchange) afterCommand(fields bson.D) bson.D {
-	x.extras.labels = nil
-	if x.unacknowledged && x.row.OnlyOK {
-		return nil
-	}
-	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
+// addConcernError adds a write concern error to the reply of a successful command.
+func (x *exchange) addConcernError() {
+	x.labels = nil
+	f, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.element.WriteConcernError != nil {
-		e, labels, hit = x.element.WriteConcernError, x.element.Labels, true
+		f, hit = x.element, true
 	}
 	if hit {
-		code, _ := e.Lookup("code").AsInt64OK()
-		x.extras.writeConcernError, x.extras.concern, x.extras.labels = e, int32(code), labels
+		code, _ := f.WriteConcernError.Lookup("code").AsInt64OK()
+		x.writeConcernError, x.concern, x.labels = f.WriteConcernError, int32(code), f.Labels
 	}
-	if x.extras.writeConcernError != nil {
-		x.setLabels(x.extras.concern, true, nil)
+	if x.writeConcernError != nil {
+		x.setLabels(x.concern, true, nil)
 	}
-	return fields
 }
 
 // setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
-// set labels.
-func (x *exchange) setLabels(code int32, concern bool, own []string) {
-	if x.extras.labels != nil {
-		return
-	}
-	x.extras.labels = x.labels(code, concern)
-	for _, l := range own {
-		if !slices.Contains(x.extras.labels, l) {
-			x.extras.labels = append(x.extras.labels, l)
-		}
-	}
-}
-
-// labels returns the error labels for a code. concern is set if it is the code of a write concern error.
+// set labels. concern is set if it is the code of a write concern error.
 //
 // Specifications: "Retryable Writes" (Determining Retryable Errors), "Transactions" (Error Labels), "Change Streams"
 // (Resumable Error), "Client Backpressure".
-func (x *exchange) labels(code int32, concern bool) []string {
+func (x *exchange) setLabels(code int32, concern bool, own []string) {
+	if x.labels != nil {
+		return
+	}
 	var labels []string
-	p := x.conn.server.cluster.Profile
+	wire := x.view.Wire
+	retriable := command.Retriable.In(code, wire)
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := x.endsTransaction()
-	if r.InTransaction && !concern && (command.Transient.In(code, p.Wire) || !finish && command.Retriable.In(code, p.Wire)) {
+	if r.InTransaction && !concern && (command.Transient.In(code, wire) || !finish && retriable) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos does not add the label: the shard does.
-	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && command.Retriable.In(code, p.Wire) {
+	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && retriable {
 		labels = append(labels, "RetryableWriteError")
 		// The server cannot know this on a connection without previous writes.
 		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
 			labels = append(labels, "NoWritesPerformed")
 		}
 	}
-	if x.has(errorLabels) && !concern && (r.IsChangeStream || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
-		(command.Resumable.In(code, p.Wire) || command.Retriable.In(code, p.Wire)) {
+	stage, _ := r.Body.Lookup("pipeline", "0").DocumentOK()
+	changeStream := r.IsChangeStream || r.Name == "aggregate" && firstKey(stage) == "$changeStream"
+	if x.has(errorLabels) && !concern && changeStream &&
+		(command.Resumable.In(code, wire) || retriable) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.has(overload) && command.SystemOverloaded.In(code, p.Wire) {
+	if x.has(overload) && command.SystemOverloaded.In(code, wire) {
 		labels = append(labels, "SystemOverloadedError")
-		if command.Retriable.In(code, p.Wire) {
+		if retriable {
 			labels = append(labels, "RetryableError")
 		}
 	}
-	return labels
-}
-
-func opensChangeStream(body bson.Raw) bool {
-	stages := command.Elements(body.Lookup("pipeline"))
-	if len(stages) == 0 {
-		return false
-	}
-	stage, _ := stages[0].DocumentOK()
-	return firstKey(stage) == "$changeStream"
+	x.labels = append(labels, own...)
 }

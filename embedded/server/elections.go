@@ -27,34 +27,31 @@ func (c *Cluster) StepDown() error {
 	if next == nil {
 		return errors.New("no other member can become primary")
 	}
-	c.stepDown()
-	c.elect(next)
+	c.handOver(next)
 	return nil
 }
 
 // The functions below are called with mu held.
 
-// elect makes a member primary in a new term, and wakes waiters for a topology change.
-func (c *Cluster) elect(next *Server) {
+// handOver steps the primary down and elects next in a new term; either may be nil. It wakes waiters for a topology
+// change. The topologyVersion of the old primary increases once more, as on the server, where it is first neither
+// primary nor secondary.
+func (c *Cluster) handOver(next *Server) {
+	if old := c.primary; old != nil {
+		c.depose()
+		old.logf("steps down")
+		old.version++ // the intermediate state, which no client sees
+		old.changed()
+	}
+	if next == nil {
+		return
+	}
 	c.term++
 	c.primary = next
 	next.logf("becomes primary in term %d", c.term)
 	for _, s := range c.members {
 		s.changed()
 	}
-}
-
-// stepDown leaves the replica set without a primary. The topologyVersion increases twice, as on the server, whose old
-// primary is first neither primary nor secondary.
-func (c *Cluster) stepDown() {
-	old := c.primary
-	if old == nil {
-		return
-	}
-	c.depose()
-	old.logf("steps down")
-	old.version++ // the intermediate state, which no client sees
-	old.changed()
 }
 
 // depose removes the primary, and in a replica set aborts its operations.
@@ -88,24 +85,20 @@ func (c *Cluster) updatePrimary() {
 	if c.Kind != ReplicaSet {
 		return
 	}
-	votes := 0
+	var votes, all int32
 	for _, s := range c.members {
+		all += s.member.Votes
 		if !s.isDown {
-			votes += int(s.member.Votes)
+			votes += s.member.Votes
 		}
 	}
-	if votes <= c.layout.votes/2 {
-		c.stepDown()
+	if votes <= all/2 {
+		c.handOver(nil)
 		return
 	}
 	best := c.successor(c.primary)
-	switch {
-	case best == nil:
-	case c.primary == nil:
-		c.elect(best)
-	case best.member.Priority > c.primary.member.Priority:
-		c.stepDown()
-		c.elect(best)
+	if best != nil && (c.primary == nil || best.member.Priority > c.primary.member.Priority) {
+		c.handOver(best)
 	}
 }
 

@@ -32,13 +32,6 @@ func (i *ingress) reload() {
 	i.requests.configure(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
 }
 
-// establish waits until a new connection is admitted. It returns false if the connection is rejected, which closes it
-// before TLS and hello.
-func (k *conn) establish() bool {
-	i := k.server.ingress
-	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == nil
-}
-
 // admit applies the request rate limiter, before the request is parsed. With access control, requests before
 // authentication are exempt. Otherwise the content does not matter: hello, setParameter and endSessions are limited
 // like other commands. Further replies of a stream are not limited.
@@ -48,30 +41,30 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.server.process.AccessControl && k.user == nil || i.exempts(k.appName) {
-		i.requests.exempt()
+	exemptions, _ := i.params.value(requestAppExemptions).(bson.Raw)
+	prefixes := command.Strings(exemptions.Lookup("appNames"))
+	exempt := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(k.appName, prefix) })
+	if exempt || k.server.process.AccessControl && k.user == nil {
+		i.requests.mu.Lock()
+		i.requests.counts.Exempted++
+		i.requests.mu.Unlock()
 		return nil
 	}
 	if err := i.requests.acquire(k.ctx); !errors.Is(err, errRejected) {
 		return err
 	}
-	x.extras.labels = []string{"SystemOverloadedError"}
+	x.labels = []string{"SystemOverloadedError"}
 	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
-		x.extras.labels = append(x.extras.labels, "RetryableError")
+		x.labels = append(x.labels, "RetryableError")
 	}
 	if x.has(limiterLabels) {
-		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
+		x.labels = append(x.labels, "NoWritesPerformed")
 	}
 	what := "rate"
 	if i.params.number(requestQueue) > 0 {
 		what = "maximum queue depth"
 	}
 	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
-}
-
-func (i *ingress) exempts(app string) bool {
-	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
-	return slices.ContainsFunc(command.Strings(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
 }
 
 // limiter is a token bucket with a queue, like the server's rate limiters. A request takes a token. If no token is
@@ -114,12 +107,6 @@ func (l *limiter) refill() {
 	now := time.Now()
 	l.balance = min(l.burst, l.balance+l.rate*now.Sub(l.at).Seconds())
 	l.at = now
-}
-
-func (l *limiter) exempt() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.counts.Exempted++
 }
 
 var errRejected = errors.New("rejected by a rate limiter")

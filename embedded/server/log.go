@@ -1,13 +1,10 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
@@ -25,28 +22,22 @@ const logLines = 2048 // lines that a deployment keeps
 
 // A serverLog keeps the last lines of all servers of a deployment.
 type serverLog struct {
-	mu     sync.Mutex
-	ring   []LogLine
-	logged int // total number of lines
+	mu    sync.Mutex
+	lines []LogLine
 }
 
 func (l *serverLog) add(server, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := LogLine{time.Now(), server, text}
-	if len(l.ring) < logLines {
-		l.ring = append(l.ring, line)
-	} else {
-		l.ring[l.logged%logLines] = line
-	}
-	l.logged++
+	l.lines = append(l.lines, LogLine{time.Now(), server, text})
+	l.lines = l.lines[max(0, len(l.lines)-logLines):]
 }
 
 func (l *serverLog) between(from, to time.Time) (lines []LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := max(0, l.logged-logLines); i < l.logged; i++ {
-		if line := l.ring[i%logLines]; !line.Time.Before(from) && !line.Time.After(to) {
+	for _, line := range l.lines {
+		if !line.Time.Before(from) && !line.Time.After(to) {
 			lines = append(lines, line)
 		}
 	}
@@ -101,61 +92,33 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	case closed:
 		how = "gets no reply: the connection is closed"
 	case failure != nil:
-		name := cmp.Or(failure.Name, command.CodeNameIn(failure.Code, x.view.Wire))
-		how = fmt.Sprintf("error %d %s", failure.Code, name)
+		how = fmt.Sprintf("error %d %s", failure.Code, command.CodeNameIn(failure.Code, x.view.Wire))
 		if !credentials[x.request.Name] {
 			message = ": " + oneLine(failure.Message)
 		}
-	case x.extras.writeConcernError != nil:
-		code := x.extras.concern
+	case x.writeConcernError != nil:
+		code := x.concern
 		how = fmt.Sprintf("ok, with a write concern error %d %s", code, command.CodeNameIn(code, x.view.Wire))
 	}
-	if len(x.extras.labels) > 0 {
-		how += " {" + strings.Join(x.extras.labels, ", ") + "}"
+	if len(x.labels) > 0 {
+		how += " {" + strings.Join(x.labels, ", ") + "}"
 	}
 	took := time.Since(x.start).Round(10 * time.Microsecond)
 	x.conn.logEvent(fmt.Sprintf("%s %s (%s)%s", titleOf(x.request.Body), how, took, message))
 }
 
-func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
+func (x *exchange) logHit(f failpoint.Failure) {
 	var effects []string
-	for _, effect := range []struct {
-		present bool
-		text    string
-	}{
-		{f.Block > 0, fmt.Sprintf("blocks for %v", f.Block)},
-		{f.CloseConnection, "closes the connection"},
-		{f.HasCode, fmt.Sprintf("error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire))},
-		{loseReply, "loses the reply"},
-	} {
-		if effect.present {
-			effects = append(effects, effect.text)
+	add := func(when bool, format string, args ...any) {
+		if when {
+			effects = append(effects, fmt.Sprintf(format, args...))
 		}
 	}
+	add(f.Block > 0, "blocks for %v", f.Block)
+	add(f.CloseConnection, "closes the connection")
+	add(f.HasCode, "error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire))
+	add(x.element.LoseReply, "loses the reply")
 	if len(effects) > 0 {
 		x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(effects, ", ")))
 	}
-}
-
-func (x *exchange) logFailPointSet() {
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	settings := bson.D{}
-	for _, field := range []string{"mode", "data"} {
-		if v, err := x.request.Body.LookupErr(field); err == nil {
-			settings = append(settings, bson.E{Key: field, Value: v})
-		}
-	}
-	if text, err := bson.MarshalExtJSON(settings, false, false); err == nil {
-		x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
-	}
-}
-
-func (k *conn) logClient(client bson.Raw) {
-	driver, _ := client.Lookup("driver").DocumentOK()
-	name, _ := driver.Lookup("name").StringValueOK()
-	text := "driver " + oneLine(name)
-	if k.appName != "" {
-		text += ", application " + oneLine(k.appName)
-	}
-	k.logEvent(text)
 }

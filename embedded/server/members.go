@@ -25,8 +25,6 @@ type Process struct {
 	AccessControl bool
 	// TLS of connections; nil means no TLS.
 	TLS *tls.Config
-	// Latency delays each reply.
-	Latency time.Duration
 	// Arguments are the command line for getCmdLineOpts.
 	Arguments []string
 	// PID is the process id for serverStatus; 0 means the id of this process.
@@ -45,36 +43,37 @@ func (c *Cluster) Members() []*Server {
 	return slices.Clone(c.members)
 }
 
-// Listen starts all servers of a deployment on addresses ("127.0.0.1:0"), and configures a replica set. shape, unless
-// nil, may change the configuration and the startup options of each member.
-func (c *Cluster) Listen(p Process, shape func(*Member, *Process), addresses ...string) (err error) {
+// Listen starts all servers of a deployment on addresses ("127.0.0.1:0"), and configures a replica set. members, unless
+// empty, are the configurations of its members; their hosts are ignored.
+func (c *Cluster) Listen(p Process, members []Member, addresses ...string) (err error) {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners { // those without a server
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	set, processes := SetConfig{Name: c.SetName, Version: 1}, []Process{}
+	set := SetConfig{Name: c.SetName, Version: 1}
 	for i, address := range addresses {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
 		listeners = append(listeners, l)
-		m, p := NewMember(i, l.Addr().String()), p
-		if shape != nil {
-			shape(&m, &p)
+		m := NewMember(i, "")
+		if len(members) > 0 {
+			m = members[i]
 		}
-		p.Listener = l
-		set.Members, processes = append(set.Members, m), append(processes, p)
+		m.Host = l.Addr().String()
+		set.Members = append(set.Members, m)
 	}
 	if c.Kind == ReplicaSet {
 		if err := c.Configure(set); err != nil {
 			return err
 		}
 	}
-	for _, p := range processes {
-		if _, err := c.Join(p.Listener.Addr().String(), p); err != nil {
+	for _, m := range set.Members {
+		p.Listener = listeners[0]
+		if _, err := c.Join(m.Host, p); err != nil {
 			return err
 		}
 		listeners = listeners[1:]
@@ -131,12 +130,9 @@ func (c *Cluster) Configure(set SetConfig) error {
 		s.isDown = true
 		c.members = append(c.members, s)
 	}
-	c.set, c.layout = set, newLayout(set)
+	c.set = &set
 	return nil
 }
-
-// initialVersion is the counter of topologyVersion when a replica set is ready.
-const initialVersion = 5
 
 // Join starts a server at the address that clients see. It replaces a server that is down, or adds a new one, except to
 // a replica set, whose members are configured. Fail points and parameters of the previous server are lost, as with a
@@ -144,7 +140,7 @@ const initialVersion = 5
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		return nil, errors.New("the deployment is closed")
 	}
 	i, m := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address }), NewMember(len(c.members), address)
@@ -169,7 +165,7 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	case Single:
 		c.primary, c.term = s, 1
 	case ReplicaSet:
-		s.version = initialVersion
+		s.version = 5 // as on a member of a set that has just become ready
 	}
 	c.updatePrimary()
 	if p.Listener != nil {
@@ -184,7 +180,7 @@ func (c *Cluster) Kill(s *Server) error {
 	err := s.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.process.Listener != nil && s.release == nil && !c.closed {
+	if s.process.Listener != nil && s.release == nil && c.ctx.Err() == nil {
 		s.release = reservePort(s.address)
 	}
 	if c.primary == s {

@@ -74,12 +74,12 @@ func (o *operation) document(host string) bson.Raw {
 // namespaceOf returns the namespace of a command, or its database if it names no collection.
 func namespaceOf(body bson.Raw) string {
 	db, _ := body.Lookup("$db").StringValueOK()
-	first := body.Index(0)
-	value := first.Value()
-	if first.Key() == "getMore" {
+	name := firstKey(body)
+	value := body.Lookup(name)
+	if name == "getMore" {
 		value = body.Lookup("collection")
 	}
-	if collection, ok := value.StringValueOK(); ok && collection != "" && !credentials[first.Key()] {
+	if collection, ok := value.StringValueOK(); ok && collection != "" && !credentials[name] {
 		return db + "." + collection
 	}
 	return db

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -10,12 +12,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // parameter is a server parameter. The type of its value never changes.
 type parameter struct {
-	name    string
 	value   any
 	minimum float64 // of a number
 	since   int     // first wire version
@@ -42,41 +44,41 @@ const (
 
 // parameterTable returns the parameters of all versions. For rate limiters and overload errors see Client Backpressure,
 // "Terms".
-func parameterTable(p Profile) []parameter {
-	return []parameter{
-		{name: "authenticationMechanisms", value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
-		{name: "cursorTimeoutMillis", value: int64(600000)},
-		{name: testCommands, value: true},
-		{name: baseBackoff, value: int64(0), since: limiterLabels.since},
-		{name: acceptAPI2, value: false, since: stableAPI.since},
-		{name: requireAPI, value: false, since: stableAPI.since},
-		{name: failpoint.FailCommandSequence, value: true}, // suites that need the fail point require it
-		{name: connectionBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
-		{name: connectionLimit, value: false, since: overload.since},
-		{name: connectionQueue, value: int32(0), since: overload.since},
-		{name: connectionRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		{name: requestAppExemptions, value: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
-		{name: requestBurst, value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
-		{name: requestLimit, value: p.has(limiterLabels), since: overload.since},
-		{name: requestQueue, value: int64(0), since: limiterLabels.since},
-		{name: requestRate, value: int32(math.MaxInt32), minimum: 1, since: overload.since},
-		{name: requestRetries, value: true, since: limiterLabels.since},
-		{name: transactionLifetime, value: int32(60), minimum: 1},
+func parameterTable(p Profile) map[string]*parameter {
+	return map[string]*parameter{
+		"authenticationMechanisms":    {value: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		"cursorTimeoutMillis":         {value: int64(600000)},
+		testCommands:                  {value: true},
+		baseBackoff:                   {value: int64(0), since: limiterLabels.since},
+		acceptAPI2:                    {value: false, since: stableAPI.since},
+		requireAPI:                    {value: false, since: stableAPI.since},
+		failpoint.FailCommandSequence: {value: true}, // suites that need the fail point require it
+		connectionBurst:               {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
+		connectionLimit:               {value: false, since: overload.since},
+		connectionQueue:               {value: int32(0), since: overload.since},
+		connectionRate:                {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
+		requestAppExemptions:          {value: marshal(bson.D{{Key: "appNames", Value: bson.A{}}}), since: overload.since},
+		requestBurst:                  {value: math.MaxFloat64, minimum: math.SmallestNonzeroFloat64, since: overload.since},
+		requestLimit:                  {value: p.has(limiterLabels), since: overload.since},
+		requestQueue:                  {value: int64(0), since: limiterLabels.since},
+		requestRate:                   {value: int32(math.MaxInt32), minimum: 1, since: overload.since},
+		requestRetries:                {value: true, since: limiterLabels.since},
+		transactionLifetime:           {value: int32(60), minimum: 1},
 	}
 }
 
 type parameters struct {
 	mu    sync.Mutex
-	table []parameter // the values are guarded by mu
+	table map[string]*parameter // the values are guarded by mu, the names never change
 }
 
 // newParameters returns the parameters of a version, changed by startup options.
 func newParameters(profile Profile, start Process) (*parameters, error) {
 	p := &parameters{table: parameterTable(profile)}
-	p.table = slices.DeleteFunc(p.table, func(row parameter) bool { return row.since > profile.Wire })
+	maps.DeleteFunc(p.table, func(_ string, row *parameter) bool { return row.since > profile.Wire })
 	for _, e := range start.Parameters {
 		if start.AnyParameter && p.value(e.Key) == nil {
-			p.table = append(p.table, parameter{name: e.Key, value: e.Value})
+			p.table[e.Key] = &parameter{value: e.Value}
 			continue
 		}
 		kind, data, err := bson.MarshalValue(e.Value)
@@ -93,75 +95,49 @@ func newParameters(profile Profile, start Process) (*parameters, error) {
 func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.table, func(row parameter) bool { return row.name == name })
-	if i < 0 {
+	row := p.table[name]
+	if row == nil || row.value == nil {
 		return nil, command.Errorf(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
-	typed, err := p.table[i].typed(value)
+	typed, err := row.typed(name, value)
 	if err != nil {
 		return nil, err
 	}
-	old := p.table[i].value
-	p.table[i].value = typed
+	old := row.value
+	row.value = typed
 	return old, nil
 }
 
 // typed converts a value to the type of the parameter. A number for a boolean is true unless 0.
-func (row parameter) typed(v bson.RawValue) (any, error) {
+func (row *parameter) typed(name string, v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	if _, isSwitch := row.value.(bool); isNumber && !isSwitch && number < row.minimum {
+	_, isSwitch := row.value.(bool)
+	switch {
+	case isNumber && isSwitch:
+		return number != 0, nil
+	case isNumber && number < row.minimum:
 		return nil, command.Errorf(command.CodeBadValue,
-			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.minimum)
+			"Invalid value for parameter %s: %v is not greater than or equal to %v", name, number, row.minimum)
 	}
-	switch row.value.(type) {
-	case bool:
-		if b, ok := v.BooleanOK(); ok || isNumber {
-			return b || isNumber && number != 0, nil
-		}
-	case bson.D, bson.Raw:
-		if doc, ok := v.DocumentOK(); ok {
-			return slices.Clone(doc), nil
-		}
-	case int32:
-		if isNumber && number <= math.MaxInt32 {
-			return int32(number), nil
-		}
-	case int64:
-		if isNumber && number < 1<<62 {
-			return int64(number), nil
-		}
-	case float64:
-		if isNumber {
-			return number, nil
-		}
+	typed := reflect.New(reflect.TypeOf(row.value))
+	if err := v.Unmarshal(typed.Interface()); err != nil {
+		return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", name, v)
 	}
-	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
+	return typed.Elem().Interface(), nil
 }
 
 // value returns the value of a parameter, nil if the version does not have it.
 func (p *parameters) value(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, row := range p.table {
-		if row.name == name {
-			return row.value
-		}
+	if row := p.table[name]; row != nil {
+		return row.value
 	}
 	return nil
 }
 
 // number returns the value of a numeric parameter, 0 if the version does not have it.
-func (p *parameters) number(name string) float64 {
-	switch v := p.value(name).(type) {
-	case int32:
-		return float64(v)
-	case int64:
-		return float64(v)
-	case float64:
-		return v
-	}
-	return 0
-}
+func (p *parameters) number(name string) float64 { return value.Float(p.value(name)) }
 
 func (p *parameters) isTrue(name string) bool {
 	on, _ := p.value(name).(bool)
@@ -176,10 +152,8 @@ func (x *exchange) getParameter() (bson.D, error) {
 		return first == "*" || err == nil
 	}
 	reply := bson.D{}
-	for i := range p.table {
-		if name := p.table[i].name; requested(name) {
-			reply = append(reply, bson.E{Key: name, Value: p.value(name)})
-		}
+	for _, name := range slices.Sorted(maps.Keys(p.table)) {
+		reply = value.AddIf(reply, requested(name), name, p.value(name))
 	}
 	for _, name := range failpoint.Names() {
 		if shown := "failpoint." + name; requested(shown) {

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // ShardName is the name of the only shard of a sharded cluster.
@@ -43,19 +44,17 @@ func (x *exchange) replSetGetStatus(c *Cluster, self *Server) (bson.D, error) {
 		if s.isDown {
 			health = 0
 		}
-		m := bson.D{
+		members = append(members, value.AddIf(bson.D{
 			{Key: "_id", Value: s.member.ID},
 			{Key: "name", Value: s.address},
 			{Key: "health", Value: health},
 			{Key: "state", Value: state},
 			{Key: "stateStr", Value: name},
-			{Key: "configVersion", Value: c.layout.version},
-		}
-		addIf(&m, s == self, "self", true)
-		members = append(members, m)
+			{Key: "configVersion", Value: c.set.Version},
+		}, s == self, "self", true))
 	}
 	return bson.D{
-		{Key: "set", Value: x.view.setName},
+		{Key: "set", Value: x.conn.server.cluster.SetName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
 		{Key: "myState", Value: mine},
 		{Key: "term", Value: x.view.Term},
@@ -95,10 +94,7 @@ func (x *exchange) replSetStepDown(c *Cluster, s *Server) (bson.D, error) {
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
 	c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
-	c.stepDown()
-	if next != nil {
-		c.elect(next)
-	}
+	c.handOver(next)
 	return nil, nil
 }
 

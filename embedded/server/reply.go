@@ -1,12 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 func wrongType(field string, value bson.RawValue, expected string) error {
@@ -32,31 +32,26 @@ func firstKey(doc bson.Raw) string {
 	return e.Key()
 }
 
-// extras are what the server adds to the fields of a reply.
-type extras struct {
-	labels            []string // error labels; nil if not determined yet
-	writeConcernError any
-	concern           int32  // code of writeConcernError
-	last              bson.D // fields after all others
-	noTimes           bool   // omit operationTime and $clusterTime
-	// fromShard is set if a mongos forwards the reply of a shard. To its own replies it adds the labels last.
-	fromShard bool
-}
-
 // compose returns the complete reply to a command: fields, ok, the error, labels, topologyVersion and times, in the
 // order of mongod or mongos.
-func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error) bson.Raw {
+func (x *exchange) compose(fields bson.D, failure *command.Error) bson.Raw {
 	var reply bson.D
-	if failure == nil {
-		reply = k.succeeded(v, fields, x)
-	} else {
-		reply = k.failed(v, fields, x, failure)
+	last := x.request.AfterOK
+	switch {
+	case failure == nil:
+		reply = x.succeeded(fields)
+	case x.view.Role != command.Mongos:
+		reply = slices.Concat(x.labelFields(), x.failed(fields, failure), failure.Extra)
+	case x.endsTransaction(): // a mongos appends to the reply of its shard
+		reply, last = slices.Concat(x.labelFields(), x.failed(fields, failure)), slices.Concat(last, failure.Extra)
+	default:
+		reply, last = append(x.failed(fields, failure), failure.Extra...), slices.Concat(x.labelFields(), last)
 	}
-	if v.hasClock() && !x.noTimes {
-		now := k.server.now()
+	if x.view.hasClock() && !x.noTimes {
+		now := x.conn.server.now()
 		reply = append(reply,
 			bson.E{Key: "$clusterTime", Value: bson.D{
-				{Key: "clusterTime", Value: k.server.clusterTime(bson.Timestamp{})},
+				{Key: "clusterTime", Value: x.conn.server.clusterTime(bson.Timestamp{})},
 				{Key: "signature", Value: bson.D{
 					{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
 					{Key: "keyId", Value: int64(0)},
@@ -64,67 +59,53 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 			}},
 			bson.E{Key: "operationTime", Value: now})
 	}
-	if failure != nil && labelsLast(v, x) {
-		reply = append(reply, k.labelFields(x.labels)...)
-	}
-	return marshal(append(reply, x.last...))
+	return marshal(append(reply, last...))
 }
 
 // labelFields returns the labels of an error, and the base backoff of an overload error (Client Backpressure, "Overload
 // retry policy").
-func (k *conn) labelFields(labels []string) bson.D {
-	if len(labels) == 0 {
+func (x *exchange) labelFields() bson.D {
+	if len(x.labels) == 0 {
 		return nil
 	}
-	out := bson.D{{Key: "errorLabels", Value: labels}}
-	if base := int64(k.server.params.number(baseBackoff)); base > 0 && slices.Contains(labels, "SystemOverloadedError") {
-		out = append(out, bson.E{Key: "baseBackoffMS", Value: base})
-	}
-	return out
+	base := int64(x.conn.server.params.number(baseBackoff))
+	overloaded := base > 0 && slices.Contains(x.labels, "SystemOverloadedError")
+	return value.AddIf(bson.D{{Key: "errorLabels", Value: x.labels}}, overloaded, "baseBackoffMS", base)
 }
 
-func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
-
-func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
-	ok, concern := bson.D{{Key: "ok", Value: 1.0}}, bson.D{}
-	if x.writeConcernError != nil {
-		concern = append(concern, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
-		addIf(&concern, len(x.labels) > 0, "errorLabels", x.labels)
-		concern = append(concern, k.notPrimaryFields(v, x.concern)...)
+func (x *exchange) succeeded(fields bson.D) bson.D {
+	ok := bson.D{{Key: "ok", Value: 1.0}}
+	if x.writeConcernError == nil {
+		return append(fields, ok...)
 	}
-	if labelsLast(v, x) { // mongos adds the write concern error before ok, mongod after
+	concern := bson.D{{Key: "writeConcernError", Value: x.writeConcernError}}
+	concern = value.AddIf(concern, len(x.labels) > 0, "errorLabels", x.labels)
+	concern = append(concern, x.notPrimaryFields(x.concern)...)
+	if x.view.Role == command.Mongos && !x.endsTransaction() {
 		return slices.Concat(fields, concern, ok)
 	}
 	return slices.Concat(fields, ok, concern)
 }
 
-func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) bson.D {
-	p := k.server.cluster.Profile
-	var reply bson.D
-	if !labelsLast(v, x) {
-		reply = append(reply, k.labelFields(x.labels)...)
-	}
-	reply = append(reply, k.notPrimaryFields(v, failure.Code)...)
-	reply = append(reply, fields...)
+func (x *exchange) failed(fields bson.D, failure *command.Error) bson.D {
+	reply := append(x.notPrimaryFields(failure.Code), fields...)
 	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
 	if failure.Code != 0 {
-		name := cmp.Or(failure.Name, command.CodeNameIn(failure.Code, p.Wire))
-		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
+		reply = append(reply, x.codeFields(failure.Code)...)
 	}
-	if x.fromShard && v.Role == command.Mongos {
-		// A mongos appends these fields to the shard's reply.
-		x.last = append(x.last, failure.Extra...)
-		return reply
-	}
-	return append(reply, failure.Extra...)
+	return reply
+}
+
+func (x *exchange) codeFields(code int32) bson.D {
+	return bson.D{{Key: "code", Value: code}, {Key: "codeName", Value: command.CodeNameIn(code, x.view.Wire)}}
 }
 
 // notPrimaryFields returns the topologyVersion, if the error tells the client that the member is not primary.
-func (k *conn) notPrimaryFields(v view, code int32) bson.D {
-	if p := k.server.cluster.Profile; !v.isMember() || !p.has(topologyVersion) || !command.NotPrimary.In(code, p.Wire) {
+func (x *exchange) notPrimaryFields(code int32) bson.D {
+	if !x.view.isMember() || !x.has(topologyVersion) || !command.NotPrimary.In(code, x.view.Wire) {
 		return nil
 	}
-	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}
+	return bson.D{{Key: "topologyVersion", Value: x.view.topologyVersion()}}
 }
 
 func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }

@@ -49,9 +49,9 @@ func protocolRows() []entry {
 		// Sessions.
 		{command.Row{Name: "startSession"}, (*exchange).startSession},
 		{command.Row{Name: "refreshSessions", API: "1"}, (*exchange).sessionList},
-		{command.Row{Name: "endSessions", API: "1"}, (*exchange).endSessions},
-		{command.Row{Name: "killSessions"}, (*exchange).killSessions},
-		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
+		{command.Row{Name: "endSessions", API: "1"}, (*exchange).sessionList},
+		{command.Row{Name: "killSessions"}, (*exchange).sessionList},
+		{command.Row{Name: "killAllSessions"}, (*exchange).sessionList},
 
 		// The replica set.
 		{command.Row{Name: "replSetGetStatus", AdminOnly: true, LocalhostException: true}, onMember((*exchange).replSetGetStatus)},

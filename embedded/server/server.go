@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -16,10 +18,13 @@ import (
 // Server is a mongod or a mongos. Its methods may be called concurrently.
 type Server struct {
 	cluster    *Cluster
+	address    string
+	member     Member
 	failPoints *failpoint.Registry
 	params     *parameters
 	ingress    *ingress
 	serviceID  bson.ObjectID
+	processID  bson.ObjectID
 	started    time.Time
 	process    Process
 
@@ -27,14 +32,11 @@ type Server struct {
 	draining atomic.Bool // each connection ends after its current message
 
 	// Guarded by cluster.mu.
-	address   string
-	processID bson.ObjectID
-	version   int64         // the counter of topologyVersion
-	change    chan struct{} // closed when version grows
-	isDown    bool
-	release   func() // frees the port of a killed server; nil if it is not reserved
-	member    Member
-	frozen    time.Time // not eligible before
+	version int64         // the counter of topologyVersion
+	change  chan struct{} // closed when version grows
+	isDown  bool
+	release func()    // frees the port of a killed server; nil if it is not reserved
+	frozen  time.Time // not eligible before
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -43,16 +45,28 @@ type Server struct {
 // ErrParameter is wrapped by errors about unknown or invalid parameters.
 var ErrParameter = errors.New("server parameter")
 
+// Down reports whether the server has stopped or not started.
+func (s *Server) Down() bool {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.isDown
+}
+
 // Address returns the address of the server, such as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }
 
 // Serve serves a connection in the background and finally closes it. balanced is set if the client connected through a
 // load balancer. If the server is down, Serve only closes the connection.
 func (s *Server) Serve(nc net.Conn, balanced bool) {
-	k := newConn(s, nc, balanced)
+	k := &conn{server: s, raw: nc, socket: nc, balanced: balanced, id: s.lastConn.Add(1)}
+	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
+	k.client, k.clientLeft = context.WithCancel(k.ctx)
+	if s.process.TLS != nil {
+		k.socket = tls.Server(nc, s.process.TLS)
+	}
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
-	if s.isDown || s.cluster.closed {
+	if s.isDown || s.cluster.ctx.Err() != nil {
 		k.close()
 		return
 	}
@@ -68,32 +82,27 @@ func (s *Server) forget(k *conn) {
 	delete(s.conns, k)
 }
 
-func (s *Server) stop() error {
+// stop closes the listener and all connections.
+func (s *Server) stop() (err error) {
 	s.cluster.mu.Lock()
 	was := s.isDown
 	s.isDown = true
 	s.cluster.mu.Unlock()
-	defer s.hangUp()
-	if was {
-		return nil
+	if !was {
+		s.logf("stopped")
+		if s.process.Listener != nil {
+			err = s.process.Listener.Close()
+		}
 	}
-	s.logf("stopped")
-	if s.process.Listener == nil {
-		return nil
-	}
-	return s.process.Listener.Close()
-}
-
-// hangUp closes all connections. It cancels all of them first: after one client notices, no other one gets a reply.
-func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.conns {
+	for k := range s.conns { // all before the first is closed: after one client notices, no other one gets a reply
 		k.cancel()
 	}
 	for k := range s.conns {
 		k.close()
 	}
+	return err
 }
 
 // Drain closes idle connections immediately, and the others after the pending reply. Awaitable hellos are answered.
@@ -121,10 +130,8 @@ func (s *Server) changed() {
 // view is a snapshot of a server's state.
 type view struct {
 	command.Server
-	setName   string // "" for a standalone
 	primary   string // address; "" without a primary
-	layout    *layout
-	member    Member
+	set       *SetConfig
 	processID bson.ObjectID
 	version   int64
 	change    <-chan struct{}
@@ -139,29 +146,25 @@ func (s *Server) view() view {
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
-		layout:    c.layout,
-		member:    s.member,
+		set:       c.set,
 	}
 	if c.primary != nil {
 		v.primary = c.primary.address
 	}
 	switch {
-	case c.Kind == Single:
-		v.Role = command.Standalone
-		return v
 	case c.Kind == Uninitiated:
 		v.Role = command.Uninitiated
-		return v
 	case c.Kind == Sharded:
 		v.Role = command.Mongos
-	case c.primary == s:
+	case c.Kind == ReplicaSet && c.primary == s:
 		v.Role = command.Primary
-	default:
+	case c.Kind == ReplicaSet:
 		v.Role = command.Secondary
 	}
-	v.setName = c.SetName
-	v.Term = max(c.term, 1)
-	v.ElectionID = electionID(v.Term)
+	if v.hasClock() {
+		v.Term = max(c.term, 1)
+		v.ElectionID = electionID(v.Term)
+	}
 	return v
 }
 
@@ -170,9 +173,3 @@ func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role !=
 
 // isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
-
-func (s *Server) connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}

@@ -89,47 +89,28 @@ func (x *exchange) startSession() (bson.D, error) {
 	}, nil
 }
 
-// lsids returns the session ids of a command.
-func (x *exchange) lsids() ([]bson.Raw, error) {
-	value := x.request.Body.Index(0).Value()
-	if value.Type != bson.TypeArray {
-		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, value, "array")
+// sessionList executes the commands whose argument is a list of sessions.
+func (x *exchange) sessionList() (bson.D, error) {
+	list := x.request.Body.Index(0).Value()
+	if list.Type != bson.TypeArray {
+		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, list, "array")
 	}
-	var out []bson.Raw
-	for _, v := range command.Elements(value) {
+	var lsids []bson.Raw
+	for _, v := range command.Elements(list) {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")
 		}
-		out = append(out, doc)
+		lsids = append(lsids, doc)
 	}
-	return out, nil
-}
-
-// sessionList executes refreshSessions. It only checks the argument, because sessions do not expire here.
-func (x *exchange) sessionList() (bson.D, error) {
-	_, err := x.lsids()
-	return nil, err
-}
-
-func (x *exchange) endSessions() (bson.D, error) {
-	ids, err := x.lsids()
-	if err == nil && len(ids) > 0 {
-		x.conn.server.cluster.Backend.EndSessions(ids)
+	switch backend := x.conn.server.cluster.Backend; x.row.Name {
+	case "refreshSessions": // has no effect, because sessions do not expire here
+	case "endSessions":
+		backend.EndSessions(lsids)
+	case "killSessions": // without a session it kills all
+		backend.KillSessions(lsids)
+	case "killAllSessions": // the users in the list are ignored
+		backend.KillSessions(nil)
 	}
-	return nil, err
-}
-
-// killSessions executes killSessions, for which an empty list means all sessions, and killAllSessions, whose users are
-// ignored.
-func (x *exchange) killSessions() (bson.D, error) {
-	ids, err := x.lsids()
-	if err != nil {
-		return nil, err
-	}
-	if x.row.Name != "killSessions" || len(ids) == 0 {
-		ids = nil
-	}
-	x.conn.server.cluster.Backend.KillSessions(ids)
 	return nil, nil
 }

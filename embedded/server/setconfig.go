@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -22,6 +23,8 @@ type Member struct {
 	Tags         bson.Raw `bson:"tags,omitempty"` // nil without tags
 	// SecondaryDelaySecs only affects lastWrite in hello.
 	SecondaryDelaySecs int64 `bson:"secondaryDelaySecs,omitempty"`
+	// Latency delays each reply of the member.
+	Latency time.Duration `bson:"-"`
 }
 
 // NewMember returns a member with the default configuration.
@@ -37,9 +40,7 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 		f.Priority = 0
 	}
 	err := bson.Unmarshal(doc, &f)
-	if *m = Member(f); len(m.Tags) > emptyDocument {
-		m.Tags = slices.Clone(m.Tags)
-	} else {
+	if *m = Member(f); len(m.Tags) <= emptyDocument {
 		m.Tags = nil
 	}
 	if _, _, noPort := net.SplitHostPort(m.Host); noPort != nil && m.Host != "" {
@@ -85,30 +86,28 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	return c, nil
 }
 
-// layout is what hello reports about the members of a replica set. It is immutable.
-type layout struct {
-	hosts, passives, arbiters []string // without hidden members
-	dataBearing               int      // number of data-bearing members
-	votes                     int      // of all members
-	version                   int32    // of the configuration
-}
-
-func newLayout(set SetConfig) *layout {
-	l := &layout{version: set.Version, hosts: []string{}}
-	for _, m := range set.Members {
-		l.votes += int(m.Votes)
-		if !m.ArbiterOnly {
-			l.dataBearing++
-		}
+// hosts returns what hello reports about the members, without hidden ones.
+func (c *SetConfig) hosts() (hosts, passives, arbiters []string) {
+	hosts = []string{}
+	for _, m := range c.Members {
 		switch {
 		case m.Hidden:
 		case m.ArbiterOnly:
-			l.arbiters = append(l.arbiters, m.Host)
+			arbiters = append(arbiters, m.Host)
 		case m.Priority == 0:
-			l.passives = append(l.passives, m.Host)
+			passives = append(passives, m.Host)
 		default:
-			l.hosts = append(l.hosts, m.Host)
+			hosts = append(hosts, m.Host)
 		}
 	}
-	return l
+	return hosts, passives, arbiters
+}
+
+func (c *SetConfig) dataBearing() (n int) {
+	for _, m := range c.Members {
+		if !m.ArbiterOnly {
+			n++
+		}
+	}
+	return n
 }

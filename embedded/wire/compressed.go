@@ -88,15 +88,15 @@ func decompress(c Compressor, packed []byte, size int) ([]byte, error) {
 
 // Compress compresses a complete message. Only opcode and length of the header change.
 func Compress(message []byte, c Compressor) ([]byte, error) {
-	h := ParseHeader([HeaderSize]byte(message))
+	h := parseHeader(message)
 	body := message[HeaderSize:]
 	packed, err := driver.CompressPayload(body, driver.CompressionOpts{
 		Compressor: c, ZlibLevel: wiremessage.DefaultZlibLevel, ZstdLevel: wiremessage.DefaultZstdLevel})
 	if err != nil {
 		return nil, err
 	}
-	out := appendHeader(make([]byte, 0, len(packed)+HeaderSize+9), h.RequestID, h.ResponseTo, OpCompressed)
+	start, out := wiremessage.AppendHeaderStart(nil, h.RequestID, h.ResponseTo, OpCompressed)
 	out = binary.LittleEndian.AppendUint32(out, uint32(h.OpCode))
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
-	return finish(append(append(out, byte(c)), packed...)), nil
+	return finish(append(append(out, byte(c)), packed...), start), nil
 }

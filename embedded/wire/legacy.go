@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
 const replyAwaitCapable = 1 << 3 // flag of every OP_REPLY
@@ -25,13 +26,10 @@ func ParseQuery(body []byte) (namespace string, doc bson.Raw, err error) {
 
 // AppendReply appends a complete OP_REPLY with the reply to a command.
 func AppendReply(dst []byte, requestID, responseTo int32, doc bson.Raw) []byte {
-	start := len(dst)
-	dst = appendHeader(dst, requestID, responseTo, OpReply)
+	start, dst := wiremessage.AppendHeaderStart(dst, requestID, responseTo, OpReply)
 	dst = binary.LittleEndian.AppendUint32(dst, replyAwaitCapable)
 	dst = binary.LittleEndian.AppendUint64(dst, 0) // cursor
 	dst = binary.LittleEndian.AppendUint32(dst, 0) // startingFrom
 	dst = binary.LittleEndian.AppendUint32(dst, 1) // documents
-	dst = append(dst, doc...)
-	finish(dst[start:])
-	return dst
+	return finish(append(dst, doc...), start)
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 )
@@ -157,8 +158,7 @@ func document(r *reader) (bson.Raw, error) {
 
 func validChecksum(h Header, body []byte) bool {
 	end := len(body) - checksumSize
-	raw := appendHeader(nil, h.RequestID, h.ResponseTo, h.OpCode)
-	binary.LittleEndian.PutUint32(raw, uint32(h.Length))
+	raw := wiremessage.AppendHeader(nil, h.Length, h.RequestID, h.ResponseTo, h.OpCode)
 	sum := crc32.Update(crc32.Checksum(raw, castagnoli), castagnoli, body[:end])
 	return sum == binary.LittleEndian.Uint32(body[end:])
 }
@@ -177,20 +177,20 @@ func (m Msg) Document() bson.Raw {
 		}
 		out, _ = bsoncore.AppendArrayEnd(out, start) // start is valid
 	}
-	return finish(append(out, 0))
+	return finish(append(out, 0), 0)
 }
 
 // AppendMsg appends a complete OP_MSG with one body section, and a checksum if the flags require one.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags Flags, doc bson.Raw) []byte {
-	start := len(dst)
-	dst = appendHeader(dst, requestID, responseTo, OpMsg)
+	start, dst := wiremessage.AppendHeaderStart(slices.Grow(dst, HeaderSize+len(doc)+9), requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(flags))
 	dst = append(dst, 0)
 	dst = append(dst, doc...)
-	message := finish(dst[start:])
 	if flags&ChecksumPresent == 0 {
-		return dst
+		return finish(dst, start)
 	}
-	binary.LittleEndian.PutUint32(message, uint32(len(message)+checksumSize))
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(message, castagnoli))
+	end := len(dst)
+	dst = finish(append(dst, make([]byte, checksumSize)...), start)
+	binary.LittleEndian.PutUint32(dst[end:], crc32.Checksum(dst[start:end], castagnoli))
+	return dst
 }

@@ -14,10 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
 // OpCode is the type of a message.
-type OpCode int32
+type OpCode = wiremessage.OpCode
 
 // The supported opcodes.
 const (
@@ -62,7 +65,7 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 	if string(raw[:4]) == "GET " {
 		return Header{}, nil, ErrHTTP
 	}
-	h := ParseHeader(raw)
+	h := parseHeader(raw[:])
 	if h.Length < HeaderSize || h.Length > MaxMessage {
 		return h, nil, fmt.Errorf("invalid message length of %d bytes", h.Length)
 	}
@@ -76,32 +79,20 @@ func ReadMessage(r io.Reader) (Header, []byte, error) {
 	return h, body.Bytes(), err
 }
 
-// ParseHeader parses a header. It does not check the values.
-func ParseHeader(raw [HeaderSize]byte) Header {
-	return Header{
-		Length:     int32(binary.LittleEndian.Uint32(raw[0:])),
-		RequestID:  int32(binary.LittleEndian.Uint32(raw[4:])),
-		ResponseTo: int32(binary.LittleEndian.Uint32(raw[8:])),
-		OpCode:     OpCode(binary.LittleEndian.Uint32(raw[12:])),
-	}
+func parseHeader(raw []byte) Header {
+	length, id, to, op, _, _ := wiremessage.ReadHeader(raw)
+	return Header{Length: length, RequestID: id, ResponseTo: to, OpCode: op}
 }
 
 // AppendMessage appends a message with the given header, except for its length, and body.
 func AppendMessage(dst []byte, h Header, body []byte) []byte {
-	return finish(append(appendHeader(dst, h.RequestID, h.ResponseTo, h.OpCode), body...))
+	start, dst := wiremessage.AppendHeaderStart(dst, h.RequestID, h.ResponseTo, h.OpCode)
+	return finish(append(dst, body...), start)
 }
 
-// appendHeader appends a header. finish sets the length.
-func appendHeader(dst []byte, requestID, responseTo int32, op OpCode) []byte {
-	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(requestID))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(responseTo))
-	return binary.LittleEndian.AppendUint32(dst, uint32(op))
-}
-
-func finish(message []byte) []byte {
-	binary.LittleEndian.PutUint32(message, uint32(len(message)))
-	return message
+// finish sets the length of the message from start on.
+func finish(dst []byte, start int32) []byte {
+	return bsoncore.UpdateLength(dst, start, int32(len(dst))-start)
 }
 
 // reader reads a body. bad is set after a read beyond the end; all results are invalid then.

@@ -210,7 +210,7 @@ func (c *call) process(ctx context.Context, mongos bool) error {
 		return fmt.Errorf("cannot find this program: %w", err)
 	}
 	return exit(process.Run(ctx, mongos, c.paths, process.Environment{
-		Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, PID: os.Getpid(), Self: []string{self},
+		Stdout: c.program.Stdout, Stderr: c.errors, Getenv: c.env, Self: self,
 	}))
 }
 
