@@ -73,7 +73,7 @@ func (h host) Out(name string, docs []bson.D) error {
 				return e
 			}
 			d.nextRID++
-			out.add(newRecord(d.nextRID, raw))
+			out.swap(nil, newRecord(d.nextRID, raw))
 		}
 		if old != nil {
 			d.removeCollection(old)

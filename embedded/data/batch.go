@@ -86,7 +86,7 @@ func (b *batch) retriedFields() bson.D {
 func (b *batch) record(i int, st *statement) {
 	if b.s.session != nil && b.s.session.statements != nil {
 		b.s.session.statements[b.id(i)] = st
-		b.s.work.recorded = append(b.s.work.recorded, b.id(i))
+		b.s.undoLog = append(b.s.undoLog, func() { delete(b.s.session.statements, b.id(i)) })
 	}
 }
 

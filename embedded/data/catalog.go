@@ -169,7 +169,7 @@ func (s *scope) add(c *collection) error {
 			return errWriteConflict
 		}
 		d.lock(s.txn, k)
-		s.txn.copies[c.ns()] = c
+		s.txn.collections[c.ns()] = c
 		s.txn.created = append(s.txn.created, c)
 		return nil
 	}

@@ -154,7 +154,7 @@ func (d *Data) EndTerm(term int64) {
 	defer d.mu.Unlock()
 	d.term = term + 1
 	for _, s := range d.sessions {
-		d.abortOpen(s)
+		d.abort(s.txn)
 	}
 	d.announce()
 }

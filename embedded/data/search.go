@@ -125,9 +125,6 @@ func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([
 
 // scripts returns the environment of $where in the filters of the command.
 func (s *scope) scripts() *query.Scripts {
-	if ms := maxTimeMS(s.req); ms > 0 && s.deadline.IsZero() {
-		s.deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
-	}
 	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.stopped}
 }
 
@@ -175,11 +172,11 @@ func (s *scope) sleep(d time.Duration) error {
 	return s.stopped()
 }
 
-func maxTimeMS(req *command.Request) int64 {
-	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
-	if !ok {
-		return 0
+// deadline returns the time at which maxTimeMS expires, or zero without it.
+func deadline(req *command.Request) (t time.Time) {
+	v, _ := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	if ms, _ := value.Int64(v); ms > 0 {
+		t = time.Now().Add(time.Duration(ms) * time.Millisecond)
 	}
-	n, _ := value.Int64(v)
-	return n
+	return t
 }

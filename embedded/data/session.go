@@ -89,7 +89,7 @@ func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
 		if !chosen(key) {
 			continue
 		}
-		d.abortOpen(s)
+		d.abort(s.txn)
 		if forget {
 			delete(d.sessions, key)
 		}
@@ -124,9 +124,10 @@ type scope struct {
 	writes    bool      // something was written
 	noTimeout bool      // the cursor has noCursorTimeout
 	slept     bool      // the scripts have run without the lock: sleep returns immediately
-	deadline  time.Time // of maxTimeMS for scripts; zero without it
-	work      work
-	leave     func() // releases the session's turn
+	deadline  time.Time // of maxTimeMS; zero without it
+	undoLog   []func()  // undoes the changes of the current attempt, the last one first
+	kept      int       // the part of undoLog that is undone only if the attempt is blocked
+	leave     func()    // releases the session's turn
 }
 
 // begin validates the session fields of the command and finds its session or transaction. The caller does not hold mu.
@@ -150,7 +151,6 @@ func (s *scope) begin() (err error) {
 	n := *req.TxnNumber
 	switch {
 	case req.InTransaction:
-		d.expire()
 		s.txn, err = d.join(req, sess, n)
 		return err
 	case n < sess.txnNumber:
@@ -195,7 +195,7 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 
 // advance sets a new txnNumber and aborts the open transaction.
 func (d *Data) advance(s *session, n int64) {
-	d.abortOpen(s)
+	d.abort(s.txn)
 	s.txnNumber, s.txn, s.statements = n, nil, nil
 }
 

@@ -126,14 +126,6 @@ func (c *collection) snapshot() []*record {
 	return c.docs[:len(c.docs):len(c.docs)]
 }
 
-// unshare makes docs safe to change in place.
-func (c *collection) unshare() {
-	if c.shared {
-		c.docs = slices.Clone(c.docs)
-		c.shared = false
-	}
-}
-
 func (c *collection) position(rid int64) (int, bool) {
 	return slices.BinarySearchFunc(c.docs, rid, func(r *record, rid int64) int { return cmp.Compare(r.rid, rid) })
 }
@@ -262,47 +254,36 @@ func (c *collection) removeKeys(r *record) {
 	}
 }
 
-// add stores a record. Its keys must have been checked.
-func (c *collection) add(r *record) {
-	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
-		c.unshare()
-		i, _ := c.position(r.rid)
-		c.docs = slices.Insert(c.docs, i, r)
-	} else {
-		c.docs = append(c.docs, r)
-	}
-	c.size += int64(len(r.raw))
-	c.addKeys(r)
-}
-
-// replace replaces the record with the same rid.
-func (c *collection) replace(r *record) {
-	i, ok := c.position(r.rid)
-	if !ok {
+// swap replaces a record by another with the same rid. old is nil to add a record, updated to remove one. The unique
+// keys of updated must have been checked.
+func (c *collection) swap(old, updated *record) {
+	i, found := c.position(cmp.Or(old, updated).rid)
+	if found != (old != nil) {
 		return
 	}
-	c.unshare()
-	old := c.docs[i]
-	c.removeKeys(old)
-	c.docs[i] = r
-	c.size += int64(len(r.raw) - len(old.raw))
-	c.addKeys(r)
-}
-
-// remove removes the record with the same rid.
-func (c *collection) remove(r *record) {
-	i, ok := c.position(r.rid)
-	if !ok {
-		return
+	end, added := i, []*record(nil)
+	if old != nil {
+		end++
+		c.removeKeys(c.docs[i])
+		c.size -= int64(len(c.docs[i].raw))
 	}
-	c.removeKeys(c.docs[i])
-	c.size -= int64(len(c.docs[i].raw))
-	if i == 0 && c.shared {
+	if updated != nil {
+		added = []*record{updated}
+		c.addKeys(updated)
+		c.size += int64(len(updated.raw))
+	}
+	switch {
+	case i == len(c.docs):
+		c.docs = append(c.docs, updated)
+		return
+	case end == 1 && updated == nil && c.shared:
 		c.docs = c.docs[1:]
 		return
+	case c.shared:
+		c.docs = slices.Clone(c.docs)
+		c.shared = false
 	}
-	c.unshare()
-	c.docs = slices.Delete(c.docs, i, i+1)
+	c.docs = slices.Replace(c.docs, i, end, added...)
 }
 
 // index returns the index with a name or a key, or nil.
@@ -384,5 +365,5 @@ func (d *Data) seed() {
 	}
 	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
 	d.nextRID++
-	shards.add(newRecord(d.nextRID, value.Encode(doc)))
+	shards.swap(nil, newRecord(d.nextRID, value.Encode(doc)))
 }
