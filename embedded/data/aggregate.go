@@ -25,21 +25,17 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	case "$collStats":
 		return h.s.collStatsStage(h.db, h.coll, arg)
 	case "$documents":
+		var p command.FirstError
 		list, ok := arg.(bson.A)
-		if !ok {
-			return nil, command.Errorf(5858203, "an array is expected by $documents")
+		p.Refuse(!ok, 5858203, "an array is expected by $documents")
+		out := make([]bson.D, len(list))
+		for i, v := range list {
+			out[i], ok = v.(bson.D)
+			p.Refuse(!ok, 40228, "$documents must be an array of objects")
 		}
-		var out []bson.D
-		for _, v := range list {
-			doc, ok := v.(bson.D)
-			if !ok {
-				return nil, command.Errorf(40228, "$documents must be an array of objects")
-			}
-			out = append(out, doc)
-		}
-		return out, nil
+		return out, p.Err
 	case "$listLocalSessions":
-		return h.s.d.recent.list(address(h.s.req)), nil
+		return h.s.d.localSessions(address(h.s.req)), nil
 	case "$listSearchIndexes":
 		return nil, searchNotEnabled()
 	case "$currentOp":
@@ -135,8 +131,7 @@ type aggregation struct {
 	list      bson.A
 	opts      query.Options
 	batchSize int64
-	level     string
-	at        *bson.Timestamp
+	concern   readConcern
 }
 
 // aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
@@ -147,7 +142,7 @@ func aggregate(s *scope, a *args) action {
 	}
 	return func() (bson.D, error) {
 		late := &args{of: a.of, doc: a.doc, FirstError: new(command.FirstError)}
-		if g.level, g.at = late.readConcern(s.d); late.Err != nil {
+		if g.concern = late.readConcern(s); late.Err != nil {
 			return nil, late.Err
 		}
 		if len(g.list) > 0 {
@@ -194,7 +189,7 @@ func (g *aggregation) run() (bson.D, error) {
 	}
 	now := s.d.clock.time()
 	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
-		return s.documents(g.name, g.args.any("hint"), g.at, nil)
+		return s.documents(g.name, g.args.any("hint"), g.concern.at, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -208,10 +203,7 @@ func (g *aggregation) run() (bson.D, error) {
 			return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
 	}
-	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
-	if g.level == "snapshot" && s.txn == nil {
-		src.at = snapshotTime(g.at, now)
-	}
+	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
 	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
 }
 
@@ -224,7 +216,7 @@ func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
-	case p.Writes != "" && g.level == "linearizable":
+	case p.Writes != "" && g.concern.level == "linearizable":
 		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	case database && p.Source == "":
 		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")

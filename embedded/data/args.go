@@ -64,6 +64,13 @@ func (a *args) name() string {
 	return s
 }
 
+// collection returns the name of a collection in a database. It must be valid.
+func (a *args) collection(db string) string {
+	name := a.name()
+	a.checkName(db, name)
+	return name
+}
+
 // number returns a number as an integer, or fallback if it is missing.
 func (a *args) number(key string, fallback int64) int64 {
 	v := a.any(key)
@@ -160,22 +167,38 @@ func (a *args) need(key string) {
 
 func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
-// readConcern returns the level of the read concern, which the server has validated, and atClusterTime or nil.
-func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
+// readConcern is the read concern of a command.
+type readConcern struct {
+	level    string
+	snapshot bool            // the level is snapshot, outside of a transaction
+	at       *bson.Timestamp // atClusterTime; nil: now
+}
+
+// time returns the field atClusterTime of the reply of a snapshot read. now is the time of the read.
+func (r readConcern) time(now bson.Timestamp) bson.D {
+	if r.at != nil {
+		now = *r.at
+	}
+	return value.AddIf(nil, r.snapshot, "atClusterTime", now)
+}
+
+// readConcern returns the read concern, which the server has validated.
+func (a *args) readConcern(s *scope) readConcern {
 	rc := a.part("readConcern")
-	level = rc.str("level")
+	level := rc.str("level")
+	out := readConcern{level: level, snapshot: level == "snapshot" && s.txn == nil}
 	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
 		ts, isTime := v.(bson.Timestamp)
-		at = &ts
+		out.at = &ts
 		a.Refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
 		a.Refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 	}
-	if d.logged() {
-		return level, at
+	if s.d.logged() {
+		return out
 	}
 	a.Refuse(level == "snapshot" || level == "linearizable", command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
-	return level, at
+	return out
 }
 
 // nsText returns the namespace of a cursor that does not belong to a collection.

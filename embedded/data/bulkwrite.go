@@ -57,10 +57,8 @@ func (r *bulk) runAll(ops []*args) (err error) {
 
 // operations parses nsInfo and the target of each operation.
 func (r *bulk) operations() []*args {
-	a, list := r.a, r.a.array("ops")
-	a.need("ops")
+	a, docs := r.a, r.a.documents("ops")
 	a.need("nsInfo")
-	a.Note(checkSize(len(list)))
 	for _, v := range a.array("nsInfo") {
 		info, _ := v.(bson.D)
 		str, ok := value.Get(info, "ns").(string)
@@ -70,10 +68,9 @@ func (r *bulk) operations() []*args {
 		r.targets = append(r.targets, target{db, coll})
 	}
 	var ops []*args
-	for i, v := range list {
-		op, ok := v.(bson.D)
-		if !ok || len(op) == 0 {
-			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+	for i, op := range docs {
+		if len(op) == 0 {
+			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
 			break
 		}
 		switch n, ok := value.Int64(op[0].Value); {
@@ -99,7 +96,7 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 		doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(o.i)}}
 		st := o.st
 		if o.err != nil {
-			st = &statement{upserted: value.Missing{}}
+			st = &statement{}
 			failed++
 			doc[0].Value = 0.0
 			doc = append(doc, bson.E{Key: "code", Value: o.err.Code}, bson.E{Key: "errmsg", Value: o.err.Message})
@@ -110,7 +107,7 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 			inserted += st.n
 		case o.kind == deleting:
 			deleted += st.n
-		case st.inserted():
+		case st.inserted:
 			upserted++
 		default:
 			matched += st.n
@@ -118,7 +115,7 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 		modified += st.modified
 		doc = append(doc, bson.E{Key: "n", Value: value.Int(st.n)})
 		doc = value.AddIf(doc, o.kind == updating, "nModified", value.Int(st.modified))
-		doc = value.AddIf(doc, st.inserted(), "upserted", bson.D{{Key: "_id", Value: st.upserted}})
+		doc = value.AddIf(doc, st.inserted, "upserted", bson.D{{Key: "_id", Value: st.upserted}})
 		if o.err != nil || !r.errorsOnly {
 			docs = append(docs, value.Encode(doc))
 		}

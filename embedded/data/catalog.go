@@ -93,9 +93,8 @@ func checkMetadataConsistency(s *scope, a *args) action {
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
 
 func createCommand(s *scope, a *args) action {
-	c := newCollection(s.req.DB, a.name(), a.createOptions())
+	c := newCollection(s.req.DB, a.collection(s.req.DB), a.createOptions())
 	a.only(createFields)
-	a.checkName(c.db, c.name)
 	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
 		c.cluster(spec.(bson.D))
 	}
@@ -183,8 +182,7 @@ func (s *scope) add(c *collection) error {
 
 func drop(s *scope, a *args) action {
 	a.only(" collectionUUID encryptedFields ")
-	name, db, d := a.name(), s.req.DB, s.d
-	a.checkName(db, name)
+	name, db, d := a.collection(s.req.DB), s.req.DB, s.d
 	return func() (bson.D, error) {
 		var c *collection
 		err := s.locked(func() error {

@@ -292,22 +292,18 @@ func nonResumable(code int32, format string, args ...any) error {
 
 const maxEvent = maxDocument + 16*1024
 
-var eventNames = map[opKind]string{
-	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",
-	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify", opShard: "shardCollection",
-}
-
 // event returns the change event of an entry.
 func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	out := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-		{Key: "operationType", Value: eventNames[e.kind]},
+		{Key: "operationType", Value: string(e.kind)},
 		{Key: "clusterTime", Value: e.ts},
 	}
 	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
 	add(st.expanded && len(e.uuid.Data) > 0 && !invalidate, "collectionUUID", e.uuid)
 	add(st.wire >= wire60, "wallTime", e.wall)
-	if e.lsid != nil && e.kind <= opDelete {
+	r := cmp.Or(e.new, e.old)
+	if e.lsid != nil && r != nil {
 		id, _ := value.FromRaw(e.lsid.Lookup("id"))
 		add(true, "txnNumber", e.txnNumber)
 		add(true, "lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}})
@@ -336,7 +332,7 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 			detail = append(detail, bson.E{Key: "dropTarget", Value: *e.dropped})
 		}
 	}
-	if r := cmp.Or(e.new, e.old); r != nil {
+	if r != nil {
 		add(true, "documentKey", bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}})
 	}
 	if e.kind == opUpdate {

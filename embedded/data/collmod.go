@@ -11,11 +11,10 @@ import (
 )
 
 func collMod(s *scope, a *args) action {
-	name, d := a.name(), s.d
+	name, d := a.collection(s.req.DB), s.d
 	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
 	a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(s.req, a)
-	a.checkName(s.req.DB, name)
 	validator := a.filter("validator", query.Options{})
 	return func() (bson.D, error) {
 		reply := bson.D{}

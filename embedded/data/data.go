@@ -42,11 +42,10 @@ type Data struct {
 	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
 	locks       map[lockKey]*transaction
 
-	recent recentSessions
-
-	cursorMu       sync.Mutex
+	cursorMu       sync.Mutex // guards the following fields; may be held when mu is locked, but not vice versa
 	cursors        map[int64]*cursor
-	cursorsChecked time.Time // last check for idle cursors
+	cursorsChecked time.Time               // last check for idle cursors
+	recent         map[recentKey]time.Time // last use of sessions
 }
 
 // New returns the data of a new deployment.
@@ -64,7 +63,7 @@ func New(opts Options) *Data {
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
 		cursors:   map[int64]*cursor{},
-		recent:    recentSessions{lastUse: map[recentKey]time.Time{}},
+		recent:    map[recentKey]time.Time{},
 	}
 	d.tick()
 	d.seed()
@@ -137,7 +136,6 @@ func (d *Data) changing(f func()) {
 // EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
 func (d *Data) EndSessions(lsids []bson.Raw) {
 	keys := sessionKeys(lsids)
-	d.recent.forget(keys)
 	d.endSessions(func(key string) bool { return keys[key] }, true)
 }
 

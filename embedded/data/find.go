@@ -19,8 +19,7 @@ type findCommand struct {
 	skip, limit, batchSize                           int64
 	single, tailable, await, returnKey, showRecordID bool
 	hint                                             any
-	snapshot                                         bool            // read concern snapshot outside of a transaction
-	at                                               *bson.Timestamp // atClusterTime; nil: now
+	concern                                          readConcern
 
 	match *query.Filter
 	order *query.Order
@@ -52,9 +51,7 @@ func parseFind(s *scope, a *args) *findCommand {
 			a.Fail(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
 		}
 	}
-	q := &findCommand{s: s}
-	level, at := a.readConcern(s.d)
-	q.snapshot, q.at = level == "snapshot" && s.txn == nil, at
+	q := &findCommand{s: s, concern: a.readConcern(s)}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
@@ -103,16 +100,14 @@ func (q *findCommand) run(c *collection) (bson.D, error) {
 		}
 	}
 	_, byID := q.match.ID()
-	src := &results{docs: docs, known: limited || byID || c == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
-	if q.snapshot {
-		src.at = snapshotTime(q.at, now)
-	}
+	src := &results{docs: docs, at: q.concern.time(now),
+		known: limited || byID || c == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
 	return q.s.open(q.ns, src, cursorOptions{size: q.batchSize, single: q.single, idFirst: c == nil && !mongos(q.s.req)})
 }
 
 // search returns the matching records in order.
 func (q *findCommand) search(c *collection) ([]*record, error) {
-	if id, ok := q.match.ID(); ok && c.findsByID() && q.at == nil {
+	if id, ok := q.match.ID(); ok && c.findsByID() && q.concern.at == nil {
 		// Looking up one record needs only the read lock.
 		var one []*record
 		q.s.d.reading(func() {
@@ -122,7 +117,7 @@ func (q *findCommand) search(c *collection) ([]*record, error) {
 		})
 		return search(nil, one, q.match, 0)
 	}
-	records, err := q.s.recordsOf(q.s.req.DB, q.name, q.at, 0)
+	records, err := q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -194,14 +189,11 @@ func (q *findCommand) onShard(err error) error {
 }
 
 func count(s *scope, a *args) action {
-	a.readConcern(s.d)
+	a.readConcern(s)
 	a.only(" query limit skip hint collation fields ")
-	name, skip, limit := a.name(), a.number("skip", 0), a.number("limit", 0)
-	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
-	a.document("query")
-	a.checkName(s.req.DB, name)
+	name, skip, limit := a.collection(s.req.DB), a.number("skip", 0), a.number("limit", 0)
 	a.Refuse(skip < 0, command.CodeBadValue, "Skip value is negative in the count query")
-	f := a.filter("query", opts)
+	f := a.filter("query", query.Options{Collation: a.collation(), Scripts: s.scripts()})
 	return func() (bson.D, error) {
 		docs, err := s.documents(name, a.any("hint"), nil, f)
 		if err != nil {
@@ -220,17 +212,14 @@ func count(s *scope, a *args) action {
 }
 
 func distinct(s *scope, a *args) action {
-	level, at := a.readConcern(s.d)
+	concern := a.readConcern(s)
 	a.only(" key query collation hint ")
-	name, key := a.name(), a.str("key")
-	opts := query.Options{Collation: a.collation(), Scripts: s.scripts()}
-	a.document("query")
+	name, key, collation := a.collection(s.req.DB), a.str("key"), a.collation()
 	a.need("key")
-	a.checkName(s.req.DB, name)
-	f := a.filter("query", opts)
+	f := a.filter("query", query.Options{Collation: collation, Scripts: s.scripts()})
 	return func() (bson.D, error) {
 		now := s.d.clock.time()
-		docs, err := s.documents(name, a.any("hint"), at, f)
+		docs, err := s.documents(name, a.any("hint"), concern.at, f)
 		if err != nil {
 			return nil, err
 		}
@@ -241,16 +230,12 @@ func distinct(s *scope, a *args) action {
 				case bson.Undefined, value.Missing:
 					return
 				}
-				if k := value.Key(opts.Collation.Fold(v)); !seen[k] {
+				if k := value.Key(collation.Fold(v)); !seen[k] {
 					seen[k] = true
 					values = append(values, v)
 				}
 			})
 		}
-		out := bson.D{{Key: "values", Value: values}}
-		if level == "snapshot" && s.txn == nil {
-			out = append(out, snapshotTime(at, now)...)
-		}
-		return out, nil
+		return append(bson.D{{Key: "values", Value: values}}, concern.time(now)...), nil
 	}
 }

@@ -17,9 +17,8 @@ func findAndModify(s *scope, a *args) action {
 	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
 	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new")}
 	w := a.write(updating, a.let(), "query", "update", "")
-	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.name(), m, a.doc
+	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
 	fields, b := a.document("fields"), newBatch(s, a)
-	a.checkName(w.db, w.coll)
 	switch has := a.has("update"); {
 	case m.remove && has:
 		a.Fail(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
@@ -40,8 +39,8 @@ func findAndModify(s *scope, a *args) action {
 			return nil, err
 		}
 		last := bson.D{{Key: "n", Value: value.Int(st.n)}}
-		last = value.AddIf(last, !m.remove, "updatedExisting", st.n > 0 && !st.inserted())
-		last = value.AddIf(last, st.inserted(), "upserted", st.upserted)
+		last = value.AddIf(last, !m.remove, "updatedExisting", st.n > 0 && !st.inserted)
+		last = value.AddIf(last, st.inserted, "upserted", st.upserted)
 		raw := st.pre
 		if m.returnNew {
 			raw = st.post
@@ -70,13 +69,13 @@ func (w *write) checkRetry(st *statement) error {
 	switch {
 	case first == nil:
 		return fail(40606, "is not compatible with previous write in the transaction")
-	case m.remove && !first.remove && first.returnNew, !m.remove && !st.inserted() && !m.returnNew && first.returnNew:
+	case m.remove && !first.remove && first.returnNew, !m.remove && !st.inserted && !m.returnNew && first.returnNew:
 		return fail(40612, "wants the document before update returned, but only after update document is stored")
 	case m.remove && !first.remove:
 		return fail(40607, "is not compatible with previous write in the transaction of type: update")
 	case !m.remove && first.remove:
 		return fail(40608, "is not compatible with previous write in the transaction of type: delete")
-	case !m.remove && !st.inserted() && m.returnNew && !first.returnNew:
+	case !m.remove && !st.inserted && m.returnNew && !first.returnNew:
 		return fail(40611, "wants the document after update returned, but only before update document is stored")
 	}
 	return nil

@@ -3,7 +3,6 @@ package data
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -13,9 +12,8 @@ import (
 
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
-	name, list := a.name(), a.array("indexes")
+	name, list := a.collection(s.req.DB), a.array("indexes")
 	a.Refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
-	a.checkName(s.req.DB, name)
 	a.Refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*index, len(list))
 	for i, v := range list {
@@ -29,10 +27,9 @@ func createIndexes(s *scope, a *args) action {
 	}
 }
 
-const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
-
-// indexOptionsSince are the wire versions that added options.
-var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+// indexOptions maps the options of an index to the wire versions that added them.
+var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0, "collation": 0,
+	"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func parseIndex(a *args, wire int) *index {
 	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
@@ -63,7 +60,7 @@ func parseIndex(a *args, wire int) *index {
 	x.spec = value.AddIf(x.spec, x.unique, "unique", true)
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
 	for _, e := range a.doc {
-		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
+		if since, known := indexOptions[e.Key]; !known || wire > 0 && wire < since {
 			refuse(command.CodeInvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
 		}
 		switch e.Key {
@@ -167,8 +164,7 @@ func sameOption(a, b bson.D, key string) bool {
 
 func dropIndexes(s *scope, a *args) action {
 	a.only(" index collectionUUID isTimeseriesNamespace ")
-	name := a.name()
-	a.checkName(s.req.DB, name)
+	name := a.collection(s.req.DB)
 	a.need("index")
 	names, ok := a.any("index").(bson.A)
 	if !ok {
@@ -237,8 +233,7 @@ func (c *collection) indexNamed(which any) (*index, error) {
 
 func listIndexes(s *scope, a *args) action {
 	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
-	name, size := a.name(), a.batchSize()
-	a.checkName(s.req.DB, name)
+	name, size := a.collection(s.req.DB), a.batchSize()
 	return func() (bson.D, error) {
 		var c *collection
 		var specs []bson.Raw

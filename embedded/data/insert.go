@@ -29,7 +29,7 @@ func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) inserti
 func (b *batch) insertAll(db, name string, items []insertion) error {
 	s := b.s
 	stored := func(i int) {
-		b.results = append(b.results, effect{i: i, st: &statement{n: 1, upserted: value.Missing{}}})
+		b.results = append(b.results, effect{i: i, st: &statement{n: 1}})
 	}
 	s.d.reading(func() {
 		for i := range items {
@@ -79,27 +79,20 @@ func (b *batch) store(db, name string, items []insertion) error {
 		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {
 			return err
 		}
-		b.record(it.i, &statement{n: 1, upserted: value.Missing{}})
+		b.record(it.i, &statement{n: 1})
 	}
 	return nil
 }
 
 func insertCommand(s *scope, a *args) action {
 	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
-	docs := a.array("documents")
-	a.need("documents")
-	a.Note(checkSize(len(docs)))
+	docs := a.documents("documents")
 	if a.Err != nil {
 		return nil
 	}
 	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
 	items := make([]insertion, len(docs))
-	for i, v := range docs {
-		doc, ok := v.(bson.D)
-		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
-		if a.Err != nil {
-			return nil
-		}
+	for i, doc := range docs {
 		raw, _ := raws[i].DocumentOK()
 		items[i] = newInsertion(s.req, i, doc, raw)
 	}

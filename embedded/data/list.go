@@ -162,8 +162,7 @@ func storageStats(c *collection, records []*record) bson.D {
 }
 
 func collStats(s *scope, a *args) action {
-	name := a.name()
-	a.checkName(s.req.DB, name)
+	name := a.collection(s.req.DB)
 	return func() (bson.D, error) {
 		c, records := s.records(s.req.DB, name)
 		switch {

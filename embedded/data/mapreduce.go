@@ -11,9 +11,8 @@ import (
 
 // mapReduce implements mapReduce with inline results.
 func mapReduce(s *scope, a *args) action {
-	a.readConcern(s.d)
+	a.readConcern(s)
 	a.only(" map reduce out query verbose ") // verbose has no effect
-	a.document("query")
 	a.flag("verbose")
 	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
 	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}

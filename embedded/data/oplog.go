@@ -13,22 +13,22 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-type opKind uint8
+// opKind is a kind of oplog entry: the operationType of its change event.
+type opKind string
 
 const (
-	opNoop opKind = iota
-	opInsert
-	opUpdate
-	opReplace
-	opDelete
-	opCreate
-	opDrop
-	opRename
-	opDropDatabase
-	opCreateIndexes
-	opDropIndexes
-	opModify
-	opShard
+	opInsert        opKind = "insert"
+	opUpdate        opKind = "update"
+	opReplace       opKind = "replace"
+	opDelete        opKind = "delete"
+	opCreate        opKind = "create"
+	opDrop          opKind = "drop"
+	opRename        opKind = "rename"
+	opDropDatabase  opKind = "dropDatabase"
+	opCreateIndexes opKind = "createIndexes"
+	opDropIndexes   opKind = "dropIndexes"
+	opModify        opKind = "modify"
+	opShard         opKind = "shardCollection"
 )
 
 type entry struct {

@@ -85,14 +85,6 @@ func hintExists(c *collection, hint any) error {
 	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }
 
-// snapshotTime returns the field atClusterTime of a cursor or a reply.
-func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
-	if at != nil {
-		now = *at
-	}
-	return bson.D{{Key: "atClusterTime", Value: now}}
-}
-
 // history returns the records of a collection at an earlier time: the current records with later writes undone.
 func (d *Data) history(db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
 	d.mu.RLock()

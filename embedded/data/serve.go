@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -59,7 +58,7 @@ func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*com
 
 // serve performs an action in the session of its command.
 func (s *scope) serve(do action) (bson.D, error) {
-	s.d.recent.note(s.req, time.Now())
+	s.d.noteUse(s.req)
 	if err := s.begin(); err != nil {
 		return routed(s.req, err)
 	}

@@ -89,7 +89,7 @@ func (s *scope) do(w *write) (*statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &statement{upserted: value.Missing{}, findAndModify: w.findAndModify}
+	st := &statement{findAndModify: w.findAndModify}
 	if len(hits) == 0 && w.upsert {
 		return st, s.upsert(w, st)
 	}
@@ -174,7 +174,7 @@ func (s *scope) upsert(w *write, st *statement) error {
 	if err != nil {
 		return err
 	}
-	st.n, st.upserted, st.post = 1, doc[0].Value, raw
+	st.n, st.inserted, st.upserted, st.post = 1, true, doc[0].Value, raw
 	return s.insert(c, doc, raw)
 }
 
@@ -224,15 +224,24 @@ func requiredValue(condition any) (any, bool) {
 	return condition, true
 }
 
-// statements returns the statements of a write command.
-func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
+// documents returns the documents in an array of a write command.
+func (a *args) documents(key string) []bson.D {
 	list := a.array(key)
 	a.need(key)
 	a.Note(checkSize(len(list)))
-	var out []*args
+	docs := make([]bson.D, len(list))
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+		docs[i] = doc
+	}
+	return docs
+}
+
+// statements returns the statements of a write command.
+func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
+	var out []*args
+	for _, doc := range a.documents(key) {
 		st := &args{of: a.of + "." + key, doc: doc, FirstError: a.FirstError}
 		st.only(fields)
 		st.Note(tooNew(req, st.of, doc))
@@ -306,7 +315,7 @@ func tally(req *command.Request, results []effect) bson.D {
 		}
 		n += r.st.n
 		modified += r.st.modified
-		if r.st.inserted() {
+		if r.st.inserted {
 			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.upserted}})
 		}
 	}
