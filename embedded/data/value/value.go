@@ -139,6 +139,14 @@ func Lookup(d bson.D, key string) any {
 	return Missing{}
 }
 
+// Element returns an element of an array, or Missing if the array is shorter.
+func Element(a bson.A, i int) any {
+	if i < len(a) {
+		return a[i]
+	}
+	return Missing{}
+}
+
 // Get returns the value of a field, or nil if the document does not have it.
 func Get(d bson.D, key string) any {
 	v, _ := Field(d, key)
