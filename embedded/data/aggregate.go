@@ -136,25 +136,6 @@ type aggregation struct {
 
 // aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
 func aggregate(s *scope, a *args) action {
-	g := parseAggregate(s, a)
-	if a.Err == nil {
-		a.Note(pipeline.CheckNames(g.list))
-	}
-	return func() (bson.D, error) {
-		late := &args{of: a.of, doc: a.doc, FirstError: new(command.FirstError)}
-		if g.concern = late.readConcern(s); late.Err != nil {
-			return nil, late.Err
-		}
-		if len(g.list) > 0 {
-			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
-				return g.watch(first.Value)
-			}
-		}
-		return g.run()
-	}
-}
-
-func parseAggregate(s *scope, a *args) *aggregation {
 	a.only(aggregateFields)
 	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
@@ -175,11 +156,23 @@ func parseAggregate(s *scope, a *args) *aggregation {
 		a.Refuse(e.Key != "batchSize", command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 	}
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
-	return g
+	if a.Err == nil {
+		a.Note(pipeline.CheckNames(g.list))
+	}
+	return g.run
 }
 
 func (g *aggregation) run() (bson.D, error) {
 	s := g.s
+	late := &args{of: g.args.of, doc: g.args.doc, FirstError: new(command.FirstError)}
+	if g.concern = late.readConcern(s); late.Err != nil {
+		return nil, late.Err
+	}
+	if len(g.list) > 0 {
+		if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
+			return g.watch(first.Value)
+		}
+	}
 	p, err := pipeline.Compile(g.list, g.opts)
 	if err == nil {
 		err = g.allowed(p)

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -147,19 +146,17 @@ var generic = map[string]bool{
 	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
 }
 
-// unknown returns an error for a field that is neither generic nor in fields. The first field of a command is its name.
-func unknown(of string, doc bson.D, fields string) error {
-	for i, e := range doc {
-		if i == 0 && !strings.Contains(of, ".") || generic[e.Key] || strings.Contains(fields, " "+e.Key+" ") {
+// only checks that all fields are in a list. Those of a command may also be generic; the first one is its name.
+func (a *args) only(fields string) {
+	isCommand := !strings.ContainsAny(a.of, ".$")
+	for i, e := range a.doc {
+		if isCommand && (i == 0 || generic[e.Key]) || strings.Contains(fields, " "+e.Key+" ") {
 			continue
 		}
-		return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+		a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+		a.Fail(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", a.of, e.Key)
 	}
-	return nil
 }
-
-// only checks for unknown fields. See unknown.
-func (a *args) only(fields string) { a.Note(unknown(a.of, a.doc, fields)) }
 
 func (a *args) need(key string) {
 	a.Refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
@@ -200,6 +197,3 @@ func (a *args) readConcern(s *scope) readConcern {
 	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 	return out
 }
-
-// nsText returns the namespace of a cursor that does not belong to a collection.
-func nsText(db, what string) string { return fmt.Sprintf("%s.$cmd.%s", db, what) }

@@ -46,13 +46,6 @@ func newBatch(s *scope, a *args) *batch {
 	return b
 }
 
-func checkSize(n int) error {
-	if n == 0 || n > maxBatch {
-		return command.Errorf(command.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
-	}
-	return nil
-}
-
 // id returns the statement id of the i-th statement.
 func (b *batch) id(i int) int32 {
 	if i < len(b.stmtIDs) {

@@ -79,7 +79,7 @@ func (r *bulk) operations() []*args {
 		case !ok || n < 0 || n >= int64(len(r.targets)):
 			a.Fail(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
-		ops = append(ops, &args{of: "bulkWrite.ops", doc: op, FirstError: new(command.FirstError)})
+		ops = append(ops, &args{of: "bulkWrite.ops." + op[0].Key, doc: op, FirstError: new(command.FirstError)})
 	}
 	return ops
 }
@@ -130,7 +130,7 @@ func (r *bulk) tally() (counts bson.D, docs []bson.Raw) {
 func (r *bulk) insert(first int, ops []*args) error {
 	items := make([]insertion, len(ops))
 	for n, op := range ops {
-		op.Note(unknown("bulkWrite.ops.insert", op.doc, " insert document "))
+		op.only(" insert document ")
 		doc := op.document("document")
 		if op.Err != nil {
 			return op.Err
@@ -146,7 +146,7 @@ func (r *bulk) write(i int, op *args) error {
 	if op.doc[0].Key == "delete" {
 		kind, fields = deleting, " delete filter multi hint collation sampleId "
 	}
-	op.Note(unknown("bulkWrite.ops."+op.doc[0].Key, op.doc, fields))
+	op.only(fields)
 	w := op.write(kind, r.let, "filter", "updateMods", "constants")
 	if op.Err != nil {
 		return op.Err

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -31,7 +33,7 @@ func clusteredIndex(a *args) bson.D {
 	}
 	c := a.part("clusteredIndex")
 	c.only(" v key name unique ")
-	key, name := c.document("key"), c.str("name")
+	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
 	c.need("key")
 	c.need("unique")
 	switch {
@@ -40,18 +42,7 @@ func clusteredIndex(a *args) bson.D {
 	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
 		c.Fail(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
 	}
-	if name == "" {
-		name = "_id_"
-	}
 	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
-}
-
-// cluster makes the _id index the clustered index that spec describes.
-func (c *collection) cluster(spec bson.D) {
-	id := c.idIndex()
-	id.name = value.As[string](spec, "name")
-	id.clustered = true
-	id.spec = append(spec[:len(spec):len(spec)], bson.E{Key: "clustered", Value: true})
 }
 
 // enableSharding only checks its argument: every database can be sharded.
@@ -87,16 +78,26 @@ func shardCollection(s *scope, a *args) action {
 // checkMetadataConsistency reports no inconsistencies: there is only one shard.
 func checkMetadataConsistency(s *scope, a *args) action {
 	size := a.batchSize()
-	return func() (bson.D, error) { return s.list(nsText(s.req.DB, "aggregate"), nil, size), nil }
+	return func() (bson.D, error) { return s.list(s.req.DB+".$cmd.aggregate", nil, size), nil }
 }
 
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
 
 func createCommand(s *scope, a *args) action {
-	c := newCollection(s.req.DB, a.collection(s.req.DB), a.createOptions())
+	options := bson.D{} // as listCollections shows them
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
+			options = append(options, e)
+		}
+	}
+	clustered := clusteredIndex(a)
+	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
+	c := newCollection(s.req.DB, a.collection(s.req.DB), options)
 	a.only(createFields)
-	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
-		c.cluster(spec.(bson.D))
+	if clustered != nil {
+		id := c.idIndex()
+		id.name, id.clustered = value.As[string](clustered, "name"), true
+		id.spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
 	}
 	c.view = a.str("viewOn")
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
@@ -129,18 +130,6 @@ func createCommand(s *scope, a *args) action {
 		c.validator = a.filter("validator", query.Options{})
 	}
 	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.create(c) }) }
-}
-
-// createOptions returns the options of create as listCollections shows them.
-func (a *args) createOptions() bson.D {
-	options := bson.D{}
-	for _, e := range a.doc[1:] {
-		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
-			options = append(options, e)
-		}
-	}
-	clustered := clusteredIndex(a)
-	return value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
 }
 
 // create creates a collection. The caller holds mu.

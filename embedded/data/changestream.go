@@ -48,9 +48,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
 	a := &args{of: "$changeStream", doc: doc, FirstError: new(command.FirstError)}
-	for _, e := range doc {
-		a.Refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
-	}
+	a.only(streamFields)
 	a.Note(tooNew(s.req, a.of, doc))
 	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}

@@ -6,6 +6,7 @@
 package data
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,12 +51,8 @@ type Data struct {
 
 // New returns the data of a new deployment.
 func New(opts Options) *Data {
-	if opts.ShardName == "" {
-		opts.ShardName = "s0"
-	}
-	if opts.ShardHost == "" {
-		opts.ShardHost = opts.ShardName + "/localhost:27310"
-	}
+	opts.ShardName = cmp.Or(opts.ShardName, "s0")
+	opts.ShardHost = cmp.Or(opts.ShardHost, opts.ShardName+"/localhost:27310")
 	d := &Data{
 		opts:      opts,
 		databases: map[string][]*collection{},

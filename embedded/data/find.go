@@ -27,30 +27,8 @@ type findCommand struct {
 }
 
 func find(s *scope, a *args) action {
-	q := parseFind(s, a)
-	return func() (bson.D, error) {
-		c, err := s.hinted(q.name, q.hint)
-		switch {
-		case err != nil:
-			return nil, err
-		case q.tailable:
-			return q.runTailable(c)
-		}
-		return q.run(c)
-	}
-}
-
-func parseFind(s *scope, a *args) *findCommand {
 	a.old = wire(s.req) < wire50
-	for _, e := range a.doc[1:] {
-		switch {
-		case generic[e.Key] || strings.Contains(findFields, " "+e.Key+" "):
-		case a.old:
-			a.Fail(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
-		default:
-			a.Fail(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
-		}
-	}
+	a.only(findFields)
 	q := &findCommand{s: s, concern: a.readConcern(s)}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, command.CodeNamespaceNotFound, "Unable to resolve UUID")
@@ -78,12 +56,18 @@ func parseFind(s *scope, a *args) *findCommand {
 	a.Note(err)
 	q.proj, err = query.CompileProjection(projection, opts)
 	a.Note(err)
-	return q
+	return q.run
 }
 
-// run reads a collection or a view.
-func (q *findCommand) run(c *collection) (bson.D, error) {
+func (q *findCommand) run() (bson.D, error) {
 	now := q.s.d.clock.time()
+	c, err := q.s.hinted(q.name, q.hint)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.tailable:
+		return q.runTailable(c)
+	}
 	hits, err := q.search(c)
 	if err != nil {
 		return nil, q.onShard(err)
@@ -160,12 +144,9 @@ func (q *findCommand) runTailable(c *collection) (bson.D, error) {
 func (q *findCommand) indexKey(c *collection, doc bson.D) bson.Raw {
 	out := bson.D{}
 	q.s.d.reading(func() {
-		var used *index
-		if _, byID := q.match.ID(); byID || q.sort != nil && q.sort[0].Key == "_id" {
+		used := c.index(q.hint)
+		if _, byID := q.match.ID(); used == nil && (byID || q.sort != nil && q.sort[0].Key == "_id") {
 			used = c.idIndex()
-		}
-		if x := c.index(q.hint); x != nil {
-			used = x
 		}
 		if used == nil {
 			return

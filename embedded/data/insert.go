@@ -114,25 +114,20 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 
 // storable returns an error if a document cannot be stored.
 func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
-	if len(raw) > maxDocument {
-		return command.Errorf(command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
-	}
+	var p command.FirstError
+	p.Refuse(len(raw) > maxDocument, command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
 	switch id := doc[0].Value.(type) {
 	case bson.D:
 		for _, e := range id {
-			if strings.HasPrefix(e.Key, "$") {
-				return command.Errorf(command.CodeDollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
-			}
+			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeDollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
 		}
 	case bson.A, bson.Regex, bson.Undefined:
-		return command.Errorf(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
+		p.Fail(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
 	}
 	if wire(req) < wire50 {
 		for _, e := range doc {
-			if strings.HasPrefix(e.Key, "$") {
-				return command.Errorf(command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)
-			}
+			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)
 		}
 	}
-	return nil
+	return p.Err
 }

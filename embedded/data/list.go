@@ -36,7 +36,7 @@ func listCollections(s *scope, a *args) action {
 			}
 			out[i] = value.Encode(doc)
 		}
-		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
+		reply := s.list(s.req.DB+".$cmd.listCollections", out, size)
 		if !exists && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}

@@ -209,8 +209,9 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 		return nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
 	if wire(s.req) < wire50 {
-		if err := noDollars(doc, ""); err != nil {
-			return nil, err
+		var p command.FirstError
+		if noDollars(&p, doc, ""); p.Err != nil {
+			return nil, p.Err
 		}
 	}
 	if err := s.claimRecord(c, r); err != nil {

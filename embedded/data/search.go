@@ -155,10 +155,8 @@ func (s *scope) sleep(d time.Duration) error {
 	if !s.deadline.IsZero() {
 		d = min(d, time.Until(s.deadline))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-s.req.Context.Done():
 	}
 	return s.stopped()

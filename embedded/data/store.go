@@ -321,13 +321,12 @@ func (d *Data) collection(db, name string) *collection {
 
 // namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
-	if name == "" || strings.Contains(name, "\x00") {
+	switch {
+	case name == "" || strings.Contains(name, "\x00"):
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
-	}
-	if strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")) {
+	case strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")):
 		return command.Errorf(command.CodeInvalidNamespace, "Invalid collection name: %s", name)
-	}
-	if len(db)+len(name)+1 > 255 {
+	case len(db)+len(name)+1 > 255:
 		return command.Errorf(command.CodeInvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
 	}
 	return nil

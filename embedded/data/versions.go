@@ -80,24 +80,18 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 	return nil
 }
 
-// noDollars returns an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
-func noDollars(v any, path string) error {
+// noDollars notes an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+func noDollars(p *command.FirstError, v any, path string) {
 	switch x := v.(type) {
 	case bson.D:
 		for _, e := range x {
-			if strings.HasPrefix(e.Key, "$") && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
-				return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
-			}
-			if err := noDollars(e.Value, path+e.Key+"."); err != nil {
-				return err
-			}
+			p.Refuse(strings.HasPrefix(e.Key, "$") && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db", command.CodeDollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
+			noDollars(p, e.Value, path+e.Key+".")
 		}
 	case bson.A:
 		for _, item := range x {
-			if err := noDollars(item, path); err != nil {
-				return err
-			}
+			noDollars(p, item, path)
 		}
 	}
-	return nil
 }

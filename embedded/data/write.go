@@ -157,9 +157,14 @@ func (s *scope) upsert(w *write, st *statement) error {
 	if id, ok := w.filter.ID(); ok && w.u.Replaces() {
 		base = bson.D{{Key: "_id", Value: id}}
 	} else if !w.u.Replaces() {
-		var err error
-		if base, err = equalities(base, w.q); err != nil {
-			return err
+		for _, e := range equalities(w.q) {
+			set, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{e}}}, update.Options{})
+			if err == nil {
+				base, err = set.Apply(base, true)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	doc, err := w.u.Apply(base, true)
@@ -178,57 +183,26 @@ func (s *scope) upsert(w *write, st *statement) error {
 	return s.insert(c, doc, raw)
 }
 
-// equalities sets the fields in doc for which a filter requires a value.
-func equalities(doc, q bson.D) (bson.D, error) {
+// equalities returns the paths for which a filter requires a value.
+func equalities(q bson.D) (out bson.D) {
 	for _, e := range q {
-		list, isList := e.Value.(bson.A)
-		if e.Key == "$and" && isList {
+		if list, ok := e.Value.(bson.A); ok && e.Key == "$and" {
 			for _, item := range list {
-				var err error
 				part, _ := item.(bson.D)
-				if doc, err = equalities(doc, part); err != nil {
-					return nil, err
-				}
+				out = append(out, equalities(part)...)
 			}
-			continue
-		}
-		v, ok := requiredValue(e.Value)
-		if !ok || strings.HasPrefix(e.Key, "$") {
-			continue
-		}
-		up, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{{Key: e.Key, Value: v}}}}, update.Options{})
-		if err != nil {
-			return nil, err
-		}
-		if doc, err = up.Apply(doc, true); err != nil {
-			return nil, err
+		} else if v, ok := query.Required(e.Value); ok && !strings.HasPrefix(e.Key, "$") {
+			out = append(out, bson.E{Key: e.Key, Value: v})
 		}
 	}
-	return doc, nil
-}
-
-// requiredValue returns the value that a condition on a field requires, if there is exactly one.
-func requiredValue(condition any) (any, bool) {
-	switch x := condition.(type) {
-	case bson.Regex:
-		return nil, false
-	case bson.D:
-		if len(x) == 0 || !strings.HasPrefix(x[0].Key, "$") {
-			break
-		}
-		if in := value.As[bson.A](x, "$in"); len(in) == 1 {
-			return in[0], true
-		}
-		return value.Field(x, "$eq")
-	}
-	return condition, true
+	return out
 }
 
 // documents returns the documents in an array of a write command.
 func (a *args) documents(key string) []bson.D {
 	list := a.array(key)
 	a.need(key)
-	a.Note(checkSize(len(list)))
+	a.Refuse(len(list) == 0 || len(list) > maxBatch, command.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
 	docs := make([]bson.D, len(list))
 	for i, v := range list {
 		doc, ok := v.(bson.D)

@@ -79,13 +79,12 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 func CheckNames(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
-		if !ok {
+		switch {
+		case !ok:
 			return command.Errorf(command.CodeTypeMismatch, "Each element of the 'pipeline' array must be an object")
-		}
-		if len(d) != 1 {
+		case len(d) != 1:
 			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
-		}
-		if parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key) {
+		case parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key):
 			return command.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
 		}
 	}

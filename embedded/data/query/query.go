@@ -23,40 +23,40 @@ type Options struct {
 // Filter is a parsed filter. It may be used concurrently.
 type Filter struct {
 	root     node
-	id       any // the value that _id must equal; value.Missing if the filter does not require one
+	id       any  // the value that _id must equal if hasID is set
+	hasID    bool // the filter requires an _id
 	scripted bool
 }
 
 // Compile parses a filter. Errors are *command.Error with the server's codes and messages.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
 	p := &parser{opts: opts}
-	f := &Filter{root: p.conjunction(filter), id: value.Missing{}, scripted: p.scripted}
-	if v, ok := value.Field(filter, "_id"); ok && !opts.Collation.caseless {
-		f.id = plainEquality(v)
+	f := &Filter{root: p.conjunction(filter), scripted: p.scripted}
+	if v, ok := value.Field(filter, "_id"); ok {
+		v, ok = Required(v)
+		_, isArray := v.(bson.A) // matches an element, too
+		f.id, f.hasID = v, ok && !isArray && v != nil && !opts.Collation.caseless
 	}
 	return f, p.Err
 }
 
-// plainEquality returns the value that a condition requires a field to equal, or Missing.
-func plainEquality(v any) any {
-	switch x := v.(type) {
-	case bson.Regex, bson.A, nil:
-		return value.Missing{}
-	case bson.D:
-		if len(x) == 1 && x[0].Key == "$eq" {
-			if _, ok := x[0].Value.(bson.D); !ok {
-				return plainEquality(x[0].Value)
-			}
-		}
-		if isOperators(x) {
-			return value.Missing{}
-		}
+// Required returns the value that a condition requires a field to equal, if it requires exactly one.
+func Required(condition any) (any, bool) {
+	d, _ := condition.(bson.D)
+	_, isRegex := condition.(bson.Regex)
+	switch in := value.As[bson.A](d, "$in"); {
+	case isRegex:
+		return nil, false
+	case !isOperators(d):
+		return condition, true
+	case len(in) == 1:
+		return Required(in[0])
 	}
-	return v
+	return value.Field(d, "$eq")
 }
 
 // ID returns the value that _id must equal for a document to match, and whether the filter requires one.
-func (f *Filter) ID() (any, bool) { return f.id, f.id != any(value.Missing{}) }
+func (f *Filter) ID() (any, bool) { return f.id, f.hasID }
 
 // Scripted reports whether the filter contains $where.
 func (f *Filter) Scripted() bool { return f.scripted }
@@ -103,23 +103,13 @@ func and(nodes []node) node {
 		return nodes[0]
 	}
 	return func(doc any, c *run) bool {
-		for _, n := range nodes {
-			if !n(doc, c) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(nodes, func(n node) bool { return !n(doc, c) })
 	}
 }
 
 func or(nodes []node) node {
 	return func(doc any, c *run) bool {
-		for _, n := range nodes {
-			if n(doc, c) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(nodes, func(n node) bool { return n(doc, c) })
 	}
 }
 
@@ -142,21 +132,15 @@ func (p predicate) find(v any, parts []string) bool {
 	case bson.D:
 		return p.find(value.Lookup(x, parts[0]), parts[1:])
 	case bson.A:
-		return p.through(x, parts)
-	}
-	return p(value.Missing{})
-}
-
-func (p predicate) through(a bson.A, parts []string) bool {
-	if i, ok := value.Position(parts[0]); ok && i < len(a) && p.find(a[i], parts[1:]) {
-		return true
-	}
-	for _, item := range a {
-		if d, ok := item.(bson.D); ok && p.find(d, parts) {
+		if i, ok := value.Position(parts[0]); ok && i < len(x) && p.find(x[i], parts[1:]) {
 			return true
 		}
+		return slices.ContainsFunc(x, func(item any) bool {
+			d, ok := item.(bson.D)
+			return ok && p.find(d, parts)
+		})
 	}
-	return false
+	return p(value.Missing{})
 }
 
 func isOperators(d bson.D) bool {

@@ -96,42 +96,31 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 
 // Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
 func Leaves(v any, parts []string, f func(any)) {
-	if len(parts) == 0 {
-		a, ok := v.(bson.A)
-		if !ok {
-			f(v)
-			return
-		}
-		if len(a) == 0 {
-			f(bson.Undefined{})
-		}
-		for _, item := range a {
+	d, isDocument := v.(bson.D)
+	list, isArray := v.(bson.A)
+	switch {
+	case len(parts) == 0 && isArray && len(list) == 0:
+		f(bson.Undefined{})
+	case len(parts) == 0 && isArray:
+		for _, item := range list {
 			f(item)
 		}
-		return
-	}
-	switch x := v.(type) {
-	case bson.D:
-		Leaves(value.Lookup(x, parts[0]), parts[1:], f)
-		return
-	case bson.A:
-		if i, ok := value.Position(parts[0]); ok && i < len(x) {
-			Leaves(x[i], parts[1:], f)
+	case len(parts) == 0:
+		f(v)
+	case isDocument:
+		Leaves(value.Lookup(d, parts[0]), parts[1:], f)
+	case len(list) == 0:
+		f(value.Missing{})
+	default:
+		if i, ok := value.Position(parts[0]); ok && i < len(list) {
+			Leaves(list[i], parts[1:], f)
 			return
 		}
-		if len(x) == 0 {
-			break
+		for _, item := range list {
+			d, _ := item.(bson.D) // another item has no fields
+			Leaves(d, parts, f)
 		}
-		for _, item := range x {
-			if _, ok := item.(bson.D); ok {
-				Leaves(item, parts, f)
-			} else {
-				f(value.Missing{})
-			}
-		}
-		return
 	}
-	f(value.Missing{})
 }
 
 // Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and

@@ -186,11 +186,8 @@ func Delete(d bson.D, key string) bson.D {
 
 // Position parses an array index in a path.
 func Position(part string) (int, bool) {
-	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 || len(part) > 1 && part[0] == '0' {
-		return 0, false
-	}
 	i, err := strconv.Atoi(part)
-	return i, err == nil
+	return i, err == nil && i >= 0 && len(part) <= 9 && strconv.Itoa(i) == part
 }
 
 // Put sets the field at a path in place, in every element of the arrays along the path. Missing removes the field.
