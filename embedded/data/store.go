@@ -177,22 +177,24 @@ func (c *collection) catalogued() int {
 func (x *index) keys(doc bson.D) [][]any {
 	out := [][]any{{}}
 	for _, k := range x.key {
-		parts := strings.Split(k.Key, ".")
 		var values []any
-		if len(parts) == 1 && k.Key == "_id" {
-			values = []any{value.Get(doc, "_id")}
+		seen := map[string]bool{}
+		add := func(v any) {
+			v = value.OrNull(x.collation.Fold(v))
+			if key := value.Key(v); !seen[key] {
+				seen[key] = true
+				values = append(values, v)
+			}
+		}
+		if k.Key == "_id" {
+			add(value.Get(doc, "_id"))
 		} else {
-			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
+			query.Leaves(doc, strings.Split(k.Key, "."), add)
 		}
 		var next [][]any
 		for _, prefix := range out {
-			seen := map[string]bool{}
 			for _, v := range values {
-				v = value.OrNull(x.collation.Fold(v))
-				if key := value.Key(v); !seen[key] {
-					seen[key] = true
-					next = append(next, append(slices.Clone(prefix), v))
-				}
+				next = append(next, append(slices.Clone(prefix), v))
 			}
 		}
 		out = next

@@ -43,7 +43,8 @@ func (a *args) write(kind writeKind, let bson.D, query, update, constants string
 func (s *scope) prepare(w *write) (err error) {
 	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
 	if w.kind == updating {
-		if w.u, err = w.parseUpdate(opts); err != nil {
+		w.u, err = update.Compile(w.update, update.Options{Options: opts, Constants: w.constants, ArrayFilters: w.arrayFilters})
+		if err != nil {
 			return err
 		}
 		if w.u.Replaces() && w.multi {
@@ -55,28 +56,6 @@ func (s *scope) prepare(w *write) (err error) {
 	}
 	w.order, err = query.CompileOrder(w.sort, w.collation)
 	return err
-}
-
-func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
-	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
-	switch x := w.update.(type) {
-	case bson.A:
-		if len(w.arrayFilters) > 0 {
-			return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
-		}
-		o.Let = slices.Concat(w.let, w.constants)
-		var err error
-		if opts.Transform, err = pipeline.CompileUpdate(x, o); err != nil {
-			return nil, err
-		}
-		return update.Compile(nil, opts)
-	case bson.D:
-		if len(w.constants) > 0 {
-			return nil, command.Errorf(51198, "Constant values may only be specified for pipeline updates")
-		}
-		return update.Compile(x, opts)
-	}
-	return nil, command.Errorf(command.CodeFailedToParse, "Update argument must be either an object or an array")
 }
 
 // do performs a write. The caller holds mu.

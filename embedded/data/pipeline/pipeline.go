@@ -115,26 +115,6 @@ func (p *Pipeline) Apply(h Host, docs []bson.D) ([]bson.D, error) {
 	return docs, nil
 }
 
-// CompileUpdate parses a pipeline update.
-func CompileUpdate(list bson.A, o query.Options) (func(bson.D) (bson.D, error), error) {
-	p, err := Compile(list, o)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range list {
-		if name := item.(bson.D)[0].Key; !Transforms(name) {
-			return nil, command.Errorf(command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
-		}
-	}
-	return func(d bson.D) (bson.D, error) {
-		out, err := p.Apply(nil, []bson.D{d})
-		if err != nil {
-			return nil, err
-		}
-		return out[0], nil // transforms return one document for each
-	}, nil
-}
-
 // each returns a stage that applies a function to each document.
 func each(f func(bson.D) (bson.D, error)) stage {
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
