@@ -88,12 +88,12 @@ var errStop = errors.New("the batch ends here")
 
 // fail records the error of a statement. It returns the error if the command fails, and errStop if no further
 // statements may be run.
-func (b *batch) fail(i int, kind writeKind, err error) error {
+func (b *batch) fail(w *write, err error) error {
 	var e *command.Error
 	if !errors.As(err, &e) || b.s.failsCommand(e.Code) {
 		return err
 	}
-	b.results = append(b.results, effect{i: i, kind: kind, err: e})
+	b.results = append(b.results, effect{i: w.i, kind: w.kind, err: e})
 	// An error aborts a transaction, even if the batch is not ordered.
 	if b.ordered || b.s.txn != nil {
 		return errStop
@@ -112,8 +112,8 @@ func (s *scope) failsCommand(code int32) bool {
 	return s.txn != nil && (command.Transient.Has(code) || command.Retriable.Has(code))
 }
 
-// once performs a write as the i-th statement, unless an earlier attempt has performed it.
-func (b *batch) once(i int, w *write) (st *statement, err error) {
+// once performs an update or a delete unless an earlier attempt has performed it.
+func (b *batch) once(w *write) (st *statement, err error) {
 	if err := b.s.prepare(w); err != nil {
 		return nil, err
 	}
@@ -121,27 +121,48 @@ func (b *batch) once(i int, w *write) (st *statement, err error) {
 		return nil, err
 	}
 	err = b.s.locked(func() (err error) {
-		if st = b.recorded(i); st != nil {
+		if st = b.recorded(w.i); st != nil {
 			return w.checkRetry(st)
 		}
 		if st, err = b.s.do(w); err == nil && st.n > 0 {
-			b.record(i, st)
+			b.record(w.i, st)
 		}
 		return err
 	})
 	return st, err
 }
 
-// run performs a write as the i-th statement and records its result or error.
-func (b *batch) run(i int, w *write) error {
+// runAll performs statements in order. Consecutive inserts into a collection are stored together.
+func (b *batch) runAll(writes []*write) error {
+	var err error
+	for len(writes) > 0 && err == nil {
+		w, n := writes[0], 1
+		if w.kind == inserting {
+			for n < len(writes) && writes[n].kind == inserting && writes[n].db == w.db && writes[n].coll == w.coll {
+				n++
+			}
+			err = b.insertAll(writes[:n])
+		} else {
+			err = b.run(w)
+		}
+		writes = writes[n:]
+	}
+	if err == errStop {
+		return nil
+	}
+	return err
+}
+
+// run performs an update or a delete and records its result or error.
+func (b *batch) run(w *write) error {
 	if b.s.session != nil && w.multi {
-		return b.fail(i, w.kind, command.Errorf(command.CodeInvalidOptions, "Cannot use %s", w.notRetryable))
+		return b.fail(w, command.Errorf(command.CodeInvalidOptions, "Cannot use %s", w.notRetryable))
 	}
-	st, err := b.once(i, w)
+	st, err := b.once(w)
 	if err != nil {
-		return b.fail(i, w.kind, err)
+		return b.fail(w, err)
 	}
-	b.results = append(b.results, effect{i: i, kind: w.kind, st: st})
+	b.results = append(b.results, effect{i: w.i, kind: w.kind, st: st})
 	return nil
 }
 

@@ -34,7 +34,7 @@ func findAndModify(s *scope, a *args) action {
 	proj, err := query.CompileProjection(fields, query.Options{Let: w.let, Collation: w.collation})
 	a.Note(err)
 	return func() (bson.D, error) {
-		st, err := b.once(0, w)
+		st, err := b.once(w)
 		if err != nil {
 			return nil, err
 		}

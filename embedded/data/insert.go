@@ -11,75 +11,68 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// insertion is an insert statement of a batch.
-type insertion struct {
-	i       int
-	doc     bson.D
-	raw     bson.Raw
-	invalid error // why the document cannot be stored
-	retried bool  // an earlier attempt of the command has stored it
-}
-
-func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) insertion {
+// newInsert returns a statement that inserts a document.
+func newInsert(req *command.Request, doc bson.D, raw bson.Raw) *write {
 	doc, raw = withID(doc, raw)
-	return insertion{i: i, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
+	return &write{kind: inserting, doc: doc, raw: raw, invalid: storable(req, doc, raw)}
 }
 
-// insertAll stores consecutive documents together in one transactional write and, if that fails, one by one.
-func (b *batch) insertAll(db, name string, items []insertion) error {
+// insertAll stores documents of a collection together in one transactional write and, if that fails, one by one.
+func (b *batch) insertAll(inserts []*write) error {
 	s := b.s
-	stored := func(i int) {
-		b.results = append(b.results, effect{i: i, st: &statement{n: 1}})
+	stored := func(inserts ...*write) {
+		for _, w := range inserts {
+			b.results = append(b.results, effect{i: w.i, st: &statement{n: 1}})
+		}
 	}
 	s.d.reading(func() {
-		for i := range items {
-			items[i].retried = b.recorded(items[i].i) != nil
+		for _, w := range inserts {
+			w.retried = b.recorded(w.i) != nil
 		}
 	})
-	for len(items) > 0 {
-		row := slices.IndexFunc(items, func(it insertion) bool { return it.invalid != nil || it.retried })
+	for len(inserts) > 0 {
+		row := slices.IndexFunc(inserts, func(w *write) bool { return w.invalid != nil || w.retried })
 		if row < 0 {
-			row = len(items)
+			row = len(inserts)
 		}
 		if row > 1 && s.txn == nil {
-			if _, err := s.attempt(func() error { return b.store(db, name, items[:row]) }); err == nil {
-				for _, it := range items[:row] {
-					stored(it.i)
-				}
-				items = items[row:]
+			if _, err := s.attempt(func() error { return b.store(inserts[:row]...) }); err == nil {
+				stored(inserts[:row]...)
+				inserts = inserts[row:]
 				continue
 			}
 		}
-		for n, it := range items[:min(row+1, len(items))] {
-			err := it.invalid
-			if err == nil && !it.retried {
-				err = s.locked(func() error { return b.store(db, name, items[n:n+1]) })
+		single := inserts[:min(row+1, len(inserts))]
+		for _, w := range single {
+			err := w.invalid
+			if err == nil && !w.retried {
+				err = s.locked(func() error { return b.store(w) })
 			}
 			if err == nil {
-				stored(it.i)
-			} else if err := b.fail(it.i, inserting, err); err != nil {
+				stored(w)
+			} else if err := b.fail(w, err); err != nil {
 				return err
 			}
 		}
-		items = items[min(row+1, len(items)):]
+		inserts = inserts[len(single):]
 	}
 	return nil
 }
 
-// store stores documents. The caller holds mu.
-func (b *batch) store(db, name string, items []insertion) error {
-	c, err := b.s.writable(db, name, true)
+// store stores documents of a collection. The caller holds mu.
+func (b *batch) store(inserts ...*write) error {
+	c, err := b.s.writable(inserts[0].db, inserts[0].coll, true)
 	if err != nil {
 		return err
 	}
-	if c.capped && len(items) > 1 {
+	if c.capped && len(inserts) > 1 {
 		return errors.New("documents of a capped collection are stored one by one")
 	}
-	for _, it := range items {
-		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {
+	for _, w := range inserts {
+		if err := b.s.insert(c, w.doc, slices.Clone(w.raw)); err != nil {
 			return err
 		}
-		b.record(it.i, &statement{n: 1})
+		b.record(w.i, &statement{n: 1})
 	}
 	return nil
 }
@@ -91,12 +84,12 @@ func insertCommand(s *scope, a *args) action {
 		return nil
 	}
 	raws, _ := s.req.Body.Lookup("documents").Array().Values() // docs, encoded
-	items := make([]insertion, len(docs))
+	inserts := make([]*write, len(docs))
 	for i, doc := range docs {
 		raw, _ := raws[i].DocumentOK()
-		items[i] = newInsertion(s.req, i, doc, raw)
+		inserts[i] = newInsert(s.req, doc, raw)
 	}
-	return batched(s, a, func(b *batch, name string) error { return b.insertAll(s.req.DB, name, items) })
+	return batched(s, a, inserts)
 }
 
 // withID returns a document with _id as its first field. It generates a missing _id.

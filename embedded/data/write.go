@@ -14,10 +14,17 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// write is an update or delete statement.
+// write is a statement: an insert, an update or a delete.
 type write struct {
-	kind          writeKind
-	db, coll      string
+	i        int // position in the command
+	kind     writeKind
+	db, coll string
+	// Of an insert:
+	doc     bson.D
+	raw     bson.Raw
+	invalid error // why the document cannot be stored
+	retried bool  // an earlier attempt of the command has stored it
+	// Of an update or a delete:
 	q, sort, let  bson.D
 	update        any // a document or a pipeline
 	constants     bson.D
@@ -216,20 +223,20 @@ func updateCommand(s *scope, a *args) action {
 		st.Refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
-	return batched(s, a, func(b *batch, name string) error {
-		if err := b.runAll(name, writes); err != nil && err != errStop {
-			return err
-		}
+	do := batched(s, a, writes)
+	return func() (bson.D, error) {
+		reply, err := do()
 		// The server rejects unknown stages only after it has run the statements, when it counts the stages.
 		for _, w := range writes {
-			if list, ok := w.update.(bson.A); ok {
-				if err := pipeline.CheckNames(list); err != nil {
-					return err
-				}
+			if list, ok := w.update.(bson.A); ok && err == nil {
+				err = pipeline.CheckNames(list)
 			}
 		}
-		return nil
-	})
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
 }
 
 func deleteCommand(s *scope, a *args) action {
@@ -243,18 +250,7 @@ func deleteCommand(s *scope, a *args) action {
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
-	return batched(s, a, func(b *batch, name string) error { return b.runAll(name, writes) })
-}
-
-// runAll performs the writes of a command to its collection.
-func (b *batch) runAll(name string, writes []*write) error {
-	for i, w := range writes {
-		w.db, w.coll = b.s.req.DB, name
-		if err := b.run(i, w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return batched(s, a, writes)
 }
 
 // tally returns the reply of insert, update or delete, with the fields in the server's order.
@@ -294,20 +290,20 @@ func writeError(req *command.Request, r effect) bson.D {
 }
 
 // batched returns the action of insert, update or delete.
-func batched(s *scope, a *args, run func(b *batch, name string) error) action {
+func batched(s *scope, a *args, writes []*write) action {
 	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
+	for i, w := range writes {
+		w.i, w.db, w.coll = i, s.req.DB, name
+	}
 	return func() (bson.D, error) {
-		var err error
-		switch e := namespace(s.req.DB, name); {
-		case e == nil:
-			err = run(b, name)
-		case mongos(s.req): // reports a write error
-			b.results = []effect{{err: e.(*command.Error)}}
-		default:
-			return nil, e
+		err := namespace(s.req.DB, name)
+		if e, ok := err.(*command.Error); ok && mongos(s.req) { // reports a write error
+			b.results, err = []effect{{err: e}}, nil
+		} else if err == nil {
+			err = b.runAll(writes)
 		}
 		switch {
-		case err != nil && err != errStop:
+		case err != nil:
 			return nil, err
 		case unacknowledged:
 			return bson.D{}, nil
