@@ -204,26 +204,24 @@ func (g *aggregation) run() (bson.D, error) {
 // allowed returns an error if a pipeline cannot run here.
 func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	s, database := g.s, g.name == ""
-	switch {
-	case p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
-		// Since 5.0, a secondary forwards the writes to the primary.
-		return command.Errorf(command.CodeNotWritablePrimary, "not master")
-	case p.Writes != "" && s.txn != nil:
-		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
-	case p.Writes != "" && g.concern.level == "linearizable":
-		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
-	case database && p.Source == "":
-		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-	case database && p.Source == "$collStats":
-		return command.Errorf(command.CodeInvalidNamespace, "%s is not valid for {aggregate: 1}", p.Source)
-	case !database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
-		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
-	case p.Source == "$currentOp" && s.req.DB != "admin":
-		return command.Errorf(command.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	case p.Source == "$documents" && wire(s.req) < wire50:
-		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
-	}
-	return nil
+	var f command.FirstError
+	// Since 5.0, a secondary forwards the writes to the primary.
+	f.Refuse(p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50, command.CodeNotWritablePrimary,
+		"not master")
+	f.Refuse(p.Writes != "" && s.txn != nil, command.CodeOperationNotSupportedInTransaction,
+		"%s cannot be used in a transaction", p.Writes)
+	f.Refuse(p.Writes != "" && g.concern.level == "linearizable", command.CodeInvalidOptions,
+		"%s cannot be used with a 'linearizable' read concern level", p.Writes)
+	f.Refuse(database && p.Source == "", command.CodeInvalidNamespace,
+		"{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+	f.Refuse(database && p.Source == "$collStats", command.CodeInvalidNamespace,
+		"%s is not valid for {aggregate: 1}", p.Source)
+	f.Refuse(!database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"), command.CodeInvalidNamespace,
+		"%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", command.CodeInvalidNamespace,
+		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	f.Refuse(p.Source == "$documents" && wire(s.req) < wire50, 40324, "Unrecognized pipeline stage name: '$documents'")
+	return f.Err
 }
 
 // mapReduce implements mapReduce with inline results.

@@ -153,7 +153,8 @@ func (a *args) only(fields string) {
 		if isCommand && (i == 0 || generic[e.Key]) || strings.Contains(fields, " "+e.Key+" ") {
 			continue
 		}
-		a.Refuse(a.old, command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+		a.Refuse(a.old, command.CodeFailedToParse,
+			"Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
 		a.Fail(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", a.of, e.Key)
 	}
 }

@@ -213,7 +213,8 @@ func (a *args) operations(req *command.Request) (writes []*write) {
 	}
 	for i, doc := range docs {
 		if len(doc) == 0 {
-			a.Fail(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
+			a.Fail(command.CodeTypeMismatch,
+				"BSON field 'bulkWrite.ops.%d' is the wrong type 'object', expected type 'object'", i)
 			break
 		}
 		n, ok := value.Int64(doc[0].Value)

@@ -36,12 +36,9 @@ func clusteredIndex(a *args) bson.D {
 	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
 	c.need("key")
 	c.need("unique")
-	switch {
-	case !c.flag("unique"):
-		c.Fail(5979700, "The clusteredIndex option requires unique: true to be specified")
-	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
-		c.Fail(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
-	}
+	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
+	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), command.CodeInvalidIndexSpecificationOption,
+		"The clusteredIndex option is only supported for key: {_id: 1}")
 	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
 }
 
@@ -103,16 +100,14 @@ func createCommand(s *scope, a *args) action {
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	c.timeseries = len(a.document("timeseries")) > 0
 	a.collation()
-	switch {
-	case c.capped && c.maxSize <= 0:
-		a.Fail(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true")
-	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		a.Fail(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
-	case c.view == "" && a.has("pipeline"):
-		a.Fail(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
-	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(s.req) >= wire60:
-		a.Fail(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	}
+	a.Refuse(c.capped && c.maxSize <= 0, command.CodeInvalidOptions,
+		"the 'size' field is required when 'capped' is true")
+	a.Refuse(!c.capped && (a.has("size") || a.has("max")) && !a.has("capped"), command.CodeInvalidOptions,
+		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	a.Refuse(c.view == "" && a.has("pipeline"), command.CodeInvalidOptions,
+		"'pipeline' requires 'viewOn' to also be specified")
+	a.Refuse(a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(s.req) >= wire60, command.CodeInvalidOptions,
+		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
 		c.options = value.Set(c.options, "size", value.Int(c.maxSize))

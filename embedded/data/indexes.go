@@ -35,35 +35,29 @@ var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "bac
 func parseIndex(a *args, wire int) *index {
 	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
-	refuse := func(code int32, format string, values ...any) {
-		a.Fail(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+	refuse := func(when bool, code int32, format string, values ...any) {
+		a.Refuse(when, code,
+			"Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
 	}
-	switch {
-	case !a.has("key"):
-		refuse(command.CodeFailedToParse, "The 'key' field is a required property of an index specification")
-	case len(x.key) == 0:
-		refuse(command.CodeCannotCreateIndex, "Index keys cannot be an empty object")
-	case !a.has("name"):
-		refuse(command.CodeFailedToParse, "The 'name' field is a required property of an index specification")
-	}
+	refuse(!a.has("key"), command.CodeFailedToParse, "The 'key' field is a required property of an index specification")
+	refuse(len(x.key) == 0, command.CodeCannotCreateIndex, "Index keys cannot be an empty object")
+	refuse(!a.has("name"), command.CodeFailedToParse,
+		"The 'name' field is a required property of an index specification")
 	for _, k := range x.key {
 		_, plugin := k.Value.(string)
-		switch {
-		case k.Value == "":
-			refuse(command.CodeCannotCreateIndex, "Index key plugin can't be empty")
-		case !plugin && !value.IsNumber(k.Value):
-			refuse(command.CodeCannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
-		case value.Equal(k.Value, int32(0)):
-			refuse(command.CodeCannotCreateIndex, "Values in the index key pattern cannot be 0.")
-		}
+		refuse(k.Value == "", command.CodeCannotCreateIndex, "Index key plugin can't be empty")
+		refuse(!plugin && !value.IsNumber(k.Value), command.CodeCannotCreateIndex,
+			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+		refuse(value.Equal(k.Value, int32(0)), command.CodeCannotCreateIndex,
+			"Values in the index key pattern cannot be 0.")
 	}
 	x.spec = bson.D{{Key: "v", Value: int32(2)}}
 	x.spec = value.AddIf(x.spec, x.unique, "unique", true)
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
 	for _, e := range a.doc {
-		if since, known := indexOptions[e.Key]; !known || wire > 0 && wire < since {
-			refuse(command.CodeInvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
-		}
+		since, known := indexOptions[e.Key]
+		refuse(!known || wire > 0 && wire < since, command.CodeInvalidIndexSpecificationOption,
+			"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
 		switch e.Key {
 		case "v", "key", "name", "unique":
 		case "background", "hidden":
@@ -320,16 +314,12 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
 		ch.prepare = &prepare
 	}
-	switch {
-	case x.has("name") && x.has("keyPattern"):
-		x.Fail(command.CodeInvalidOptions, "Cannot specify both key pattern and name.")
-	case !x.has("name") && !x.has("keyPattern"):
-		x.Fail(command.CodeInvalidOptions, "Must specify either index name or key pattern.")
-	case ch.prepare == nil && !x.has("unique"):
-		x.Fail(command.CodeInvalidOptions, "no unique or prepareUnique field")
-	case ch.prepare == nil && !ch.unique:
-		x.Fail(command.CodeBadValue, "Cannot make index non-unique")
-	}
+	x.Refuse(x.has("name") && x.has("keyPattern"), command.CodeInvalidOptions,
+		"Cannot specify both key pattern and name.")
+	x.Refuse(!x.has("name") && !x.has("keyPattern"), command.CodeInvalidOptions,
+		"Must specify either index name or key pattern.")
+	x.Refuse(ch.prepare == nil && !x.has("unique"), command.CodeInvalidOptions, "no unique or prepareUnique field")
+	x.Refuse(ch.prepare == nil && !ch.unique, command.CodeBadValue, "Cannot make index non-unique")
 	return ch
 }
 

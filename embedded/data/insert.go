@@ -108,18 +108,21 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 // storable returns an error if a document cannot be stored.
 func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	var p command.FirstError
-	p.Refuse(len(raw) > maxDocument, command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
+	p.Refuse(len(raw) > maxDocument, command.CodeBSONObjectTooLarge,
+		"object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
 	switch id := doc[0].Value.(type) {
 	case bson.D:
 		for _, e := range id {
-			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeDollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
+			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeDollarPrefixedFieldName,
+				"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
 		}
 	case bson.A, bson.Regex, bson.Undefined:
 		p.Fail(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id))
 	}
 	if wire(req) < wire50 {
 		for _, e := range doc {
-			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)
+			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeBadValue,
+				"Document can't have $ prefixed field names: %s", e.Key)
 		}
 	}
 	return p.Err

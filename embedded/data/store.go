@@ -323,15 +323,14 @@ func (d *Data) collection(db, name string) *collection {
 
 // namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
-	switch {
-	case name == "" || strings.Contains(name, "\x00"):
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
-	case strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")):
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid collection name: %s", name)
-	case len(db)+len(name)+1 > 255:
-		return command.Errorf(command.CodeInvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
-	}
-	return nil
+	var p command.FirstError
+	p.Refuse(name == "" || strings.Contains(name, "\x00"), command.CodeInvalidNamespace,
+		"Invalid namespace specified '%s.%s'", db, name)
+	p.Refuse(strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")), command.CodeInvalidNamespace,
+		"Invalid collection name: %s", name)
+	p.Refuse(len(db)+len(name)+1 > 255, command.CodeInvalidNamespace,
+		"Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+	return p.Err
 }
 
 // addCollection adds a collection to the catalog. The caller holds mu.

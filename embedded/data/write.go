@@ -25,12 +25,10 @@ type write struct {
 	invalid error // why the document cannot be stored
 	retried bool  // an earlier attempt of the command has stored it
 	// Of an update or a delete:
-	q, sort, let  bson.D
+	q, sort       bson.D
 	update        any // a document or a pipeline
-	constants     bson.D
-	arrayFilters  bson.A
-	collation     query.Collation
-	upsert, multi bool
+	opts          update.Options
+	multi         bool
 	hint          any
 	notRetryable  string  // text of the error of a retryable write with multi
 	findAndModify *modify // nil for other commands
@@ -43,25 +41,26 @@ type write struct {
 
 // write parses a statement. query, update and constants are the names of the fields that differ between commands.
 func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
-	return &write{kind: kind, q: a.document(query), update: a.any(update), constants: a.document(constants), let: let, sort: a.document("sort"),
-		arrayFilters: a.array("arrayFilters"), collation: a.collation(), upsert: a.flag("upsert"), multi: a.flag("multi"), hint: a.any("hint")}
+	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort"), multi: a.flag("multi"), hint: a.any("hint")}
+	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
+	w.opts.Let, w.opts.Collation, w.opts.Upsert = let, a.collation(), a.flag("upsert")
+	return w
 }
 
 func (s *scope) prepare(w *write) (err error) {
-	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
+	w.opts.Scripts = s.scripts()
 	if w.kind == updating {
-		w.u, err = update.Compile(w.update, update.Options{Options: opts, Constants: w.constants, ArrayFilters: w.arrayFilters})
-		if err != nil {
+		if w.u, err = update.Compile(w.update, w.opts); err != nil {
 			return err
 		}
 		if w.u.Replaces() && w.multi {
 			return command.Errorf(command.CodeFailedToParse, "multi update is not supported for replacement-style update")
 		}
 	}
-	if w.filter, err = query.Compile(w.q, opts); err != nil {
+	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
 		return err
 	}
-	w.order, err = query.CompileOrder(w.sort, w.collation)
+	w.order, err = query.CompileOrder(w.sort, w.opts.Collation)
 	return err
 }
 
@@ -76,7 +75,7 @@ func (s *scope) do(w *write) (*statement, error) {
 		return nil, err
 	}
 	st := &statement{findAndModify: w.findAndModify}
-	if len(hits) == 0 && w.upsert {
+	if len(hits) == 0 && w.opts.Upsert {
 		return st, s.upsert(w, st)
 	}
 	for _, r := range hits {
@@ -188,7 +187,8 @@ func equalities(q bson.D) (out bson.D) {
 func (a *args) documents(key string) []bson.D {
 	list := a.array(key)
 	a.need(key)
-	a.Refuse(len(list) == 0 || len(list) > maxBatch, command.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
+	a.Refuse(len(list) == 0 || len(list) > maxBatch, command.CodeInvalidLength,
+		"Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
 	docs := make([]bson.D, len(list))
 	for i, v := range list {
 		doc, ok := v.(bson.D)
@@ -328,19 +328,16 @@ func findAndModify(s *scope, a *args) action {
 	w := a.write(updating, a.let(), "query", "update", "")
 	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
 	fields, b := a.document("fields"), newBatch(s, a)
-	switch has := a.has("update"); {
-	case m.remove && has:
-		a.Fail(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
-	case m.remove && w.upsert:
-		a.Fail(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
-	case m.remove && m.returnNew:
-		a.Fail(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
-	case !m.remove && !has:
-		a.Fail(command.CodeFailedToParse, "Either an update or remove=true must be specified")
-	case m.remove:
+	if m.remove {
 		w.kind = deleting
 	}
-	proj, err := query.CompileProjection(fields, query.Options{Let: w.let, Collation: w.collation})
+	const code = command.CodeFailedToParse
+	a.Refuse(m.remove && a.has("update"), code, "Cannot specify both an update and remove=true")
+	a.Refuse(m.remove && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
+	a.Refuse(m.remove && m.returnNew, code,
+		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	a.Refuse(!m.remove && !a.has("update"), code, "Either an update or remove=true must be specified")
+	proj, err := query.CompileProjection(fields, w.opts.Options)
 	a.Note(err)
 	return func() (bson.D, error) {
 		st, err := b.once(w)

@@ -31,7 +31,8 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 	var p command.FirstError
 	for _, e := range spec {
 		n, ok := value.Int64(e.Value)
-		p.Refuse(!value.IsNumber(e.Value), 15974, "Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
+		p.Refuse(!value.IsNumber(e.Value), 15974,
+			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
 		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
 		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), n < 0, e.Key == "$natural"})
@@ -135,12 +136,15 @@ func ParseCollation(d bson.D) (Collation, error) {
 	var p command.FirstError
 	locale := value.Lookup(d, "locale")
 	s, ok := locale.(string)
-	p.Refuse(missing(locale), command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
-	p.Refuse(!ok, command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+	p.Refuse(missing(locale), command.CodeIDLFailedToParse,
+		"BSON field 'collation.locale' is missing but a required field")
+	p.Refuse(!ok, command.CodeTypeMismatch,
+		"BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
 	strength := int64(3)
 	if v, ok := value.Field(d, "strength"); ok {
 		strength, ok = value.Int64(v)
-		p.Refuse(!ok || strength < 1 || strength > 5, command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+		p.Refuse(!ok || strength < 1 || strength > 5, command.CodeValueTooSmall,
+			"BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 	}
 	level := value.Get(d, "caseLevel")
 	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, p.Err

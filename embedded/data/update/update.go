@@ -51,7 +51,8 @@ func Compile(v any, opts Options) (*Update, error) {
 	p.Refuse(isDocument && len(opts.Constants) > 0, 51198, "Constant values may only be specified for pipeline updates")
 	switch {
 	case isList:
-		p.Refuse(len(opts.ArrayFilters) > 0, command.CodeFailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
+		p.Refuse(len(opts.ArrayFilters) > 0, command.CodeFailedToParse,
+			"Cannot specify arrayFilters on a pipeline-style update")
 		p.stages(list)
 	case !isDocument:
 		p.Fail(command.CodeFailedToParse, "Update argument must be either an object or an array")
@@ -83,7 +84,8 @@ func (p *parser) stages(list bson.A) {
 	}
 	for _, item := range list {
 		name := item.(bson.D)[0].Key
-		p.Refuse(!pipeline.Transforms(name), command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
+		p.Refuse(!pipeline.Transforms(name), command.CodeInvalidOptions,
+			"%s is not allowed to be used within an update", name)
 	}
 }
 
@@ -115,16 +117,14 @@ func (p *parser) path(path string) {
 		if name != "" {
 			p.used[name] = true
 		}
-		switch {
-		case part == "":
-			p.Fail(command.CodeEmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
-		case i == 0 && (part == "$" || elements):
-			p.Fail(command.CodeBadValue, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
-		case part == "$":
-			p.Fail(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
-		case strings.HasPrefix(part, "$") && !elements:
-			p.Fail(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
-		}
+		p.Refuse(part == "", command.CodeEmptyFieldName,
+			"The update path '%s' contains an empty field name, which is not allowed.", path)
+		p.Refuse(i == 0 && (part == "$" || elements), command.CodeBadValue,
+			"Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+		p.Refuse(part == "$", command.CodeBadValue,
+			"The positional operator did not find the match needed from the query.")
+		p.Refuse(strings.HasPrefix(part, "$") && !elements, command.CodeDollarPrefixedFieldName,
+			"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 	}
 }
 
@@ -155,7 +155,8 @@ func (p *parser) arrayFilters(source bson.D) {
 			p.Refuse(top != name, command.CodeFailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
 		}
 		if !p.used[name] {
-			p.Fail(command.CodeFailedToParse, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
+			p.Fail(command.CodeFailedToParse,
+				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
 			return
 		}
 		p.Refuse(p.filters[name] != nil, command.CodeFailedToParse, "Found multiple array filters with the same top-level field name %s", name)
