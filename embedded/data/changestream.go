@@ -437,7 +437,8 @@ func (d *differ) values(p path, old, updated any) {
 				d.values(p.with(int32(i)), value.Element(y, i), x[i])
 			}
 			if len(x) < len(y) {
-				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.text}, {Key: "newSize", Value: int32(len(x))}})
+				size := int32(len(x))
+				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.text}, {Key: "newSize", Value: size}})
 			}
 			return
 		}

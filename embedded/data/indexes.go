@@ -29,8 +29,8 @@ func createIndexes(s *scope, a *args) action {
 }
 
 // indexOptions maps the options of an index to the wire versions that added them.
-var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0, "collation": 0,
-	"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0,
+	"collation": 0, "hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func parseIndex(a *args, wire int) *index {
 	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),

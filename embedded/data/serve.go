@@ -26,7 +26,8 @@ func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), 
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		s, a := &scope{d: d, req: req, deadline: deadline(req), leave: func() {}}, &args{of: req.Row.Name, doc: doc, FirstError: new(command.FirstError)}
+		s := &scope{d: d, req: req, deadline: deadline(req), leave: func() {}}
+		a := &args{of: req.Row.Name, doc: doc, FirstError: new(command.FirstError)}
 		do := h(s, a)
 		return func() (bson.D, error) { return s.serve(do) }, a.Err
 	}

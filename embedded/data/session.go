@@ -227,7 +227,8 @@ func (d *Data) localSessions(server string) []bson.D {
 	var out []bson.D
 	for k, used := range d.recent {
 		if k.server == server {
-			id := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}, {Key: "uid", Value: command.UserDigest("")}}
+			id := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}}
+			id = append(id, bson.E{Key: "uid", Value: command.UserDigest("")})
 			out = append(out, bson.D{{Key: "_id", Value: id}, {Key: "lastUse", Value: bson.NewDateTimeFromTime(used)}})
 		}
 	}

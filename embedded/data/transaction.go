@@ -21,11 +21,10 @@ const (
 // take effect at the commit. The records it has written are locked: a write by another transaction is a conflict, a
 // write outside of transactions waits.
 type transaction struct {
-	session *session
-	number  int64
-	state   txnState
-	server  string // address of the server that began it; another mongos cannot continue it
-	wrote   bool   // there is an outcome to recover from the shard
+	number int64
+	state  txnState
+	server string // address of the server that began it; another mongos cannot continue it
+	wrote  bool   // there is an outcome to recover from the shard
 	// collections are the snapshots by namespace, and the copies of those that it has written to.
 	collections map[string]*collection
 	created     []*collection
@@ -61,7 +60,7 @@ func (d *Data) start(req *command.Request, s *session, n int64) (*transaction, e
 		return nil, noWriteConcern()
 	}
 	d.advance(s, n)
-	t := &transaction{session: s, number: n, server: address(req), lsid: req.LSID, collections: map[string]*collection{}}
+	t := &transaction{number: n, server: address(req), lsid: req.LSID, collections: map[string]*collection{}}
 	if req.TransactionLifetime > 0 {
 		t.expiry = time.AfterFunc(req.TransactionLifetime, func() { d.changing(func() { d.abort(t) }) })
 	}

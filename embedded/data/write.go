@@ -41,7 +41,8 @@ type write struct {
 
 // write parses a statement. query, update and constants are the names of the fields that differ between commands.
 func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
-	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort"), multi: a.flag("multi"), hint: a.any("hint")}
+	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort")}
+	w.multi, w.hint = a.flag("multi"), a.any("hint")
 	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
 	w.opts.Let, w.opts.Collation, w.opts.Upsert = let, a.collation(), a.flag("upsert")
 	return w
