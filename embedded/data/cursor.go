@@ -89,21 +89,19 @@ func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: ns, source: src, killed: make(chan struct{}), txn: -1, await: o.await}
+	c := &cursor{ns: ns, source: src, server: address(s.req), session: sessionKey(s.req.LSID), txn: -1,
+		killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
+	if s.txn != nil {
+		c.txn = s.txn.number
+	}
 	extra := src.extra()
 	if !done && !o.single {
-		s.keepCursor(c)
+		s.d.keepCursor(c)
 	}
 	return cursorReply(c, "firstBatch", docs, extra, o.idFirst), nil
 }
 
-func (s *scope) keepCursor(c *cursor) {
-	c.server, c.noTimeout = address(s.req), s.noTimeout
-	c.session, c.used = sessionKey(s.req.LSID), time.Now()
-	if s.txn != nil {
-		c.txn = s.txn.number
-	}
-	d := s.d
+func (d *Data) keepCursor(c *cursor) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
 	for c.id == 0 || d.cursors[c.id] != nil {

@@ -33,7 +33,7 @@ type findCommand struct {
 func find(s *scope, a *args) action {
 	a.old = wire(s.req) < wire50
 	a.only(findFields)
-	q := &findCommand{s: s, concern: a.readConcern(s)}
+	q := &findCommand{s: s, concern: a.readConcern(s), hint: a.any("hint")}
 	_, isUUID := a.doc[0].Value.(bson.Binary)
 	a.Refuse(isUUID, command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	if q.name = a.name(); q.name != "" && a.old && namespace(s.req.DB, q.name) != nil {
@@ -45,7 +45,7 @@ func find(s *scope, a *args) action {
 	a.Refuse(q.batchSize < 0, command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize)
 	s.noTimeout = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
-	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
+	q.returnKey, q.showRecordID = a.flag("returnKey"), a.flag("showRecordId")
 	opts := query.Options{Let: a.let(), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort = a.document("filter"), a.document("sort")
 	projection := a.document("projection")

@@ -171,11 +171,7 @@ func (d *Data) release(t *transaction) {
 func (d *Data) commit(t *transaction) {
 	t.state = committed
 	for _, c := range t.created {
-		// The writes below add the documents.
-		empty := *c
-		empty.docs, empty.size, empty.shared = nil, 0, false
-		empty.indexes = c.emptyIndexes()
-		d.addCollection(&empty)
+		d.addCollection(c)
 		e := c.created()
 		e.ts = d.tick()
 		d.log(e)
@@ -189,7 +185,7 @@ func (d *Data) commit(t *transaction) {
 		if c == nil {
 			continue // the collection has been renamed
 		}
-		c.swap(op.old, op.new)
+		c.swap(op.old, op.new) // leads to the same documents if the transaction has created the collection
 		op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 		d.log(op)
 	}
