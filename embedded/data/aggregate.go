@@ -108,18 +108,18 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	if err != nil {
 		return err
 	}
-	old := c.byID(doc[0].Value)
+	old := c.withID(doc[0].Value)
 	switch {
-	case old == nil:
+	case len(old) == 0:
 		return s.insert(c, doc, value.Encode(doc))
 	case fail:
 		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	}
-	merged := slices.Clone(old.doc)
+	merged := slices.Clone(old[0].doc)
 	for _, e := range doc {
 		merged = value.Set(merged, e.Key, e.Value)
 	}
-	_, err = s.replace(c, old, merged, opUpdate)
+	_, err = s.replace(c, old[0], merged, opUpdate)
 	return err
 }
 

@@ -98,11 +98,7 @@ func (q *findCommand) search(c *collection) ([]*record, error) {
 	if id, ok := q.match.ID(); ok && c.findsByID() && q.concern.at == nil {
 		// Looking up one record needs only the read lock.
 		var one []*record
-		q.s.d.reading(func() {
-			if r := c.byID(id); r != nil {
-				one = append(one, r)
-			}
-		})
+		q.s.d.reading(func() { one = c.withID(id) })
 		return search(nil, one, q.match, 0)
 	}
 	records, err := q.s.recordsOf(q.s.req.DB, q.name, q.concern.at, 0)
@@ -229,10 +225,7 @@ func distinct(s *scope, a *args) action {
 // the filter requires, and the caller holds mu.
 func search(c *collection, records []*record, f *query.Filter, limit int64) ([]*record, error) {
 	if id, ok := f.ID(); ok && c.findsByID() {
-		records = nil
-		if r := c.byID(id); r != nil {
-			records = []*record{r}
-		}
+		records = c.withID(id)
 	}
 	return query.Select(f, records, (*record).document, limit)
 }

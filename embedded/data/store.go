@@ -138,12 +138,9 @@ func (c *collection) find(rid int64) *record {
 	return nil
 }
 
-// byID returns the record of an _id, or nil.
-func (c *collection) byID(id any) *record {
-	if found := c.indexes[0].entries[value.Key(bson.A{id})]; len(found) > 0 {
-		return found[0]
-	}
-	return nil
+// withID returns the records with an _id: at most one.
+func (c *collection) withID(id any) []*record {
+	return slices.Clone(c.indexes[0].entries[value.Key(bson.A{id})])
 }
 
 // findsByID reports whether records may be looked up by _id.
