@@ -99,13 +99,12 @@ func (st *stream) start(o *args) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	options := slices.DeleteFunc([]string{"resumeAfter", "startAfter", "startAtOperationTime"}, func(k string) bool { return !o.has(k) })
-	switch len(options) {
-	case 0:
+	switch {
+	case len(options) > 1:
+		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
+	case len(options) == 0:
 		st.next, st.token = log.next(), token{ts: d.clock.time(), highWater: true}
 		return nil
-	case 1:
-	default:
-		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
 	}
 	option, text := options[0], ""
 	ts := field[bson.Timestamp](o, "startAtOperationTime", "timestamp")

@@ -43,7 +43,7 @@ type Data struct {
 	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
 	locks       map[lockKey]*transaction
 
-	cursorMu       sync.Mutex // guards the following fields; may be held when mu is locked, but not vice versa
+	cursorMu       sync.Mutex // guards the fields below; locked before mu, never after
 	cursors        map[int64]*cursor
 	cursorsChecked time.Time               // last check for idle cursors
 	recent         map[recentKey]time.Time // last use of sessions

@@ -150,9 +150,8 @@ func storageStats(c *collection, records []*record) bson.D {
 	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
 	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
-	if c.capped {
-		out = append(out, bson.E{Key: "max", Value: value.Int(c.maxDocs)}, bson.E{Key: "maxSize", Value: value.Int(c.maxSize)})
-	}
+	out = value.AddIf(out, c.capped, "max", value.Int(c.maxDocs))
+	out = value.AddIf(out, c.capped, "maxSize", value.Int(c.maxSize))
 	sizes := bson.D{}
 	for _, x := range c.indexes {
 		sizes = append(sizes, bson.E{Key: x.name, Value: int32(4096)})

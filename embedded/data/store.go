@@ -253,7 +253,7 @@ func (c *collection) removeKeys(r *record) {
 	}
 }
 
-// swap replaces a record by another with the same rid. old is nil to add a record, updated to remove one. The unique
+// swap replaces a record with another of the same rid. old is nil to add a record, updated to remove one. The unique
 // keys of updated must have been checked.
 func (c *collection) swap(old, updated *record) {
 	i, found := c.position(cmp.Or(old, updated).rid)

@@ -185,7 +185,7 @@ func (d *Data) commit(t *transaction) {
 		if c == nil {
 			continue // the collection has been renamed
 		}
-		c.swap(op.old, op.new) // leads to the same documents if the transaction has created the collection
+		c.swap(op.old, op.new) // has no effect in the end on a collection that the transaction has created
 		op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 		d.log(op)
 	}
