@@ -8,6 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/pipeline"
 	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/script"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -25,21 +26,17 @@ func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	case "$collStats":
 		return h.s.collStatsStage(h.db, h.coll, arg)
 	case "$documents":
+		var p command.FirstError
 		list, ok := arg.(bson.A)
-		if !ok {
-			return nil, command.Errorf(5858203, "an array is expected by $documents")
+		p.Refuse(!ok, 5858203, "an array is expected by $documents")
+		out := make([]bson.D, len(list))
+		for i, v := range list {
+			out[i], ok = v.(bson.D)
+			p.Refuse(!ok, 40228, "$documents must be an array of objects")
 		}
-		var out []bson.D
-		for _, v := range list {
-			doc, ok := v.(bson.D)
-			if !ok {
-				return nil, command.Errorf(40228, "$documents must be an array of objects")
-			}
-			out = append(out, doc)
-		}
-		return out, nil
+		return out, p.Err
 	case "$listLocalSessions":
-		return h.s.d.recent.list(address(h.s.req)), nil
+		return h.s.d.localSessions(address(h.s.req)), nil
 	case "$listSearchIndexes":
 		return nil, searchNotEnabled()
 	case "$currentOp":
@@ -73,7 +70,7 @@ func (h host) Out(name string, docs []bson.D) error {
 				return e
 			}
 			d.nextRID++
-			out.add(newRecord(d.nextRID, raw))
+			out.swap(nil, newRecord(d.nextRID, raw))
 		}
 		if old != nil {
 			d.removeCollection(old)
@@ -111,18 +108,18 @@ func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
 	if err != nil {
 		return err
 	}
-	old := c.byID(doc[0].Value)
+	old := c.withID(doc[0].Value)
 	switch {
-	case old == nil:
+	case len(old) == 0:
 		return s.insert(c, doc, value.Encode(doc))
 	case fail:
 		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	}
-	merged := slices.Clone(old.doc)
+	merged := slices.Clone(old[0].doc)
 	for _, e := range doc {
 		merged = value.Set(merged, e.Key, e.Value)
 	}
-	_, err = s.replace(c, old, merged, opUpdate)
+	_, err = s.replace(c, old[0], merged, opUpdate)
 	return err
 }
 
@@ -135,31 +132,11 @@ type aggregation struct {
 	list      bson.A
 	opts      query.Options
 	batchSize int64
-	level     string
-	at        *bson.Timestamp
+	concern   readConcern
 }
 
 // aggregate implements aggregate. Stage names and the read concern are checked first and last, respectively.
 func aggregate(s *scope, a *args) action {
-	g := parseAggregate(s, a)
-	if a.Err == nil {
-		a.Note(pipeline.CheckNames(g.list))
-	}
-	return func() (bson.D, error) {
-		late := &args{of: a.of, doc: a.doc, FirstError: new(command.FirstError)}
-		if g.level, g.at = late.readConcern(s.d); late.Err != nil {
-			return nil, late.Err
-		}
-		if len(g.list) > 0 {
-			if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
-				return g.watch(first.Value)
-			}
-		}
-		return g.run()
-	}
-}
-
-func parseAggregate(s *scope, a *args) *aggregation {
 	a.only(aggregateFields)
 	g := &aggregation{s: s, args: a, ns: s.req.DB + ".$cmd.aggregate"}
 	if str, ok := a.any("aggregate").(string); ok {
@@ -180,11 +157,23 @@ func parseAggregate(s *scope, a *args) *aggregation {
 		a.Refuse(e.Key != "batchSize", command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key)
 	}
 	g.opts = query.Options{Let: a.let(), Collation: a.collation()}
-	return g
+	if a.Err == nil {
+		a.Note(pipeline.CheckNames(g.list))
+	}
+	return g.run
 }
 
 func (g *aggregation) run() (bson.D, error) {
 	s := g.s
+	late := &args{of: g.args.of, doc: g.args.doc, FirstError: new(command.FirstError)}
+	if g.concern = late.readConcern(s); late.Err != nil {
+		return nil, late.Err
+	}
+	if len(g.list) > 0 {
+		if first := g.list[0].(bson.D)[0]; first.Key == "$changeStream" {
+			return g.watch(first.Value)
+		}
+	}
 	p, err := pipeline.Compile(g.list, g.opts)
 	if err == nil {
 		err = g.allowed(p)
@@ -194,7 +183,7 @@ func (g *aggregation) run() (bson.D, error) {
 	}
 	now := s.d.clock.time()
 	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
-		return s.documents(g.name, g.args.any("hint"), g.at, nil)
+		return s.documents(g.name, g.args.any("hint"), g.concern.at, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -208,34 +197,111 @@ func (g *aggregation) run() (bson.D, error) {
 			return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
 	}
-	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
-	if g.level == "snapshot" && s.txn == nil {
-		src.at = snapshotTime(g.at, now)
-	}
+	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0, at: g.concern.time(now)}
 	return s.open(g.ns, src, cursorOptions{size: g.batchSize, idFirst: mongos(s.req) && p.Writes != ""})
 }
 
 // allowed returns an error if a pipeline cannot run here.
 func (g *aggregation) allowed(p *pipeline.Pipeline) error {
 	s, database := g.s, g.name == ""
-	switch {
-	case p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
-		// Since 5.0, a secondary forwards the writes to the primary.
-		return command.Errorf(command.CodeNotWritablePrimary, "not master")
-	case p.Writes != "" && s.txn != nil:
-		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
-	case p.Writes != "" && g.level == "linearizable":
-		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
-	case database && p.Source == "":
-		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-	case database && p.Source == "$collStats":
-		return command.Errorf(command.CodeInvalidNamespace, "%s is not valid for {aggregate: 1}", p.Source)
-	case !database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
-		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
-	case p.Source == "$currentOp" && s.req.DB != "admin":
-		return command.Errorf(command.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	case p.Source == "$documents" && wire(s.req) < wire50:
-		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
+	var f command.FirstError
+	// Since 5.0, a secondary forwards the writes to the primary.
+	f.Refuse(p.Writes != "" && s.req.Server.Role == command.Secondary && wire(s.req) < wire50, command.CodeNotWritablePrimary,
+		"not master")
+	f.Refuse(p.Writes != "" && s.txn != nil, command.CodeOperationNotSupportedInTransaction,
+		"%s cannot be used in a transaction", p.Writes)
+	f.Refuse(p.Writes != "" && g.concern.level == "linearizable", command.CodeInvalidOptions,
+		"%s cannot be used with a 'linearizable' read concern level", p.Writes)
+	f.Refuse(database && p.Source == "", command.CodeInvalidNamespace,
+		"{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+	f.Refuse(database && p.Source == "$collStats", command.CodeInvalidNamespace,
+		"%s is not valid for {aggregate: 1}", p.Source)
+	f.Refuse(!database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"), command.CodeInvalidNamespace,
+		"%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	f.Refuse(p.Source == "$currentOp" && s.req.DB != "admin", command.CodeInvalidNamespace,
+		"$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	f.Refuse(p.Source == "$documents" && wire(s.req) < wire50, 40324, "Unrecognized pipeline stage name: '$documents'")
+	return f.Err
+}
+
+// mapReduce implements mapReduce with inline results.
+func mapReduce(s *scope, a *args) action {
+	a.readConcern(s)
+	a.only(" map reduce out query verbose ") // verbose has no effect
+	a.flag("verbose")
+	a.Refuse(s.d.opts.NoScripting, 16149, "cannot run map reduce without the js engine")
+	name, m := a.name(), &mapReducer{stopped: s.stopped, mapper: a.function("map"), reducer: a.function("reduce"), byKey: map[string]int{}}
+	if out, ok := a.any("out").(bson.D); !ok || len(out) != 1 || out[0].Key != "inline" {
+		a.Fail(command.CodeNotImplemented, "mapReduce with out: %s is not implemented by the embedded deployment", value.Text(a.any("out")))
 	}
-	return nil
+	f := a.filter("query", query.Options{Scripts: s.scripts()})
+	return func() (bson.D, error) {
+		c, records := s.records(s.req.DB, name)
+		if c != nil && c.isView() {
+			return nil, onView(c)
+		}
+		docs, err := f.Select(documentsIn(records))
+		if err != nil {
+			return nil, err
+		}
+		results, err := m.run(docs)
+		return bson.D{{Key: "results", Value: results}}, err
+	}
+}
+
+func (a *args) function(key string) *script.Function {
+	a.need(key)
+	source, ok := a.any(key).(string)
+	if code, isCode := a.any(key).(bson.JavaScript); isCode {
+		source, ok = string(code), true
+	}
+	a.Refuse(!ok, command.CodeTypeMismatch, "'%s' must be of string or code type", key)
+	f, err := script.Parse(source)
+	a.Note(err)
+	return f
+}
+
+type mapReducer struct {
+	mapper, reducer *script.Function
+	stopped         func() error
+	keys            []any
+	values          []bson.A
+	byKey           map[string]int // positions in keys and values
+}
+
+func (m *mapReducer) emit(args []any) (any, error) {
+	if len(args) != 2 {
+		return nil, command.Errorf(command.CodeJSInterpreterFailure, "emit takes 2 args")
+	}
+	k := value.Key(args[0])
+	i, ok := m.byKey[k]
+	if !ok {
+		i = len(m.keys)
+		m.byKey[k] = i
+		m.keys = append(m.keys, args[0])
+		m.values = append(m.values, nil)
+	}
+	m.values[i] = append(m.values[i], args[1])
+	return nil, nil
+}
+
+// run maps documents and reduces the emitted values.
+func (m *mapReducer) run(docs []bson.D) (bson.A, error) {
+	for _, doc := range docs {
+		if _, err := m.mapper.Call(m.stopped, doc, map[string]script.Builtin{"emit": m.emit}); err != nil {
+			return nil, err
+		}
+	}
+	out := bson.A{}
+	for i, key := range m.keys {
+		v := m.values[i][0]
+		if len(m.values[i]) > 1 {
+			var err error
+			if v, err = m.reducer.Call(m.stopped, nil, nil, key, m.values[i]); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, bson.D{{Key: "_id", Value: key}, {Key: "value", Value: v}})
+	}
+	return out, nil
 }

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -62,6 +61,13 @@ func (a *args) name() string {
 	s, ok := a.doc[0].Value.(string)
 	a.Refuse(!ok, command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value))
 	return s
+}
+
+// collection returns the name of a collection in a database. It must be valid.
+func (a *args) collection(db string) string {
+	name := a.name()
+	a.checkName(db, name)
+	return name
 }
 
 // number returns a number as an integer, or fallback if it is missing.
@@ -140,19 +146,18 @@ var generic = map[string]bool{
 	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
 }
 
-// unknown returns an error for a field that is neither generic nor in fields. The first field of a command is its name.
-func unknown(of string, doc bson.D, fields string) error {
-	for i, e := range doc {
-		if i == 0 && !strings.Contains(of, ".") || generic[e.Key] || strings.Contains(fields, " "+e.Key+" ") {
+// only checks that all fields are in a list. Those of a command may also be generic; the first one is its name.
+func (a *args) only(fields string) {
+	isCommand := !strings.ContainsAny(a.of, ".$")
+	for i, e := range a.doc {
+		if isCommand && (i == 0 || generic[e.Key]) || strings.Contains(fields, " "+e.Key+" ") {
 			continue
 		}
-		return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+		a.Refuse(a.old, command.CodeFailedToParse,
+			"Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+		a.Fail(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", a.of, e.Key)
 	}
-	return nil
 }
-
-// only checks for unknown fields. See unknown.
-func (a *args) only(fields string) { a.Note(unknown(a.of, a.doc, fields)) }
 
 func (a *args) need(key string) {
 	a.Refuse(!a.has(key), command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key)
@@ -160,23 +165,36 @@ func (a *args) need(key string) {
 
 func (a *args) checkName(db, name string) { a.Note(namespace(db, name)) }
 
-// readConcern returns the level of the read concern, which the server has validated, and atClusterTime or nil.
-func (a *args) readConcern(d *Data) (level string, at *bson.Timestamp) {
+// readConcern is the read concern of a command.
+type readConcern struct {
+	level    string
+	snapshot bool            // the level is snapshot, outside of a transaction
+	at       *bson.Timestamp // atClusterTime; nil: now
+}
+
+// time returns the field atClusterTime of the reply of a snapshot read. now is the time of the read.
+func (r readConcern) time(now bson.Timestamp) bson.D {
+	if r.at != nil {
+		now = *r.at
+	}
+	return value.AddIf(nil, r.snapshot, "atClusterTime", now)
+}
+
+// readConcern returns the read concern, which the server has validated.
+func (a *args) readConcern(s *scope) readConcern {
 	rc := a.part("readConcern")
-	level = rc.str("level")
+	level := rc.str("level")
+	out := readConcern{level: level, snapshot: level == "snapshot" && s.txn == nil}
 	if v, ok := value.Field(rc.doc, "atClusterTime"); ok {
 		ts, isTime := v.(bson.Timestamp)
-		at = &ts
+		out.at = &ts
 		a.Refuse(!isTime, command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(v))
 		a.Refuse(level != "snapshot", command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 	}
-	if d.logged() {
-		return level, at
+	if s.d.logged() {
+		return out
 	}
 	a.Refuse(level == "snapshot" || level == "linearizable", command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 	a.Refuse(rc.has("afterClusterTime"), command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
-	return level, at
+	return out
 }
-
-// nsText returns the namespace of a cursor that does not belong to a collection.
-func nsText(db, what string) string { return fmt.Sprintf("%s.$cmd.%s", db, what) }

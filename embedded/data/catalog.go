@@ -1,6 +1,8 @@
 package data
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -31,27 +33,13 @@ func clusteredIndex(a *args) bson.D {
 	}
 	c := a.part("clusteredIndex")
 	c.only(" v key name unique ")
-	key, name := c.document("key"), c.str("name")
+	key, name := c.document("key"), cmp.Or(c.str("name"), "_id_")
 	c.need("key")
 	c.need("unique")
-	switch {
-	case !c.flag("unique"):
-		c.Fail(5979700, "The clusteredIndex option requires unique: true to be specified")
-	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
-		c.Fail(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
-	}
-	if name == "" {
-		name = "_id_"
-	}
+	c.Refuse(!c.flag("unique"), 5979700, "The clusteredIndex option requires unique: true to be specified")
+	c.Refuse(!value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}), command.CodeInvalidIndexSpecificationOption,
+		"The clusteredIndex option is only supported for key: {_id: 1}")
 	return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: key}, {Key: "name", Value: name}, {Key: "unique", Value: true}}
-}
-
-// cluster makes the _id index the clustered index that spec describes.
-func (c *collection) cluster(spec bson.D) {
-	id := c.idIndex()
-	id.name = value.As[string](spec, "name")
-	id.clustered = true
-	id.spec = append(spec[:len(spec):len(spec)], bson.E{Key: "clustered", Value: true})
 }
 
 // enableSharding only checks its argument: every database can be sharded.
@@ -87,32 +75,39 @@ func shardCollection(s *scope, a *args) action {
 // checkMetadataConsistency reports no inconsistencies: there is only one shard.
 func checkMetadataConsistency(s *scope, a *args) action {
 	size := a.batchSize()
-	return func() (bson.D, error) { return s.list(nsText(s.req.DB, "aggregate"), nil, size), nil }
+	return func() (bson.D, error) { return s.list(s.req.DB+".$cmd.aggregate", nil, size), nil }
 }
 
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
 
 func createCommand(s *scope, a *args) action {
-	c := newCollection(s.req.DB, a.name(), a.createOptions())
+	options := bson.D{} // as listCollections shows them
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
+			options = append(options, e)
+		}
+	}
+	clustered := clusteredIndex(a)
+	options = value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
+	c := newCollection(s.req.DB, a.collection(s.req.DB), options)
 	a.only(createFields)
-	a.checkName(c.db, c.name)
-	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
-		c.cluster(spec.(bson.D))
+	if clustered != nil {
+		id := c.idIndex()
+		id.name, id.clustered = value.As[string](clustered, "name"), true
+		id.spec = append(slices.Clip(clustered), bson.E{Key: "clustered", Value: true})
 	}
 	c.view = a.str("viewOn")
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	c.timeseries = len(a.document("timeseries")) > 0
 	a.collation()
-	switch {
-	case c.capped && c.maxSize <= 0:
-		a.Fail(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true")
-	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		a.Fail(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
-	case c.view == "" && a.has("pipeline"):
-		a.Fail(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
-	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(s.req) >= wire60:
-		a.Fail(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	}
+	a.Refuse(c.capped && c.maxSize <= 0, command.CodeInvalidOptions,
+		"the 'size' field is required when 'capped' is true")
+	a.Refuse(!c.capped && (a.has("size") || a.has("max")) && !a.has("capped"), command.CodeInvalidOptions,
+		"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	a.Refuse(c.view == "" && a.has("pipeline"), command.CodeInvalidOptions,
+		"'pipeline' requires 'viewOn' to also be specified")
+	a.Refuse(a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && wire(s.req) >= wire60, command.CodeInvalidOptions,
+		"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
 		c.options = value.Set(c.options, "size", value.Int(c.maxSize))
@@ -130,18 +125,6 @@ func createCommand(s *scope, a *args) action {
 		c.validator = a.filter("validator", query.Options{})
 	}
 	return func() (bson.D, error) { return bson.D{}, s.locked(func() error { return s.create(c) }) }
-}
-
-// createOptions returns the options of create as listCollections shows them.
-func (a *args) createOptions() bson.D {
-	options := bson.D{}
-	for _, e := range a.doc[1:] {
-		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
-			options = append(options, e)
-		}
-	}
-	clustered := clusteredIndex(a)
-	return value.AddIf(options, clustered != nil, "clusteredIndex", clustered)
 }
 
 // create creates a collection. The caller holds mu.
@@ -169,7 +152,7 @@ func (s *scope) add(c *collection) error {
 			return errWriteConflict
 		}
 		d.lock(s.txn, k)
-		s.txn.copies[c.ns()] = c
+		s.txn.collections[c.ns()] = c
 		s.txn.created = append(s.txn.created, c)
 		return nil
 	}
@@ -183,8 +166,7 @@ func (s *scope) add(c *collection) error {
 
 func drop(s *scope, a *args) action {
 	a.only(" collectionUUID encryptedFields ")
-	name, db, d := a.name(), s.req.DB, s.d
-	a.checkName(db, name)
+	name, db, d := a.collection(s.req.DB), s.req.DB, s.d
 	return func() (bson.D, error) {
 		var c *collection
 		err := s.locked(func() error {

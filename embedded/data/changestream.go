@@ -48,9 +48,7 @@ func (g *aggregation) watch(arg any) (bson.D, error) {
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
 	a := &args{of: "$changeStream", doc: doc, FirstError: new(command.FirstError)}
-	for _, e := range doc {
-		a.Refuse(!strings.Contains(streamFields, " "+e.Key+" "), command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", e.Key)
-	}
+	a.only(streamFields)
 	a.Note(tooNew(s.req, a.of, doc))
 	st := &stream{d: s.d, wire: wire(s.req), db: s.req.DB, coll: g.name, fullDocument: a.enum("fullDocument", "default", "updateLookup", "whenAvailable", "required"),
 		before: a.enum("fullDocumentBeforeChange", "off", "whenAvailable", "required"), expanded: a.flag("showExpandedEvents")}
@@ -97,7 +95,7 @@ func internalDB(name string) bool { return name == "admin" || name == "config" |
 
 // start finds the position in the oplog at which a stream begins.
 func (st *stream) start(o *args) error {
-	d := st.d
+	d, log := st.d, &st.d.oplog
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	options := slices.DeleteFunc([]string{"resumeAfter", "startAfter", "startAtOperationTime"}, func(k string) bool { return !o.has(k) })
@@ -105,44 +103,41 @@ func (st *stream) start(o *args) error {
 	case len(options) > 1:
 		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
 	case len(options) == 0:
-		st.next, st.token = d.oplog.next(), token{ts: d.clock.time(), highWater: true}
-		return nil
-	case options[0] == "startAtOperationTime":
-		ts, isTime := o.any(options[0]).(bson.Timestamp)
-		if !isTime {
-			o.wrong(options[0], o.any(options[0]), "timestamp")
-			return o.Err
-		}
-		if ts.Compare(d.oplog.from) < 0 {
-			return historyLost()
-		}
-		st.next, st.token = d.oplog.seek(ts, false), token{ts: ts, highWater: true}
+		st.next, st.token = log.next(), token{ts: d.clock.time(), highWater: true}
 		return nil
 	}
-	return st.resume(options[0], o.any(options[0]))
+	option, text := options[0], ""
+	ts := field[bson.Timestamp](o, "startAtOperationTime", "timestamp")
+	if option != "startAtOperationTime" {
+		var err error
+		text, ts, err = parseToken(o.any(option))
+		o.Note(err)
+	}
+	st.token = token{ts: ts, highWater: true}
+	switch {
+	case o.Err != nil:
+		return o.Err
+	case ts.Compare(log.from) < 0:
+		return historyLost()
+	case option == "startAtOperationTime":
+		st.next = log.seek(ts)
+		return nil
+	case st.token.String() == text:
+		st.next = log.seek(bson.Timestamp{T: ts.T, I: ts.I + 1})
+		return nil
+	}
+	return st.resume(option, text)
 }
 
 func historyLost() error {
 	return command.Errorf(command.CodeChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 }
 
-// resume finds the position of the token in an option.
-func (st *stream) resume(option string, v any) error {
-	text, ts, err := parseToken(v)
-	if err != nil {
-		return err
-	}
-	log := &st.d.oplog
-	if ts.Compare(log.from) < 0 {
-		return historyLost()
-	}
-	if st.token = (token{ts: ts, highWater: true}); st.token.String() == text {
-		st.next = log.seek(ts, true)
-		return nil
-	}
-	// The token must be that of an event in the oplog.
-	for seq := log.seek(ts, false); ; seq++ {
-		e, ok := log.at(seq)
+// resume finds the position after the event with the resume token in an option. The caller has set the time.
+func (st *stream) resume(option, text string) error {
+	ts := st.token.ts
+	for seq := st.d.oplog.seek(ts); ; seq++ {
+		e, ok := st.d.oplog.at(seq)
 		if !ok || e.ts != ts {
 			return command.Errorf(command.CodeChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: text}}))
 		}
@@ -164,12 +159,9 @@ func (st *stream) resume(option string, v any) error {
 	}
 }
 
-// seek returns the sequence number of the first entry at a time or later; with after, only later.
-func (o *oplog) seek(ts bson.Timestamp, after bool) int64 {
+// seek returns the sequence number of the first entry at a time or later.
+func (o *oplog) seek(ts bson.Timestamp) int64 {
 	i, _ := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return e.ts.Compare(ts) })
-	for after && i < len(o.entries) && o.entries[i].ts == ts {
-		i++
-	}
 	return o.first + int64(i)
 }
 
@@ -191,37 +183,32 @@ func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
 	return docs, st.invalid && len(rest) == 0, nil
 }
 
-// since returns the oplog entries from a sequence number on, and the time. ok is false if that entry has been removed.
-func (d *Data) since(seq int64) (entries []entry, now bson.Timestamp, ok bool) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if seq < d.oplog.first {
-		return nil, now, false
-	}
-	entries = d.oplog.entries[seq-d.oplog.first:]
-	return entries[:len(entries):len(entries)], d.clock.time(), true
-}
-
 // fill reads new oplog entries.
 func (st *stream) fill() error {
 	if st.invalid || len(st.pending) > 0 {
 		return nil
 	}
-	d := st.d
-	entries, now, ok := d.since(st.next)
-	if !ok {
+	var entries []entry
+	var now bson.Timestamp
+	lost := false
+	st.d.reading(func() {
+		if lost = st.next < st.d.oplog.first; !lost {
+			entries = slices.Clip(st.d.oplog.entries[st.next-st.d.oplog.first:])
+			now = st.d.clock.time()
+		}
+	})
+	if lost {
 		return historyLost()
 	}
 	for i := range entries {
 		e := &entries[i]
 		st.next++
-		skip := st.skip
-		st.skip = false
-		if !skip {
+		if !st.skip {
 			if err := st.add(e, false); err != nil {
 				return err
 			}
 		}
+		st.skip = false
 		if st.invalidates(e) {
 			st.invalid = true
 			return st.add(e, true)
@@ -292,22 +279,18 @@ func nonResumable(code int32, format string, args ...any) error {
 
 const maxEvent = maxDocument + 16*1024
 
-var eventNames = map[opKind]string{
-	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",
-	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify", opShard: "shardCollection",
-}
-
 // event returns the change event of an entry.
 func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 	out := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
-		{Key: "operationType", Value: eventNames[e.kind]},
+		{Key: "operationType", Value: string(e.kind)},
 		{Key: "clusterTime", Value: e.ts},
 	}
 	add := func(when bool, key string, v any) { out = value.AddIf(out, when, key, v) }
 	add(st.expanded && len(e.uuid.Data) > 0 && !invalidate, "collectionUUID", e.uuid)
 	add(st.wire >= wire60, "wallTime", e.wall)
-	if e.lsid != nil && e.kind <= opDelete {
+	r := cmp.Or(e.new, e.old)
+	if e.lsid != nil && r != nil {
 		id, _ := value.FromRaw(e.lsid.Lookup("id"))
 		add(true, "txnNumber", e.txnNumber)
 		add(true, "lsid", bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}})
@@ -336,7 +319,7 @@ func (st *stream) event(e *entry, t token, invalidate bool) (bson.D, error) {
 			detail = append(detail, bson.E{Key: "dropTarget", Value: *e.dropped})
 		}
 	}
-	if r := cmp.Or(e.new, e.old); r != nil {
+	if r != nil {
 		add(true, "documentKey", bson.D{{Key: "_id", Value: value.Get(r.doc, "_id")}})
 	}
 	if e.kind == opUpdate {
@@ -389,7 +372,7 @@ func image(field, mode string, kept bool, doc bson.D, what string) (bson.D, erro
 // because a field name is a number or contains a dot.
 func difference(old, updated bson.D, expanded bool) bson.D {
 	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}, ambiguous: bson.D{}}
-	d.documents(nil, old, updated)
+	d.documents(path{}, old, updated)
 	out := bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
 	return value.AddIf(out, expanded, "disambiguatedPaths", append(d.ambiguous, d.ambiguousRemoved...))
 }
@@ -399,28 +382,26 @@ type differ struct {
 	removed, truncated                   bson.A
 }
 
-// path is a path into a document: field names are strings, array indexes int32.
-type path bson.A
+// path is a path into a document.
+type path struct {
+	parts bson.A // field names are strings, array indexes int32
+	text  string // the parts, separated by dots
+}
 
-func (p path) with(part any) path { return append(p[:len(p):len(p)], part) }
-
-func (p path) String() string {
-	var b strings.Builder
-	for i, part := range p {
-		if i > 0 {
-			b.WriteString(".")
-		}
-		fmt.Fprint(&b, part)
+func (p path) with(part any) path {
+	text := fmt.Sprint(part)
+	if len(p.parts) > 0 {
+		text = p.text + "." + text
 	}
-	return b.String()
+	return path{append(slices.Clip(p.parts), part), text}
 }
 
 // ambiguous returns a field of disambiguatedPaths with the parts of the path if its text is ambiguous.
 func (p path) ambiguous() bson.D {
-	for i, part := range p {
+	for i, part := range p.parts {
 		name, ok := part.(string)
 		if ok && (strings.Contains(name, ".") || i > 0 && name != "" && strings.Trim(name, "0123456789") == "") {
-			return bson.D{{Key: p.String(), Value: bson.A(p)}}
+			return bson.D{{Key: p.text, Value: p.parts}}
 		}
 	}
 	return nil
@@ -430,7 +411,7 @@ func (d *differ) documents(p path, old, updated bson.D) {
 	for _, e := range old {
 		if _, ok := value.Field(updated, e.Key); !ok {
 			removed := p.with(e.Key)
-			d.removed = append(d.removed, removed.String())
+			d.removed = append(d.removed, removed.text)
 			d.ambiguousRemoved = append(d.ambiguousRemoved, removed.ambiguous()...)
 		}
 	}
@@ -452,18 +433,15 @@ func (d *differ) values(p path, old, updated any) {
 	case bson.A:
 		if y, ok := old.(bson.A); ok && len(y) > 0 && len(x) > 0 {
 			for i := range x {
-				var before any = value.Missing{}
-				if i < len(y) {
-					before = y[i]
-				}
-				d.values(p.with(int32(i)), before, x[i])
+				d.values(p.with(int32(i)), value.Element(y, i), x[i])
 			}
 			if len(x) < len(y) {
-				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.String()}, {Key: "newSize", Value: int32(len(x))}})
+				size := int32(len(x))
+				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: p.text}, {Key: "newSize", Value: size}})
 			}
 			return
 		}
 	}
-	d.updated = append(d.updated, bson.E{Key: p.String(), Value: updated})
+	d.updated = append(d.updated, bson.E{Key: p.text, Value: updated})
 	d.ambiguous = append(d.ambiguous, p.ambiguous()...)
 }

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -30,7 +31,6 @@ type cursor struct {
 	session string
 	txn     int64 // -1 outside of transactions
 	source  source
-	idFirst bool // id and ns precede the batch in replies
 
 	killed    chan struct{} // closed when the cursor is killed, to end a waiting getMore
 	busy      bool          // guarded by Data.cursorMu
@@ -80,7 +80,7 @@ type cursorOptions struct {
 	size    int64 // of the first batch
 	single  bool  // only one batch
 	await   bool  // getMore waits for data
-	idFirst bool  // see cursor
+	idFirst bool  // id and ns precede the batch in the reply
 }
 
 // open returns a reply with the first batch of a source and registers the cursor unless it is exhausted.
@@ -89,21 +89,19 @@ func (s *scope) open(ns string, src source, o cursorOptions) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: ns, source: src, killed: make(chan struct{}), txn: -1, await: o.await}
+	c := &cursor{ns: ns, source: src, server: address(s.req), session: sessionKey(s.req.LSID), txn: -1,
+		killed: make(chan struct{}), await: o.await, noTimeout: s.noTimeout, used: time.Now()}
+	if s.txn != nil {
+		c.txn = s.txn.number
+	}
 	extra := src.extra()
 	if !done && !o.single {
-		s.keepCursor(c)
+		s.d.keepCursor(c)
 	}
 	return cursorReply(c, "firstBatch", docs, extra, o.idFirst), nil
 }
 
-func (s *scope) keepCursor(c *cursor) {
-	c.server, c.idFirst, c.noTimeout = address(s.req), mongos(s.req), s.noTimeout
-	c.session, c.used = sessionKey(s.req.LSID), time.Now()
-	if s.txn != nil {
-		c.txn = s.txn.number
-	}
-	d := s.d
+func (d *Data) keepCursor(c *cursor) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
 	for c.id == 0 || d.cursors[c.id] != nil {
@@ -183,7 +181,7 @@ func getMore(s *scope, a *args) action {
 		if done {
 			reply.id = 0
 		}
-		return cursorReply(reply, "nextBatch", docs, c.source.extra(), c.idFirst), nil
+		return cursorReply(reply, "nextBatch", docs, c.source.extra(), mongos(s.req)), nil
 	}
 }
 
@@ -291,41 +289,28 @@ type tail struct {
 
 func (t *tail) extra() bson.D { return nil }
 
-// unread returns the records after the last one read. ok is false if the collection has been dropped.
-func (t *tail) unread() (records []*record, ok bool) {
-	t.d.mu.Lock()
-	defer t.d.mu.Unlock()
-	c := t.d.collection(t.db, t.name)
-	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
-		return nil, false
-	}
-	records = c.snapshot()
-	i, _ := c.position(t.last + 1)
-	return records[min(i, len(records)):], true
-}
-
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
-	records, ok := t.unread()
-	if !ok {
+	var unread []*record
+	dropped := false
+	t.d.changing(func() {
+		c := t.d.collection(t.db, t.name)
+		if dropped = c == nil || !value.Equal(c.uuid, t.uuid); !dropped {
+			i, _ := c.position(t.last + 1)
+			unread = c.snapshot()[i:]
+		}
+	})
+	if dropped {
 		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
 	}
-	var out []bson.Raw
-	for _, r := range records {
-		if n >= 0 && int64(len(out)) >= n {
-			break
-		}
-		t.last = r.rid
-		doc := r.doc
-		ok, err := t.filter.Matches(doc)
-		if ok {
-			doc, err = t.proj.Apply(doc)
-		}
-		if err != nil {
-			return nil, true, err
-		}
-		if ok {
-			out = append(out, value.Encode(doc))
-		}
+	if n == 0 {
+		return nil, false, nil
 	}
-	return out, false, nil
+	found, err := search(nil, unread, t.filter, n)
+	out := make([]bson.Raw, len(found))
+	for i, r := range found {
+		doc, failed := t.proj.Apply(r.doc)
+		err = cmp.Or(err, failed)
+		out[i], t.last = value.Encode(doc), r.rid
+	}
+	return out, err != nil, err
 }

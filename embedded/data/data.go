@@ -6,6 +6,7 @@
 package data
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,21 +43,16 @@ type Data struct {
 	changed     chan struct{} // closed and replaced at each write and at the end of each transaction
 	locks       map[lockKey]*transaction
 
-	recent recentSessions
-
-	cursorMu       sync.Mutex
+	cursorMu       sync.Mutex // guards the fields below; locked before mu, never after
 	cursors        map[int64]*cursor
-	cursorsChecked time.Time // last check for idle cursors
+	cursorsChecked time.Time               // last check for idle cursors
+	recent         map[recentKey]time.Time // last use of sessions
 }
 
 // New returns the data of a new deployment.
 func New(opts Options) *Data {
-	if opts.ShardName == "" {
-		opts.ShardName = "s0"
-	}
-	if opts.ShardHost == "" {
-		opts.ShardHost = opts.ShardName + "/localhost:27310"
-	}
+	opts.ShardName = cmp.Or(opts.ShardName, "s0")
+	opts.ShardHost = cmp.Or(opts.ShardHost, opts.ShardName+"/localhost:27310")
 	d := &Data{
 		opts:      opts,
 		databases: map[string][]*collection{},
@@ -64,7 +60,7 @@ func New(opts Options) *Data {
 		changed:   make(chan struct{}),
 		locks:     map[lockKey]*transaction{},
 		cursors:   map[int64]*cursor{},
-		recent:    recentSessions{lastUse: map[recentKey]time.Time{}},
+		recent:    map[recentKey]time.Time{},
 	}
 	d.tick()
 	d.seed()
@@ -137,7 +133,6 @@ func (d *Data) changing(f func()) {
 // EndSessions closes the cursors, aborts the transactions and deletes the records of sessions, given by their lsids.
 func (d *Data) EndSessions(lsids []bson.Raw) {
 	keys := sessionKeys(lsids)
-	d.recent.forget(keys)
 	d.endSessions(func(key string) bool { return keys[key] }, true)
 }
 
@@ -154,7 +149,7 @@ func (d *Data) EndTerm(term int64) {
 	defer d.mu.Unlock()
 	d.term = term + 1
 	for _, s := range d.sessions {
-		d.abortOpen(s)
+		d.abort(s.txn)
 	}
 	d.announce()
 }

@@ -3,19 +3,18 @@ package data
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 func createIndexes(s *scope, a *args) action {
 	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
-	name, list := a.name(), a.array("indexes")
+	name, list := a.collection(s.req.DB), a.array("indexes")
 	a.Refuse(len(list) == 0, command.CodeBadValue, "Must specify at least one index to create")
-	a.checkName(s.req.DB, name)
 	a.Refuse(a.has("commitQuorum") && !s.d.logged(), command.CodeBadValue, "Standalones can't specify commitQuorum")
 	specs := make([]*index, len(list))
 	for i, v := range list {
@@ -29,43 +28,36 @@ func createIndexes(s *scope, a *args) action {
 	}
 }
 
-const indexOptions = " v key name unique background expireAfterSeconds collation hidden clustered prepareUnique "
-
-// indexOptionsSince are the wire versions that added options.
-var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+// indexOptions maps the options of an index to the wire versions that added them.
+var indexOptions = map[string]int{"v": 0, "key": 0, "name": 0, "unique": 0, "background": 0, "expireAfterSeconds": 0,
+	"collation": 0, "hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
 
 func parseIndex(a *args, wire int) *index {
 	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), collation: a.collation(),
 		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
-	refuse := func(code int32, format string, values ...any) {
-		a.Fail(code, "Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
+	refuse := func(when bool, code int32, format string, values ...any) {
+		a.Refuse(when, code,
+			"Error in specification %s :: caused by :: %s", value.Text(a.doc), fmt.Sprintf(format, values...))
 	}
-	switch {
-	case !a.has("key"):
-		refuse(command.CodeFailedToParse, "The 'key' field is a required property of an index specification")
-	case len(x.key) == 0:
-		refuse(command.CodeCannotCreateIndex, "Index keys cannot be an empty object")
-	case !a.has("name"):
-		refuse(command.CodeFailedToParse, "The 'name' field is a required property of an index specification")
-	}
+	refuse(!a.has("key"), command.CodeFailedToParse, "The 'key' field is a required property of an index specification")
+	refuse(len(x.key) == 0, command.CodeCannotCreateIndex, "Index keys cannot be an empty object")
+	refuse(!a.has("name"), command.CodeFailedToParse,
+		"The 'name' field is a required property of an index specification")
 	for _, k := range x.key {
 		_, plugin := k.Value.(string)
-		switch {
-		case k.Value == "":
-			refuse(command.CodeCannotCreateIndex, "Index key plugin can't be empty")
-		case !plugin && !value.IsNumber(k.Value):
-			refuse(command.CodeCannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
-		case value.Equal(k.Value, int32(0)):
-			refuse(command.CodeCannotCreateIndex, "Values in the index key pattern cannot be 0.")
-		}
+		refuse(k.Value == "", command.CodeCannotCreateIndex, "Index key plugin can't be empty")
+		refuse(!plugin && !value.IsNumber(k.Value), command.CodeCannotCreateIndex,
+			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(k.Value))
+		refuse(value.Equal(k.Value, int32(0)), command.CodeCannotCreateIndex,
+			"Values in the index key pattern cannot be 0.")
 	}
 	x.spec = bson.D{{Key: "v", Value: int32(2)}}
 	x.spec = value.AddIf(x.spec, x.unique, "unique", true)
 	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
 	for _, e := range a.doc {
-		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
-			refuse(command.CodeInvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
-		}
+		since, known := indexOptions[e.Key]
+		refuse(!known || wire > 0 && wire < since, command.CodeInvalidIndexSpecificationOption,
+			"The field '%s' is not valid for an index specification. Specification: %s", e.Key, value.Text(a.doc))
 		switch e.Key {
 		case "v", "key", "name", "unique":
 		case "background", "hidden":
@@ -167,8 +159,7 @@ func sameOption(a, b bson.D, key string) bool {
 
 func dropIndexes(s *scope, a *args) action {
 	a.only(" index collectionUUID isTimeseriesNamespace ")
-	name := a.name()
-	a.checkName(s.req.DB, name)
+	name := a.collection(s.req.DB)
 	a.need("index")
 	names, ok := a.any("index").(bson.A)
 	if !ok {
@@ -237,8 +228,7 @@ func (c *collection) indexNamed(which any) (*index, error) {
 
 func listIndexes(s *scope, a *args) action {
 	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
-	name, size := a.name(), a.batchSize()
-	a.checkName(s.req.DB, name)
+	name, size := a.collection(s.req.DB), a.batchSize()
 	return func() (bson.D, error) {
 		var c *collection
 		var specs []bson.Raw
@@ -258,4 +248,144 @@ func listIndexes(s *scope, a *args) action {
 		}
 		return s.list(c.ns(), specs, size), nil
 	}
+}
+
+func collMod(s *scope, a *args) action {
+	name, d := a.collection(s.req.DB), s.d
+	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
+	a.document("changeStreamPreAndPostImages")
+	index := parseIndexChange(s.req, a)
+	validator := a.filter("validator", query.Options{})
+	return func() (bson.D, error) {
+		reply := bson.D{}
+		err := s.locked(func() error {
+			c := d.collection(s.req.DB, name)
+			if c == nil {
+				return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
+			}
+			// Readers may hold the collection, so a changed copy replaces it.
+			next := *c
+			if index != nil {
+				if d.lockedIn(c.db, c.name) {
+					return errBlocked
+				}
+				var err error
+				if reply, err = index.apply(&next); err != nil {
+					return err
+				}
+			}
+			next.options = slices.Clone(c.options)
+			for _, e := range a.doc[1:] {
+				if e.Key != "index" && !generic[e.Key] {
+					next.options = value.Set(next.options, e.Key, e.Value)
+				}
+			}
+			if a.has("validator") {
+				next.validator = validator
+			}
+			collections := d.databases[c.db]
+			collections[slices.Index(collections, c)] = &next
+			s.changed(entry{kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
+			return nil
+		})
+		return s.onShard(reply, err)
+	}
+}
+
+// indexChange is the field index of collMod.
+type indexChange struct {
+	which   any // name or key
+	unique  bool
+	prepare *bool // prepareUnique; nil if unset
+}
+
+// parseIndexChange parses the field index of collMod. It returns nil if the field is missing.
+func parseIndexChange(req *command.Request, a *args) *indexChange {
+	if !a.has("index") {
+		return nil
+	}
+	x := a.part("index")
+	x.only(" name keyPattern unique prepareUnique ")
+	x.Note(tooNew(req, x.of, x.doc))
+	ch := &indexChange{which: x.document("keyPattern"), unique: x.flag("unique")}
+	if name := x.str("name"); name != "" {
+		ch.which = name
+	}
+	if prepare := x.flag("prepareUnique"); x.has("prepareUnique") {
+		ch.prepare = &prepare
+	}
+	x.Refuse(x.has("name") && x.has("keyPattern"), command.CodeInvalidOptions,
+		"Cannot specify both key pattern and name.")
+	x.Refuse(!x.has("name") && !x.has("keyPattern"), command.CodeInvalidOptions,
+		"Must specify either index name or key pattern.")
+	x.Refuse(ch.prepare == nil && !x.has("unique"), command.CodeInvalidOptions, "no unique or prepareUnique field")
+	x.Refuse(ch.prepare == nil && !ch.unique, command.CodeBadValue, "Cannot make index non-unique")
+	return ch
+}
+
+// apply replaces the index by a changed copy and returns the fields of the reply. On an error it changes nothing.
+func (ch *indexChange) apply(c *collection) (bson.D, error) {
+	if c.isView() {
+		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
+	}
+	x := c.index(ch.which)
+	if x == nil {
+		what, ok := ch.which.(string)
+		if !ok {
+			what = value.Text(ch.which)
+		}
+		return nil, command.Errorf(command.CodeIndexNotFound, "cannot find index %s for ns %s", what, c.ns())
+	}
+	y := *x
+	reply := bson.D{}
+	switch {
+	case x.unique:
+		return reply, nil
+	case ch.unique && !x.prepared:
+		return nil, command.Errorf(command.CodeInvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+	case ch.unique:
+		if found := x.violations(c.docs); len(found) > 0 {
+			e := command.Errorf(command.CodeCannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+			e.Extra = bson.D{{Key: "violations", Value: found}}
+			return nil, e
+		}
+		y.unique, y.prepared = true, false
+		reply = bson.D{{Key: "unique_new", Value: true}}
+		y.option("unique", true)
+		y.option("prepareUnique", false)
+	case x.prepared != *ch.prepare:
+		reply = bson.D{{Key: "prepareUnique_old", Value: x.prepared}, {Key: "prepareUnique_new", Value: *ch.prepare}}
+		y.prepared = *ch.prepare
+		y.option("prepareUnique", y.prepared)
+		y = *y.empty()
+		y.fill(c.docs)
+	}
+	c.indexes = slices.Clone(c.indexes)
+	c.indexes[slices.Index(c.indexes, x)] = &y
+	return reply, nil
+}
+
+// violations returns the groups of _ids of documents that share a key.
+func (x *index) violations(docs []*record) bson.A {
+	holders := map[string]bson.A{}
+	var shared []string
+	for _, r := range docs {
+		for _, k := range x.keys(r.doc) {
+			key := value.Key(bson.A(k))
+			if holders[key] = append(holders[key], value.Get(r.doc, "_id")); len(holders[key]) == 2 {
+				shared = append(shared, key)
+			}
+		}
+	}
+	var groups bson.A
+	for _, key := range shared {
+		groups = append(groups, bson.D{{Key: "ids", Value: holders[key]}})
+	}
+	return groups
+}
+
+// option sets an option of a copied index in its spec, which omits false options.
+func (x *index) option(key string, v any) {
+	x.spec = slices.Clone(value.Delete(x.spec, key))
+	x.spec = value.AddIf(x.spec, v != false, key, v)
 }

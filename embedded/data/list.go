@@ -36,7 +36,7 @@ func listCollections(s *scope, a *args) action {
 			}
 			out[i] = value.Encode(doc)
 		}
-		reply := s.list(nsText(s.req.DB, "listCollections"), out, size)
+		reply := s.list(s.req.DB+".$cmd.listCollections", out, size)
 		if !exists && mongos(s.req) && wire(s.req) < wire50 {
 			reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 		}
@@ -150,9 +150,8 @@ func storageStats(c *collection, records []*record) bson.D {
 	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(n)}}
 	out = value.AddIf(out, n > 0, "avgObjSize", value.Int(size/max(n, 1)))
 	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
-	if c.capped {
-		out = append(out, bson.E{Key: "max", Value: value.Int(c.maxDocs)}, bson.E{Key: "maxSize", Value: value.Int(c.maxSize)})
-	}
+	out = value.AddIf(out, c.capped, "max", value.Int(c.maxDocs))
+	out = value.AddIf(out, c.capped, "maxSize", value.Int(c.maxSize))
 	sizes := bson.D{}
 	for _, x := range c.indexes {
 		sizes = append(sizes, bson.E{Key: x.name, Value: int32(4096)})
@@ -162,8 +161,7 @@ func storageStats(c *collection, records []*record) bson.D {
 }
 
 func collStats(s *scope, a *args) action {
-	name := a.name()
-	a.checkName(s.req.DB, name)
+	name := a.collection(s.req.DB)
 	return func() (bson.D, error) {
 		c, records := s.records(s.req.DB, name)
 		switch {

@@ -13,22 +13,22 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-type opKind uint8
+// opKind is a kind of oplog entry: the operationType of its change event.
+type opKind string
 
 const (
-	opNoop opKind = iota
-	opInsert
-	opUpdate
-	opReplace
-	opDelete
-	opCreate
-	opDrop
-	opRename
-	opDropDatabase
-	opCreateIndexes
-	opDropIndexes
-	opModify
-	opShard
+	opInsert        opKind = "insert"
+	opUpdate        opKind = "update"
+	opReplace       opKind = "replace"
+	opDelete        opKind = "delete"
+	opCreate        opKind = "create"
+	opDrop          opKind = "drop"
+	opRename        opKind = "rename"
+	opDropDatabase  opKind = "dropDatabase"
+	opCreateIndexes opKind = "createIndexes"
+	opDropIndexes   opKind = "dropIndexes"
+	opModify        opKind = "modify"
+	opShard         opKind = "shardCollection"
 )
 
 type entry struct {
@@ -184,20 +184,17 @@ func appendNumber(b []byte, n int64) []byte {
 
 // parseToken returns the text of a resume token and its time.
 func parseToken(v any) (text string, ts bson.Timestamp, err error) {
+	var p command.FirstError
 	d, ok := v.(bson.D)
-	if !ok {
-		return "", ts, command.Errorf(command.CodeTypeMismatch, "BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
-	}
+	p.Refuse(!ok, command.CodeTypeMismatch,
+		"BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
 	text, ok = value.Get(d, "_data").(string)
-	if !ok {
-		return "", ts, command.Errorf(40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
-	}
+	p.Refuse(!ok, 40647, "Bad resume token: _data of missing or of wrong type: %s", value.Text(d))
 	b, err := hex.DecodeString(text)
-	switch {
-	case err != nil:
-		return "", ts, command.Errorf(command.CodeFailedToParse, "resume token string was not a valid hex string")
-	case len(b) < 12 || b[0] != keyTimestamp:
-		return "", ts, command.Errorf(50811, "KeyString format error: invalid resume token %s", text)
+	p.Refuse(err != nil, command.CodeFailedToParse, "resume token string was not a valid hex string")
+	p.Refuse(len(b) < 12 || b[0] != keyTimestamp, 50811, "KeyString format error: invalid resume token %s", text)
+	if p.Err != nil {
+		return "", ts, p.Err
 	}
 	return strings.ToUpper(text), bson.Timestamp{T: binary.BigEndian.Uint32(b[1:]), I: binary.BigEndian.Uint32(b[5:])}, nil
 }

@@ -20,23 +20,16 @@ var errBlocked = errors.New("locked by a transaction")
 // locked runs a function with the data locked for writing. If a transaction blocks it, locked waits and runs it again.
 func (s *scope) locked(f func() error) error {
 	var timeout <-chan time.Time
-	if ms := maxTimeMS(s.req); ms > 0 {
-		timeout = time.After(time.Duration(ms) * time.Millisecond)
+	if !s.deadline.IsZero() {
+		timeout = time.After(time.Until(s.deadline))
 	}
 	for {
 		changed, err := s.attempt(f)
 		if !errors.Is(err, errBlocked) {
 			return err
 		}
-		var expires <-chan time.Time
-		var next time.Time
-		s.d.changing(func() { next = s.d.expire() })
-		if !next.IsZero() {
-			expires = time.After(time.Until(next))
-		}
 		select {
 		case <-changed:
-		case <-expires:
 		case <-timeout:
 			return timedOut()
 		case <-s.req.Context.Done():
@@ -56,20 +49,19 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	if s.req.Server.Term < s.d.term {
 		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")
 	}
-	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
+	s.writes = false
 	s.settle()
-	began := s.work.from.oplog
 	if err = f(); err == nil {
 		err = s.commit()
 	}
 	switch {
 	case errors.Is(err, errBlocked):
-		s.undo(s.work.from)
+		s.undo(0)
 	case err != nil:
-		s.undo(s.work.kept)
+		s.undo(s.kept)
 	}
 	if err != nil { // part of it may remain
-		s.writes = s.work.from.oplog != began || len(s.work.steps) > 0
+		s.writes = len(s.undoLog) > 0
 	}
 	if s.writes {
 		s.d.announce()
@@ -82,11 +74,7 @@ func (s *scope) collection(db, name string) *collection {
 	if s.txn == nil {
 		return s.d.collection(db, name)
 	}
-	ns := db + "." + name
-	if c := s.txn.copies[ns]; c != nil {
-		return c
-	}
-	return s.txn.snapshot[ns]
+	return s.txn.collections[db+"."+name]
 }
 
 // records returns a collection and its current records, which may be read without the lock.
@@ -107,12 +95,13 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 			return nil, err
 		}
 		s.settle()
+		s.d.announce()
 	case c == nil:
 	case c.isView():
 		return nil, onView(c)
-	case s.txn != nil && s.txn.copies[c.ns()] == nil:
+	case c.frozen:
 		c = c.private()
-		s.txn.copies[c.ns()] = c
+		s.txn.collections[c.ns()] = c
 	}
 	return c, nil
 }
@@ -158,9 +147,7 @@ func (s *scope) claimRecord(c *collection, r *record) error {
 		return err
 	}
 	if s.d.locks[k] == nil {
-		main := s.d.collection(c.db, c.name)
-		// A record inserted by the transaction exists only in its copy.
-		if (main == nil || main.find(r.rid) != r) && !s.inserted(c, r) {
+		if main := s.d.collection(c.db, c.name); main == nil || main.find(r.rid) != r {
 			return errWriteConflict
 		}
 	}
@@ -168,21 +155,20 @@ func (s *scope) claimRecord(c *collection, r *record) error {
 	return nil
 }
 
-func (s *scope) inserted(c *collection, r *record) bool {
-	return slices.ContainsFunc(s.txn.ops, func(op entry) bool {
-		return op.kind == opInsert && op.new.rid == r.rid && op.db == c.db && op.coll == c.name
-	})
-}
-
-// wrote logs a write, immediately or when the transaction commits.
-func (s *scope) wrote(c *collection, kind opKind, old, updated *record) {
+// write performs a write and logs it, immediately or when the transaction commits. See collection.swap.
+func (s *scope) write(c *collection, kind opKind, old, updated *record) {
+	c.swap(old, updated)
 	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, old: old, new: updated, preimages: c.preimages()}
 	if s.txn != nil {
 		s.txn.ops = append(s.txn.ops, e)
 		return
 	}
 	s.writes = true
-	s.work.steps = append(s.work.steps, step{c, old, updated})
+	position := s.d.oplog.next()
+	s.undoLog = append(s.undoLog, func() {
+		c.swap(updated, old)
+		s.d.oplog.truncate(position)
+	})
 	e.ts = s.d.tick()
 	if s.session != nil {
 		e.lsid, e.txnNumber = s.req.LSID, s.session.txnNumber
@@ -204,13 +190,14 @@ func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 	}
 	s.d.nextRID++
 	r := newRecord(s.d.nextRID, raw)
-	c.add(r)
-	s.wrote(c, opInsert, nil, r)
+	s.write(c, opInsert, nil, r)
+	if s.txn != nil {
+		s.d.lock(s.txn, lockKey{ns: c.ns(), rid: r.rid})
+	}
 	for c.capped && len(c.docs) > 1 && (c.maxSize > 0 && c.size > c.maxSize || c.maxDocs > 0 && int64(len(c.docs)) > c.maxDocs) {
-		if s.txn == nil {
-			s.work.steps = append(s.work.steps, step{c, c.docs[0], nil})
-		}
-		c.remove(c.docs[0])
+		oldest := c.docs[0]
+		c.swap(oldest, nil)
+		s.undoLog = append(s.undoLog, func() { c.swap(nil, oldest) })
 	}
 	return nil
 }
@@ -222,8 +209,9 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 		return nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
 	if wire(s.req) < wire50 {
-		if err := noDollars(doc, ""); err != nil {
-			return nil, err
+		var p command.FirstError
+		if noDollars(&p, doc, ""); p.Err != nil {
+			return nil, p.Err
 		}
 	}
 	if err := s.claimRecord(c, r); err != nil {
@@ -238,9 +226,7 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson
 	if err := s.claimKeys(c, doc, r.rid); err != nil {
 		return nil, err
 	}
-	updated := newRecord(r.rid, raw)
-	c.replace(updated)
-	s.wrote(c, kind, r, updated)
+	s.write(c, kind, r, newRecord(r.rid, raw))
 	return raw, nil
 }
 
@@ -249,8 +235,7 @@ func (s *scope) remove(c *collection, r *record) error {
 	if err := s.claimRecord(c, r); err != nil {
 		return err
 	}
-	c.remove(r)
-	s.wrote(c, opDelete, r, nil)
+	s.write(c, opDelete, r, nil)
 	return nil
 }
 
@@ -288,43 +273,16 @@ func validationDetails(rules, doc bson.D) bson.D {
 	return bson.D{{Key: "specifiedAs", Value: rules}}
 }
 
-// work is the undo log of the current attempt of a scope outside of a transaction.
-type work struct {
-	steps    []step
-	recorded []int32 // statement ids recorded in the session
-	from     mark    // the state to which a blocked attempt is undone
-	kept     mark    // the state to which a failed attempt is undone
-}
-
-// step is a change of a record. old is nil for an insert, new for a delete.
-type step struct {
-	c        *collection
-	old, new *record
-}
-
-// mark is a position in the undo log.
-type mark struct {
-	steps, recorded int
-	oplog           int64
-}
-
-func (s *scope) mark() mark {
-	return mark{len(s.work.steps), len(s.work.recorded), s.d.oplog.next()}
-}
-
 // keep makes the changes so far survive an error. A blocked attempt is still undone.
-func (s *scope) keep() { s.work.kept = s.mark() }
+func (s *scope) keep() { s.kept = len(s.undoLog) }
 
 // settle makes the changes so far survive an error and a blocked attempt.
-func (s *scope) settle() {
-	s.keep()
-	s.work.from = s.work.kept
-}
+func (s *scope) settle() { s.undoLog, s.kept = nil, 0 }
 
 // commit completes a successful attempt. The fail point onPrimaryTransactionalWrite applies to a retryable write that
 // has changed something.
 func (s *scope) commit() error {
-	if s.session == nil || len(s.work.steps) == s.work.from.steps {
+	if s.session == nil || !s.writes {
 		return nil
 	}
 	f, hit := s.req.FailPoint(failpoint.OnPrimaryTransactionalWrite)
@@ -341,25 +299,10 @@ func (s *scope) commit() error {
 		sessionText(s.session.key), s.session.txnNumber)
 }
 
-// undo undoes the changes since a mark. The caller must have held mu since then.
-func (s *scope) undo(to mark) {
-	w := &s.work
-	if len(w.steps) == to.steps {
-		return
+// undo undoes the changes after the first n. The caller must have held mu since then.
+func (s *scope) undo(n int) {
+	for _, f := range slices.Backward(s.undoLog[n:]) {
+		f()
 	}
-	for _, u := range slices.Backward(w.steps[to.steps:]) {
-		switch {
-		case u.old == nil:
-			u.c.remove(u.new)
-		case u.new == nil:
-			u.c.add(u.old)
-		default:
-			u.c.replace(u.old)
-		}
-	}
-	for _, id := range w.recorded[to.recorded:] {
-		delete(s.session.statements, id)
-	}
-	w.steps, w.recorded = w.steps[:to.steps], w.recorded[:to.recorded]
-	s.d.oplog.truncate(to.oplog)
+	s.undoLog = s.undoLog[:n]
 }

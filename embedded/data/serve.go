@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -27,7 +26,8 @@ func (d *Data) parse(h handler) func(*command.Request) (func() (bson.D, error), 
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		s, a := &scope{d: d, req: req, leave: func() {}}, &args{of: req.Row.Name, doc: doc, FirstError: new(command.FirstError)}
+		s := &scope{d: d, req: req, deadline: deadline(req), leave: func() {}}
+		a := &args{of: req.Row.Name, doc: doc, FirstError: new(command.FirstError)}
 		do := h(s, a)
 		return func() (bson.D, error) { return s.serve(do) }, a.Err
 	}
@@ -59,7 +59,7 @@ func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*com
 
 // serve performs an action in the session of its command.
 func (s *scope) serve(do action) (bson.D, error) {
-	s.d.recent.note(s.req, time.Now())
+	s.d.noteUse(s.req)
 	if err := s.begin(); err != nil {
 		return routed(s.req, err)
 	}
@@ -94,7 +94,7 @@ func (s *scope) inTransaction(reply bson.D, err error) (bson.D, error) {
 		switch {
 		case s.txn.state == aborted && err == nil:
 			reply, err = nil, s.txn.abortedError()
-		case s.txn.state == running && (failed || err != nil):
+		case failed || err != nil:
 			d.abort(s.txn)
 		}
 		// Only a transaction that wrote has an outcome to recover from the shard.

@@ -3,7 +3,6 @@ package data
 import (
 	"encoding/base64"
 	"maps"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -28,14 +27,12 @@ type session struct {
 // statement is the result of a write. For a retryable write it is recorded, to answer a retry.
 type statement struct {
 	n, modified int64
-	upserted    any // value.Missing unless an upsert inserted
+	inserted    bool // an upsert has inserted a document
+	upserted    any  // its _id
 	// findAndModify is nil for other commands. pre and post are the document before and after it.
 	findAndModify *modify
 	pre, post     bson.Raw
 }
-
-// inserted reports whether an upsert inserted a document.
-func (st *statement) inserted() bool { return st.upserted != any(value.Missing{}) }
 
 // sessionKey returns the bytes of the UUID of a session.
 func sessionKey(lsid bson.Raw) string {
@@ -83,13 +80,14 @@ func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
 	d.killCursors(func(c *cursor) bool { return c.session != "" && chosen(c.session) })
+	maps.DeleteFunc(d.recent, func(k recentKey, _ time.Time) bool { return forget && chosen(k.session) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, s := range d.sessions {
 		if !chosen(key) {
 			continue
 		}
-		d.abortOpen(s)
+		d.abort(s.txn)
 		if forget {
 			delete(d.sessions, key)
 		}
@@ -124,9 +122,10 @@ type scope struct {
 	writes    bool      // something was written
 	noTimeout bool      // the cursor has noCursorTimeout
 	slept     bool      // the scripts have run without the lock: sleep returns immediately
-	deadline  time.Time // of maxTimeMS for scripts; zero without it
-	work      work
-	leave     func() // releases the session's turn
+	deadline  time.Time // of maxTimeMS; zero without it
+	undoLog   []func()  // undoes the changes of the current attempt, the last one first
+	kept      int       // the part of undoLog that is undone only if the attempt is blocked
+	leave     func()    // releases the session's turn
 }
 
 // begin validates the session fields of the command and finds its session or transaction. The caller does not hold mu.
@@ -150,7 +149,6 @@ func (s *scope) begin() (err error) {
 	n := *req.TxnNumber
 	switch {
 	case req.InTransaction:
-		d.expire()
 		s.txn, err = d.join(req, sess, n)
 		return err
 	case n < sess.txnNumber:
@@ -195,7 +193,7 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 
 // advance sets a new txnNumber and aborts the open transaction.
 func (d *Data) advance(s *session, n int64) {
-	d.abortOpen(s)
+	d.abort(s.txn)
 	s.txnNumber, s.txn, s.statements = n, nil, nil
 }
 
@@ -204,47 +202,35 @@ const (
 	maxSessions    = 10000
 )
 
-// recentSessions are the sessions of recent commands, for $listLocalSessions.
-type recentSessions struct {
-	mu      sync.Mutex
-	lastUse map[recentKey]time.Time
-}
-
+// recentKey identifies a session that has been used on a server.
 type recentKey struct{ server, session string }
 
-func (s *recentSessions) note(req *command.Request, now time.Time) {
+// noteUse records the time of a command in a session for $listLocalSessions.
+func (d *Data) noteUse(req *command.Request) {
 	if req.LSID == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.lastUse) >= maxSessions {
-		maps.DeleteFunc(s.lastUse, func(_ recentKey, t time.Time) bool {
-			return now.Sub(t) > sessionTimeout || len(s.lastUse) >= maxSessions/2
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	if len(d.recent) >= maxSessions {
+		maps.DeleteFunc(d.recent, func(_ recentKey, used time.Time) bool {
+			return time.Since(used) > sessionTimeout || len(d.recent) >= maxSessions/2
 		})
 	}
-	s.lastUse[recentKey{address(req), sessionKey(req.LSID)}] = now
+	d.recent[recentKey{address(req), sessionKey(req.LSID)}] = time.Now()
 }
 
-func (s *recentSessions) forget(keys map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.lastUse, func(k recentKey, _ time.Time) bool { return keys[k.session] })
-}
-
-// list returns the output of $listLocalSessions on a server.
-func (s *recentSessions) list(server string) []bson.D {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// localSessions returns the output of $listLocalSessions on a server.
+func (d *Data) localSessions(server string) []bson.D {
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
 	var out []bson.D
-	for k, t := range s.lastUse {
-		if k.server != server {
-			continue
+	for k, used := range d.recent {
+		if k.server == server {
+			id := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}}
+			id = append(id, bson.E{Key: "uid", Value: command.UserDigest("")})
+			out = append(out, bson.D{{Key: "_id", Value: id}, {Key: "lastUse", Value: bson.NewDateTimeFromTime(used)}})
 		}
-		out = append(out, bson.D{
-			{Key: "_id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}, {Key: "uid", Value: command.UserDigest("")}}},
-			{Key: "lastUse", Value: bson.NewDateTimeFromTime(t)},
-		})
 	}
 	return out
 }

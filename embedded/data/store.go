@@ -126,14 +126,6 @@ func (c *collection) snapshot() []*record {
 	return c.docs[:len(c.docs):len(c.docs)]
 }
 
-// unshare makes docs safe to change in place.
-func (c *collection) unshare() {
-	if c.shared {
-		c.docs = slices.Clone(c.docs)
-		c.shared = false
-	}
-}
-
 func (c *collection) position(rid int64) (int, bool) {
 	return slices.BinarySearchFunc(c.docs, rid, func(r *record, rid int64) int { return cmp.Compare(r.rid, rid) })
 }
@@ -146,12 +138,9 @@ func (c *collection) find(rid int64) *record {
 	return nil
 }
 
-// byID returns the record of an _id, or nil.
-func (c *collection) byID(id any) *record {
-	if found := c.indexes[0].entries[value.Key(bson.A{id})]; len(found) > 0 {
-		return found[0]
-	}
-	return nil
+// withID returns the records with an _id: at most one.
+func (c *collection) withID(id any) []*record {
+	return slices.Clone(c.indexes[0].entries[value.Key(bson.A{id})])
 }
 
 // findsByID reports whether records may be looked up by _id.
@@ -185,22 +174,24 @@ func (c *collection) catalogued() int {
 func (x *index) keys(doc bson.D) [][]any {
 	out := [][]any{{}}
 	for _, k := range x.key {
-		parts := strings.Split(k.Key, ".")
 		var values []any
-		if len(parts) == 1 && k.Key == "_id" {
-			values = []any{value.Get(doc, "_id")}
+		seen := map[string]bool{}
+		add := func(v any) {
+			v = value.OrNull(x.collation.Fold(v))
+			if key := value.Key(v); !seen[key] {
+				seen[key] = true
+				values = append(values, v)
+			}
+		}
+		if k.Key == "_id" {
+			add(value.Get(doc, "_id"))
 		} else {
-			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
+			query.Leaves(doc, strings.Split(k.Key, "."), add)
 		}
 		var next [][]any
 		for _, prefix := range out {
-			seen := map[string]bool{}
 			for _, v := range values {
-				v = value.OrNull(x.collation.Fold(v))
-				if key := value.Key(v); !seen[key] {
-					seen[key] = true
-					next = append(next, append(slices.Clone(prefix), v))
-				}
+				next = append(next, append(slices.Clone(prefix), v))
 			}
 		}
 		out = next
@@ -262,47 +253,36 @@ func (c *collection) removeKeys(r *record) {
 	}
 }
 
-// add stores a record. Its keys must have been checked.
-func (c *collection) add(r *record) {
-	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
-		c.unshare()
-		i, _ := c.position(r.rid)
-		c.docs = slices.Insert(c.docs, i, r)
-	} else {
-		c.docs = append(c.docs, r)
-	}
-	c.size += int64(len(r.raw))
-	c.addKeys(r)
-}
-
-// replace replaces the record with the same rid.
-func (c *collection) replace(r *record) {
-	i, ok := c.position(r.rid)
-	if !ok {
+// swap replaces a record with another of the same rid. old is nil to add a record, updated to remove one. The unique
+// keys of updated must have been checked.
+func (c *collection) swap(old, updated *record) {
+	i, found := c.position(cmp.Or(old, updated).rid)
+	if found != (old != nil) {
 		return
 	}
-	c.unshare()
-	old := c.docs[i]
-	c.removeKeys(old)
-	c.docs[i] = r
-	c.size += int64(len(r.raw) - len(old.raw))
-	c.addKeys(r)
-}
-
-// remove removes the record with the same rid.
-func (c *collection) remove(r *record) {
-	i, ok := c.position(r.rid)
-	if !ok {
-		return
+	end, added := i, []*record(nil)
+	if old != nil {
+		end++
+		c.removeKeys(c.docs[i])
+		c.size -= int64(len(c.docs[i].raw))
 	}
-	c.removeKeys(c.docs[i])
-	c.size -= int64(len(c.docs[i].raw))
-	if i == 0 && c.shared {
+	if updated != nil {
+		added = []*record{updated}
+		c.addKeys(updated)
+		c.size += int64(len(updated.raw))
+	}
+	switch {
+	case i == len(c.docs):
+		c.docs = append(c.docs, updated)
+		return
+	case end == 1 && updated == nil && c.shared:
 		c.docs = c.docs[1:]
 		return
+	case c.shared:
+		c.docs = slices.Clone(c.docs)
+		c.shared = false
 	}
-	c.unshare()
-	c.docs = slices.Delete(c.docs, i, i+1)
+	c.docs = slices.Replace(c.docs, i, end, added...)
 }
 
 // index returns the index with a name or a key, or nil.
@@ -340,16 +320,14 @@ func (d *Data) collection(db, name string) *collection {
 
 // namespace checks the syntax of a namespace.
 func namespace(db, name string) error {
-	if name == "" || strings.Contains(name, "\x00") {
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
-	}
-	if strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")) {
-		return command.Errorf(command.CodeInvalidNamespace, "Invalid collection name: %s", name)
-	}
-	if len(db)+len(name)+1 > 255 {
-		return command.Errorf(command.CodeInvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
-	}
-	return nil
+	var p command.FirstError
+	p.Refuse(name == "" || strings.Contains(name, "\x00"), command.CodeInvalidNamespace,
+		"Invalid namespace specified '%s.%s'", db, name)
+	p.Refuse(strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")), command.CodeInvalidNamespace,
+		"Invalid collection name: %s", name)
+	p.Refuse(len(db)+len(name)+1 > 255, command.CodeInvalidNamespace,
+		"Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+	return p.Err
 }
 
 // addCollection adds a collection to the catalog. The caller holds mu.
@@ -384,5 +362,5 @@ func (d *Data) seed() {
 	}
 	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
 	d.nextRID++
-	shards.add(newRecord(d.nextRID, value.Encode(doc)))
+	shards.swap(nil, newRecord(d.nextRID, value.Encode(doc)))
 }

@@ -21,18 +21,17 @@ const (
 // take effect at the commit. The records it has written are locked: a write by another transaction is a conflict, a
 // write outside of transactions waits.
 type transaction struct {
-	session  *session
-	number   int64
-	state    txnState
-	server   string                 // address of the server that began it; another mongos cannot continue it
-	wrote    bool                   // there is an outcome to recover from the shard
-	snapshot map[string]*collection // by namespace
-	copies   map[string]*collection // the collections that it writes to
-	created  []*collection
-	ops      []entry
-	locks    []lockKey
-	lsid     bson.Raw
-	ends     time.Time // end of its lifetime; zero: none
+	number int64
+	state  txnState
+	server string // address of the server that began it; another mongos cannot continue it
+	wrote  bool   // there is an outcome to recover from the shard
+	// collections are the snapshots by namespace, and the copies of those that it has written to.
+	collections map[string]*collection
+	created     []*collection
+	ops         []entry
+	locks       []lockKey
+	lsid        bson.Raw
+	expiry      *time.Timer // aborts it at the end of its lifetime; nil: unlimited
 }
 
 // lockKey identifies a record, an uncommitted unique key, or a namespace that is being created.
@@ -61,20 +60,20 @@ func (d *Data) start(req *command.Request, s *session, n int64) (*transaction, e
 		return nil, noWriteConcern()
 	}
 	d.advance(s, n)
-	s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
-		snapshot: map[string]*collection{}, copies: map[string]*collection{}}
+	t := &transaction{number: n, server: address(req), lsid: req.LSID, collections: map[string]*collection{}}
 	if req.TransactionLifetime > 0 {
-		s.txn.ends = time.Now().Add(req.TransactionLifetime)
+		t.expiry = time.AfterFunc(req.TransactionLifetime, func() { d.changing(func() { d.abort(t) }) })
 	}
 	for _, collections := range d.databases {
 		for _, c := range collections {
 			view := *c
 			view.docs = c.snapshot()
 			view.shared, view.frozen = true, true
-			s.txn.snapshot[c.ns()] = &view
+			t.collections[c.ns()] = &view
 		}
 	}
-	return s.txn, nil
+	s.txn = t
+	return t, nil
 }
 
 // hasDocument reports whether a command has a field that is a document.
@@ -140,22 +139,6 @@ func noSuch(format string, args ...any) *command.Error {
 	return command.Errorf(command.CodeNoSuchTransaction, format, args...)
 }
 
-// expire aborts expired transactions and returns when the next one expires, or the zero time. The caller holds mu.
-func (d *Data) expire() (next time.Time) {
-	now := time.Now()
-	for _, s := range d.sessions {
-		t := s.txn
-		switch {
-		case t == nil || t.state != running || t.ends.IsZero():
-		case !now.Before(t.ends):
-			d.abort(t)
-		case next.IsZero() || t.ends.Before(next):
-			next = t.ends
-		}
-	}
-	return next
-}
-
 func (t *transaction) abortedError() *command.Error {
 	return noSuch("Transaction %d has been aborted.", t.number)
 }
@@ -164,24 +147,22 @@ func (t *transaction) committedError() *command.Error {
 	return command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", t.number)
 }
 
-// abort aborts a transaction. The caller holds mu.
+// abort aborts a transaction if it is running. t may be nil. The caller holds mu.
 func (d *Data) abort(t *transaction) {
-	t.state = aborted
-	d.release(t)
-}
-
-// abortOpen aborts the open transaction of a session, if any. The caller holds mu.
-func (d *Data) abortOpen(s *session) {
-	if s.txn != nil && s.txn.state == running {
-		d.abort(s.txn)
+	if t != nil && t.state == running {
+		t.state = aborted
+		d.release(t)
 	}
 }
 
 func (d *Data) release(t *transaction) {
+	if t.expiry != nil {
+		t.expiry.Stop()
+	}
 	for _, k := range t.locks {
 		delete(d.locks, k)
 	}
-	t.locks, t.snapshot, t.copies = nil, nil, nil
+	t.locks, t.collections = nil, nil
 	d.announce()
 }
 
@@ -190,11 +171,7 @@ func (d *Data) release(t *transaction) {
 func (d *Data) commit(t *transaction) {
 	t.state = committed
 	for _, c := range t.created {
-		// The writes below add the documents.
-		empty := *c
-		empty.docs, empty.size, empty.shared = nil, 0, false
-		empty.indexes = c.emptyIndexes()
-		d.addCollection(&empty)
+		d.addCollection(c)
 		e := c.created()
 		e.ts = d.tick()
 		d.log(e)
@@ -208,14 +185,7 @@ func (d *Data) commit(t *transaction) {
 		if c == nil {
 			continue // the collection has been renamed
 		}
-		switch op.kind {
-		case opInsert:
-			c.add(op.new)
-		case opUpdate, opReplace:
-			c.replace(op.new)
-		case opDelete:
-			c.remove(op.old)
-		}
+		c.swap(op.old, op.new) // has no effect in the end on a collection that the transaction has created
 		op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
 		d.log(op)
 	}
@@ -267,9 +237,10 @@ func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
 		failed = t.abortedError()
 	case t.state == committed && !commit:
 		failed = t.committedError()
-	case commit && t.state == running:
+	case t.state == committed: // a repeated commit
+	case commit:
 		d.commit(t)
-	case t.state == running:
+	default:
 		d.abort(t)
 	}
 	var token bson.D

@@ -20,33 +20,30 @@ const (
 	wire81 = 26
 )
 
-// newFields are the fields of commands and subdocuments that were added in a wire version. message and code are the
-// error of older servers; the default is that of an unknown field.
+// newFields are the fields of commands and subdocuments that were added in a wire version. message, with the field, and
+// code are the error of older servers; the default is that of an unknown field.
 var newFields = []struct {
-	field    string
+	fields   []string
 	wire     int
 	commands []string
 	message  string
 	code     int32
 }{
-	{field: "let", wire: wire50, commands: []string{"aggregate"}, message: "unrecognized field 'let'", code: 9},
-	{field: "let", wire: wire50, commands: []string{"find"}, message: "Unrecognized field 'let'", code: 9},
-	{field: "let", wire: wire50, commands: []string{"findAndModify"}, message: "BSON field 'let' is an unknown field.", code: 40415},
-	{field: "let", wire: wire50, commands: []string{"update", "delete"}},
-	{field: "allowDiskUse", wire: wire44, commands: []string{"find"}, message: "Unrecognized field 'allowDiskUse'", code: 9},
-	{field: "hint", wire: wire44, commands: []string{"findAndModify", "delete.deletes"}},
-	{field: "sort", wire: wire80, commands: []string{"update.updates"}},
-	{field: "comment", wire: wire44, commands: []string{"insert", "update", "delete", "findAndModify", "distinct", "count", "getMore"}},
-	{field: "timeseries", wire: wire50, commands: []string{"create"}},
-	{field: "changeStreamPreAndPostImages", wire: wire60, commands: []string{"create", "collMod"}},
-	{field: "clusteredIndex", wire: wire60, commands: []string{"create"}},
-	{field: "unique", wire: wire50, commands: []string{"collMod.index"}, message: "Unrecognized field 'unique' in 'index' option", code: 72},
-	{field: "prepareUnique", wire: wire50, commands: []string{"collMod.index"}, message: "Unrecognized field 'prepareUnique' in 'index' option", code: 72},
-	{field: "unique", wire: wire60, commands: []string{"collMod.index"}},
-	{field: "prepareUnique", wire: wire60, commands: []string{"collMod.index"}},
-	{field: "encryptedFields", wire: wire60, commands: []string{"create"}},
-	{field: "showExpandedEvents", wire: wire60, commands: []string{"$changeStream"}},
-	{field: "fullDocumentBeforeChange", wire: wire60, commands: []string{"$changeStream"}},
+	{fields: []string{"let"}, wire: wire50, commands: []string{"aggregate"}, message: "unrecognized field '%s'", code: 9},
+	{fields: []string{"let"}, wire: wire50, commands: []string{"find"}, message: "Unrecognized field '%s'", code: 9},
+	{fields: []string{"let"}, wire: wire50, commands: []string{"findAndModify"}, message: "BSON field '%s' is an unknown field.", code: 40415},
+	{fields: []string{"let"}, wire: wire50, commands: []string{"update", "delete"}},
+	{fields: []string{"allowDiskUse"}, wire: wire44, commands: []string{"find"}, message: "Unrecognized field '%s'", code: 9},
+	{fields: []string{"hint"}, wire: wire44, commands: []string{"findAndModify", "delete.deletes"}},
+	{fields: []string{"sort"}, wire: wire80, commands: []string{"update.updates"}},
+	{fields: []string{"comment"}, wire: wire44, commands: []string{"insert", "update", "delete", "findAndModify", "distinct", "count", "getMore"}},
+	{fields: []string{"timeseries"}, wire: wire50, commands: []string{"create"}},
+	{fields: []string{"changeStreamPreAndPostImages"}, wire: wire60, commands: []string{"create", "collMod"}},
+	{fields: []string{"clusteredIndex", "encryptedFields"}, wire: wire60, commands: []string{"create"}},
+	{fields: []string{"unique", "prepareUnique"}, wire: wire50, commands: []string{"collMod.index"},
+		message: "Unrecognized field '%s' in 'index' option", code: 72},
+	{fields: []string{"unique", "prepareUnique"}, wire: wire60, commands: []string{"collMod.index"}},
+	{fields: []string{"showExpandedEvents", "fullDocumentBeforeChange"}, wire: wire60, commands: []string{"$changeStream"}},
 }
 
 // tooNew returns an error if a command or a subdocument has a field that the server's version does not support.
@@ -57,11 +54,11 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 	}
 	for _, e := range doc {
 		for _, f := range newFields {
-			if f.field != e.Key || w >= f.wire || !slices.Contains(f.commands, of) {
+			if !slices.Contains(f.fields, e.Key) || w >= f.wire || !slices.Contains(f.commands, of) {
 				continue
 			}
 			if f.message != "" {
-				return command.Errorf(f.code, "%s", f.message)
+				return command.Errorf(f.code, f.message, e.Key)
 			}
 			return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
 		}
@@ -80,24 +77,19 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 	return nil
 }
 
-// noDollars returns an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
-func noDollars(v any, path string) error {
+// noDollars notes an error for a field with a leading dollar in a value, which servers before 5.0 did not store.
+func noDollars(p *command.FirstError, v any, path string) {
 	switch x := v.(type) {
 	case bson.D:
 		for _, e := range x {
-			if strings.HasPrefix(e.Key, "$") && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
-				return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
-			}
-			if err := noDollars(e.Value, path+e.Key+"."); err != nil {
-				return err
-			}
+			reference := e.Key == "$ref" || e.Key == "$id" || e.Key == "$db"
+			p.Refuse(strings.HasPrefix(e.Key, "$") && !reference, command.CodeDollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
+			noDollars(p, e.Value, path+e.Key+".")
 		}
 	case bson.A:
 		for _, item := range x {
-			if err := noDollars(item, path); err != nil {
-				return err
-			}
+			noDollars(p, item, path)
 		}
 	}
-	return nil
 }

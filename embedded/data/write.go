@@ -14,16 +14,21 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// write is an update or delete statement.
+// write is a statement: an insert, an update or a delete.
 type write struct {
-	kind          writeKind
-	db, coll      string
-	q, sort, let  bson.D
+	i        int // position in the command
+	kind     writeKind
+	db, coll string
+	// Of an insert:
+	doc     bson.D
+	raw     bson.Raw
+	invalid error // why the document cannot be stored
+	retried bool  // an earlier attempt of the command has stored it
+	// Of an update or a delete:
+	q, sort       bson.D
 	update        any // a document or a pipeline
-	constants     bson.D
-	arrayFilters  bson.A
-	collation     query.Collation
-	upsert, multi bool
+	opts          update.Options
+	multi         bool
 	hint          any
 	notRetryable  string  // text of the error of a retryable write with multi
 	findAndModify *modify // nil for other commands
@@ -36,47 +41,28 @@ type write struct {
 
 // write parses a statement. query, update and constants are the names of the fields that differ between commands.
 func (a *args) write(kind writeKind, let bson.D, query, update, constants string) *write {
-	return &write{kind: kind, q: a.document(query), update: a.any(update), constants: a.document(constants), let: let, sort: a.document("sort"),
-		arrayFilters: a.array("arrayFilters"), collation: a.collation(), upsert: a.flag("upsert"), multi: a.flag("multi"), hint: a.any("hint")}
+	w := &write{kind: kind, q: a.document(query), update: a.any(update), sort: a.document("sort")}
+	w.multi, w.hint = a.flag("multi"), a.any("hint")
+	w.opts.Constants, w.opts.ArrayFilters = a.document(constants), a.array("arrayFilters")
+	w.opts.Let, w.opts.Collation, w.opts.Upsert = let, a.collation(), a.flag("upsert")
+	return w
 }
 
 func (s *scope) prepare(w *write) (err error) {
-	opts := query.Options{Let: w.let, Collation: w.collation, Scripts: s.scripts(), Upsert: w.upsert}
+	w.opts.Scripts = s.scripts()
 	if w.kind == updating {
-		if w.u, err = w.parseUpdate(opts); err != nil {
+		if w.u, err = update.Compile(w.update, w.opts); err != nil {
 			return err
 		}
 		if w.u.Replaces() && w.multi {
 			return command.Errorf(command.CodeFailedToParse, "multi update is not supported for replacement-style update")
 		}
 	}
-	if w.filter, err = query.Compile(w.q, opts); err != nil {
+	if w.filter, err = query.Compile(w.q, w.opts.Options); err != nil {
 		return err
 	}
-	w.order, err = query.CompileOrder(w.sort, w.collation)
+	w.order, err = query.CompileOrder(w.sort, w.opts.Collation)
 	return err
-}
-
-func (w *write) parseUpdate(o query.Options) (*update.Update, error) {
-	opts := update.Options{ArrayFilters: w.arrayFilters, Collation: o.Collation}
-	switch x := w.update.(type) {
-	case bson.A:
-		if len(w.arrayFilters) > 0 {
-			return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
-		}
-		o.Let = slices.Concat(w.let, w.constants)
-		var err error
-		if opts.Transform, err = pipeline.CompileUpdate(x, o); err != nil {
-			return nil, err
-		}
-		return update.Compile(nil, opts)
-	case bson.D:
-		if len(w.constants) > 0 {
-			return nil, command.Errorf(51198, "Constant values may only be specified for pipeline updates")
-		}
-		return update.Compile(x, opts)
-	}
-	return nil, command.Errorf(command.CodeFailedToParse, "Update argument must be either an object or an array")
 }
 
 // do performs a write. The caller holds mu.
@@ -89,8 +75,8 @@ func (s *scope) do(w *write) (*statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &statement{upserted: value.Missing{}, findAndModify: w.findAndModify}
-	if len(hits) == 0 && w.upsert {
+	st := &statement{findAndModify: w.findAndModify}
+	if len(hits) == 0 && w.opts.Upsert {
 		return st, s.upsert(w, st)
 	}
 	for _, r := range hits {
@@ -157,9 +143,14 @@ func (s *scope) upsert(w *write, st *statement) error {
 	if id, ok := w.filter.ID(); ok && w.u.Replaces() {
 		base = bson.D{{Key: "_id", Value: id}}
 	} else if !w.u.Replaces() {
-		var err error
-		if base, err = equalities(base, w.q); err != nil {
-			return err
+		for _, e := range equalities(w.q) {
+			set, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{e}}}, update.Options{})
+			if err == nil {
+				base, err = set.Apply(base, true)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	doc, err := w.u.Apply(base, true)
@@ -174,65 +165,44 @@ func (s *scope) upsert(w *write, st *statement) error {
 	if err != nil {
 		return err
 	}
-	st.n, st.upserted, st.post = 1, doc[0].Value, raw
+	st.n, st.inserted, st.upserted, st.post = 1, true, doc[0].Value, raw
 	return s.insert(c, doc, raw)
 }
 
-// equalities sets the fields in doc for which a filter requires a value.
-func equalities(doc, q bson.D) (bson.D, error) {
+// equalities returns the paths for which a filter requires a value.
+func equalities(q bson.D) (out bson.D) {
 	for _, e := range q {
-		list, isList := e.Value.(bson.A)
-		if e.Key == "$and" && isList {
+		if list, ok := e.Value.(bson.A); ok && e.Key == "$and" {
 			for _, item := range list {
-				var err error
 				part, _ := item.(bson.D)
-				if doc, err = equalities(doc, part); err != nil {
-					return nil, err
-				}
+				out = append(out, equalities(part)...)
 			}
-			continue
-		}
-		v, ok := requiredValue(e.Value)
-		if !ok || strings.HasPrefix(e.Key, "$") {
-			continue
-		}
-		up, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{{Key: e.Key, Value: v}}}}, update.Options{})
-		if err != nil {
-			return nil, err
-		}
-		if doc, err = up.Apply(doc, true); err != nil {
-			return nil, err
+		} else if v, ok := query.Required(e.Value); ok && !strings.HasPrefix(e.Key, "$") {
+			out = append(out, bson.E{Key: e.Key, Value: v})
 		}
 	}
-	return doc, nil
+	return out
 }
 
-// requiredValue returns the value that a condition on a field requires, if there is exactly one.
-func requiredValue(condition any) (any, bool) {
-	switch x := condition.(type) {
-	case bson.Regex:
-		return nil, false
-	case bson.D:
-		if len(x) == 0 || !strings.HasPrefix(x[0].Key, "$") {
-			break
-		}
-		if in := value.As[bson.A](x, "$in"); len(in) == 1 {
-			return in[0], true
-		}
-		return value.Field(x, "$eq")
+// documents returns the documents in an array of a write command.
+func (a *args) documents(key string) []bson.D {
+	list := a.array(key)
+	a.need(key)
+	a.Refuse(len(list) == 0 || len(list) > maxBatch, command.CodeInvalidLength,
+		"Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(list))
+	docs := make([]bson.D, len(list))
+	for i, v := range list {
+		doc, ok := v.(bson.D)
+		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+		docs[i] = doc
 	}
-	return condition, true
+	return docs
 }
 
 // statements returns the statements of a write command.
 func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
-	list := a.array(key)
-	a.need(key)
-	a.Note(checkSize(len(list)))
 	var out []*args
-	for i, v := range list {
-		doc, ok := v.(bson.D)
-		a.Refuse(!ok, command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v))
+	for _, doc := range a.documents(key) {
 		st := &args{of: a.of + "." + key, doc: doc, FirstError: a.FirstError}
 		st.only(fields)
 		st.Note(tooNew(req, st.of, doc))
@@ -254,20 +224,20 @@ func updateCommand(s *scope, a *args) action {
 		st.Refuse(w.multi && st.has("sort"), command.CodeFailedToParse, "Cannot specify sort with multi=true")
 		writes = append(writes, w)
 	}
-	return batched(s, a, func(b *batch, name string) error {
-		if err := b.runAll(name, writes); err != nil && err != errStop {
-			return err
-		}
+	do := batched(s, a, writes)
+	return func() (bson.D, error) {
+		reply, err := do()
 		// The server rejects unknown stages only after it has run the statements, when it counts the stages.
 		for _, w := range writes {
-			if list, ok := w.update.(bson.A); ok {
-				if err := pipeline.CheckNames(list); err != nil {
-					return err
-				}
+			if list, ok := w.update.(bson.A); ok && err == nil {
+				err = pipeline.CheckNames(list)
 			}
 		}
-		return nil
-	})
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
 }
 
 func deleteCommand(s *scope, a *args) action {
@@ -281,18 +251,7 @@ func deleteCommand(s *scope, a *args) action {
 		w.multi, w.notRetryable = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
-	return batched(s, a, func(b *batch, name string) error { return b.runAll(name, writes) })
-}
-
-// runAll performs the writes of a command to its collection.
-func (b *batch) runAll(name string, writes []*write) error {
-	for i, w := range writes {
-		w.db, w.coll = b.s.req.DB, name
-		if err := b.run(i, w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return batched(s, a, writes)
 }
 
 // tally returns the reply of insert, update or delete, with the fields in the server's order.
@@ -306,7 +265,7 @@ func tally(req *command.Request, results []effect) bson.D {
 		}
 		n += r.st.n
 		modified += r.st.modified
-		if r.st.inserted() {
+		if r.st.inserted {
 			upserted = append(upserted, bson.D{{Key: "index", Value: int32(r.i)}, {Key: "_id", Value: r.st.upserted}})
 		}
 	}
@@ -332,20 +291,20 @@ func writeError(req *command.Request, r effect) bson.D {
 }
 
 // batched returns the action of insert, update or delete.
-func batched(s *scope, a *args, run func(b *batch, name string) error) action {
+func batched(s *scope, a *args, writes []*write) action {
 	b, name, unacknowledged := newBatch(s, a), a.name(), a.unacknowledged()
+	for i, w := range writes {
+		w.i, w.db, w.coll = i, s.req.DB, name
+	}
 	return func() (bson.D, error) {
-		var err error
-		switch e := namespace(s.req.DB, name); {
-		case e == nil:
-			err = run(b, name)
-		case mongos(s.req): // reports a write error
-			b.results = []effect{{err: e.(*command.Error)}}
-		default:
-			return nil, e
+		err := namespace(s.req.DB, name)
+		if e, ok := err.(*command.Error); ok && mongos(s.req) { // reports a write error
+			b.results, err = []effect{{err: e}}, nil
+		} else if err == nil {
+			err = b.runAll(writes)
 		}
 		switch {
-		case err != nil && err != errStop:
+		case err != nil:
 			return nil, err
 		case unacknowledged:
 			return bson.D{}, nil
@@ -357,4 +316,74 @@ func batched(s *scope, a *args, run func(b *batch, name string) error) action {
 // unacknowledged reports whether the write concern is w: 0.
 func (a *args) unacknowledged() bool {
 	return value.Equal(value.Get(a.document("writeConcern"), "w"), int32(0))
+}
+
+// modify contains the options of findAndModify that a retry must repeat.
+type modify struct {
+	remove, returnNew bool
+}
+
+func findAndModify(s *scope, a *args) action {
+	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
+	m := &modify{remove: a.flag("remove"), returnNew: a.flag("new")}
+	w := a.write(updating, a.let(), "query", "update", "")
+	w.db, w.coll, w.findAndModify, w.request = s.req.DB, a.collection(s.req.DB), m, a.doc
+	fields, b := a.document("fields"), newBatch(s, a)
+	if m.remove {
+		w.kind = deleting
+	}
+	const code = command.CodeFailedToParse
+	a.Refuse(m.remove && a.has("update"), code, "Cannot specify both an update and remove=true")
+	a.Refuse(m.remove && w.opts.Upsert, code, "Cannot specify both upsert=true and remove=true ")
+	a.Refuse(m.remove && m.returnNew, code,
+		"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	a.Refuse(!m.remove && !a.has("update"), code, "Either an update or remove=true must be specified")
+	proj, err := query.CompileProjection(fields, w.opts.Options)
+	a.Note(err)
+	return func() (bson.D, error) {
+		st, err := b.once(w)
+		if err != nil {
+			return nil, err
+		}
+		last := bson.D{{Key: "n", Value: value.Int(st.n)}}
+		last = value.AddIf(last, !m.remove, "updatedExisting", st.n > 0 && !st.inserted)
+		last = value.AddIf(last, st.inserted, "upserted", st.upserted)
+		raw := st.pre
+		if m.returnNew {
+			raw = st.post
+		}
+		var result any
+		if raw != nil {
+			if result, err = proj.Apply(value.Must(raw)); err != nil {
+				return nil, err
+			}
+		}
+		out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
+		return value.AddIf(out, b.retriedFields() != nil, "retriedStmtId", b.id(0)), nil
+	}
+}
+
+// checkRetry returns an error if the retry of a findAndModify differs from the recorded statement.
+func (w *write) checkRetry(st *statement) error {
+	m := w.findAndModify
+	if m == nil {
+		return nil
+	}
+	fail := func(code int32, problem string) error {
+		return command.Errorf(code, "findAndModify retry request: %s %s", value.Text(w.request), problem)
+	}
+	first := st.findAndModify
+	switch {
+	case first == nil:
+		return fail(40606, "is not compatible with previous write in the transaction")
+	case m.remove && !first.remove && first.returnNew, !m.remove && !st.inserted && !m.returnNew && first.returnNew:
+		return fail(40612, "wants the document before update returned, but only after update document is stored")
+	case m.remove && !first.remove:
+		return fail(40607, "is not compatible with previous write in the transaction of type: update")
+	case !m.remove && first.remove:
+		return fail(40608, "is not compatible with previous write in the transaction of type: delete")
+	case !m.remove && !st.inserted && m.returnNew && !first.returnNew:
+		return fail(40611, "wants the document after update returned, but only before update document is stored")
+	}
+	return nil
 }

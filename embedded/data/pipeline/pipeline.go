@@ -79,13 +79,12 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 func CheckNames(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
-		if !ok {
+		switch {
+		case !ok:
 			return command.Errorf(command.CodeTypeMismatch, "Each element of the 'pipeline' array must be an object")
-		}
-		if len(d) != 1 {
+		case len(d) != 1:
 			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
-		}
-		if parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key) {
+		case parsers[d[0].Key] == nil && !slices.Contains(sources, d[0].Key):
 			return command.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
 		}
 	}
@@ -114,26 +113,6 @@ func (p *Pipeline) Apply(h Host, docs []bson.D) ([]bson.D, error) {
 		}
 	}
 	return docs, nil
-}
-
-// CompileUpdate parses a pipeline update.
-func CompileUpdate(list bson.A, o query.Options) (func(bson.D) (bson.D, error), error) {
-	p, err := Compile(list, o)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range list {
-		if name := item.(bson.D)[0].Key; !Transforms(name) {
-			return nil, command.Errorf(command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
-		}
-	}
-	return func(d bson.D) (bson.D, error) {
-		out, err := p.Apply(nil, []bson.D{d})
-		if err != nil {
-			return nil, err
-		}
-		return out[0], nil // transforms return one document for each
-	}, nil
 }
 
 // each returns a stage that applies a function to each document.

@@ -172,14 +172,10 @@ func sort(p *parser, arg any) stage {
 
 func limit(p *parser, arg any) stage {
 	n, ok := value.Int64(arg)
-	switch {
-	case !ok:
-		p.Fail(5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
-	case n < 0:
-		p.Fail(5107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit: %s", value.Text(arg))
-	case n == 0:
-		p.Fail(15958, "the limit must be positive")
-	}
+	p.Refuse(!ok, 5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
+	p.Refuse(n < 0, 5107201,
+		"invalid argument to $limit stage: Expected a non-negative number in: $limit: %s", value.Text(arg))
+	p.Refuse(n == 0, 15958, "the limit must be positive")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[:min(n, int64(len(docs)))], nil }
 }
 
@@ -202,12 +198,11 @@ func count(p *parser, arg any) stage {
 
 func unwind(p *parser, arg any) stage {
 	path, ok := arg.(string)
-	switch {
-	case !ok: // the embedded deployment supports no options
-		p.Fail(15981, "expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
-	case !strings.HasPrefix(path, "$") || len(path) < 2:
-		p.Fail(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
-	}
+	// The embedded deployment supports no options.
+	p.Refuse(!ok, 15981,
+		"expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
+	p.Refuse(!strings.HasPrefix(path, "$") || len(path) < 2, 28818,
+		"path option to $unwind stage should be prefixed with a '$': %s", path)
 	parts := strings.Split(strings.TrimPrefix(path, "$"), ".")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		var out []bson.D

@@ -76,14 +76,11 @@ func (p *projector) each(prefix []string, d bson.D) {
 
 func (p *projector) field(parts []string, v any) {
 	for _, part := range parts {
-		switch {
-		case part == "":
-			p.Fail(40352, "FieldPath cannot be constructed with empty string")
-		case part == "$" && !p.computes:
-			p.Fail(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
-		case strings.HasPrefix(part, "$"):
-			p.Fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-		}
+		p.Refuse(part == "", 40352, "FieldPath cannot be constructed with empty string")
+		p.Refuse(part == "$" && !p.computes, 51246,
+			"Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+		p.Refuse(strings.HasPrefix(part, "$"), 16410,
+			"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	}
 	d, isDoc := v.(bson.D)
 	_, isBool := v.(bool)

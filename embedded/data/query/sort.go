@@ -28,20 +28,16 @@ func CompileOrder(spec bson.D, collation Collation) (*Order, error) {
 		return nil, nil
 	}
 	o := &Order{collation: collation}
+	var p command.FirstError
 	for _, e := range spec {
 		n, ok := value.Int64(e.Value)
-		if !ok || n != 1 && n != -1 {
-			if !value.IsNumber(e.Value) {
-				return nil, command.Errorf(15974, "Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
-			}
-			return nil, command.Errorf(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
-		}
-		if e.Key == "" {
-			return nil, command.Errorf(15998, "FieldPath field names may not be empty strings.")
-		}
+		p.Refuse(!value.IsNumber(e.Value), 15974,
+			"Illegal key in $sort specification: %s: %s", e.Key, value.Text(e.Value))
+		p.Refuse(!ok || n != 1 && n != -1, 15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+		p.Refuse(e.Key == "", 15998, "FieldPath field names may not be empty strings.")
 		o.keys = append(o.keys, orderKey{strings.Split(e.Key, "."), n < 0, e.Key == "$natural"})
 	}
-	return o, nil
+	return o, p.Err
 }
 
 // Sort sorts in place and stably. doc returns the document of an item.
@@ -101,42 +97,31 @@ func sortKey(d bson.D, k orderKey, c Collation) any {
 
 // Leaves calls f for each value at a path, also in arrays. A missing field is Missing, an empty array undefined.
 func Leaves(v any, parts []string, f func(any)) {
-	if len(parts) == 0 {
-		a, ok := v.(bson.A)
-		if !ok {
-			f(v)
-			return
-		}
-		if len(a) == 0 {
-			f(bson.Undefined{})
-		}
-		for _, item := range a {
+	d, isDocument := v.(bson.D)
+	list, isArray := v.(bson.A)
+	switch {
+	case len(parts) == 0 && isArray && len(list) == 0:
+		f(bson.Undefined{})
+	case len(parts) == 0 && isArray:
+		for _, item := range list {
 			f(item)
 		}
-		return
-	}
-	switch x := v.(type) {
-	case bson.D:
-		Leaves(value.Lookup(x, parts[0]), parts[1:], f)
-		return
-	case bson.A:
-		if i, ok := value.Position(parts[0]); ok && i < len(x) {
-			Leaves(x[i], parts[1:], f)
+	case len(parts) == 0:
+		f(v)
+	case isDocument:
+		Leaves(value.Lookup(d, parts[0]), parts[1:], f)
+	case len(list) == 0:
+		f(value.Missing{})
+	default:
+		if i, ok := value.Position(parts[0]); ok && i < len(list) {
+			Leaves(list[i], parts[1:], f)
 			return
 		}
-		if len(x) == 0 {
-			break
+		for _, item := range list {
+			d, _ := item.(bson.D) // another item has no fields
+			Leaves(d, parts, f)
 		}
-		for _, item := range x {
-			if _, ok := item.(bson.D); ok {
-				Leaves(item, parts, f)
-			} else {
-				f(value.Missing{})
-			}
-		}
-		return
 	}
-	f(value.Missing{})
 }
 
 // Collation determines how strings are compared. The embedded deployment supports case sensitivity (strength and
@@ -144,28 +129,25 @@ func Leaves(v any, parts []string, f func(any)) {
 type Collation struct{ caseless bool }
 
 // ParseCollation parses a collation document, which may be empty.
-func ParseCollation(d bson.D) (c Collation, err error) {
+func ParseCollation(d bson.D) (Collation, error) {
 	if len(d) == 0 {
-		return c, nil
+		return Collation{}, nil
 	}
-	locale, ok := value.Field(d, "locale")
-	if !ok {
-		return c, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
-	}
+	var p command.FirstError
+	locale := value.Lookup(d, "locale")
 	s, ok := locale.(string)
-	if !ok {
-		return c, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
-	}
+	p.Refuse(missing(locale), command.CodeIDLFailedToParse,
+		"BSON field 'collation.locale' is missing but a required field")
+	p.Refuse(!ok, command.CodeTypeMismatch,
+		"BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
 	strength := int64(3)
 	if v, ok := value.Field(d, "strength"); ok {
-		n, whole := value.Int64(v)
-		if !whole || n < 1 || n > 5 {
-			return c, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
-		}
-		strength = n
+		strength, ok = value.Int64(v)
+		p.Refuse(!ok || strength < 1 || strength > 5, command.CodeValueTooSmall,
+			"BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 	}
 	level := value.Get(d, "caseLevel")
-	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
+	return Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, p.Err
 }
 
 // Compare orders two values under the collation.

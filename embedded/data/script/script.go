@@ -230,10 +230,8 @@ func (c *call) load(v any) goja.Value {
 	switch x := v.(type) {
 	case nil:
 		return goja.Null()
-	case int32:
-		return c.vm.ToValue(float64(x))
-	case int64:
-		return c.vm.ToValue(float64(x))
+	case int32, int64:
+		return c.vm.ToValue(value.Float(x))
 	case float64, bool, string:
 		return c.vm.ToValue(x)
 	case bson.D:

@@ -169,11 +169,7 @@ func (u *Update) change(v any, parts []string, at int, s step) (any, error) {
 		return value.Set(x, part, r), nil
 	case bson.A:
 		if i, ok := value.Position(part); ok {
-			var old any = value.Missing{}
-			if i < len(x) {
-				old = x[i]
-			}
-			r, err := u.change(old, parts, at+1, s)
+			r, err := u.change(value.Element(x, i), parts, at+1, s)
 			if err != nil {
 				return nil, err
 			}

@@ -8,22 +8,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
 	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // Options are the context in which an update is compiled.
 type Options struct {
+	query.Options
+	Constants    bson.D // variables of a pipeline update
 	ArrayFilters bson.A
-	Collation    query.Collation
-	Transform    func(bson.D) (bson.D, error) // a compiled pipeline update; nil for other updates
 }
 
 // Update is a parsed update. It may be used concurrently.
 type Update struct {
-	opts        Options
-	source      bson.D
-	replacement bson.D // nil for other updates
+	pipeline    *pipeline.Pipeline // nil for other updates
+	replacement bson.D             // nil for other updates
 	steps       []step
 	filters     map[string]*query.Filter // array filters by identifier
 }
@@ -38,23 +38,31 @@ type step struct {
 
 type parser struct {
 	*Update
+	opts Options
 	used map[string]bool // identifiers of array filters in paths
 	command.FirstError
 }
 
-// Compile parses an update document, which it ignores if Options.Transform is set. Errors are *command.Error with
-// the server's codes.
-func Compile(u bson.D, opts Options) (*Update, error) {
-	p := &parser{Update: &Update{opts: opts, source: u, filters: map[string]*query.Filter{}}, used: map[string]bool{}}
+// Compile parses an update: a pipeline or a document. Errors are *command.Error with the server's codes.
+func Compile(v any, opts Options) (*Update, error) {
+	p := &parser{Update: &Update{filters: map[string]*query.Filter{}}, opts: opts, used: map[string]bool{}}
+	list, isList := v.(bson.A)
+	u, isDocument := v.(bson.D)
+	p.Refuse(isDocument && len(opts.Constants) > 0, 51198, "Constant values may only be specified for pipeline updates")
 	switch {
-	case opts.Transform != nil:
+	case isList:
+		p.Refuse(len(opts.ArrayFilters) > 0, command.CodeFailedToParse,
+			"Cannot specify arrayFilters on a pipeline-style update")
+		p.stages(list)
+	case !isDocument:
+		p.Fail(command.CodeFailedToParse, "Update argument must be either an object or an array")
 	case len(u) > 0 && strings.HasPrefix(u[0].Key, "$"):
 		for _, e := range u {
 			p.operator(e)
 		}
 		// The server applies updates in the order of the field names.
 		slices.SortStableFunc(p.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
-		p.arrayFilters()
+		p.arrayFilters(u)
 	default:
 		for _, e := range u {
 			p.Refuse(strings.HasPrefix(e.Key, "$"), command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
@@ -63,6 +71,22 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 		p.replacement = append(bson.D{}, u...)
 	}
 	return p.Update, p.Err
+}
+
+// stages parses a pipeline update.
+func (p *parser) stages(list bson.A) {
+	opts := p.opts.Options
+	opts.Let = slices.Concat(opts.Let, p.opts.Constants)
+	var err error
+	if p.pipeline, err = pipeline.Compile(list, opts); err != nil {
+		p.Note(err)
+		return
+	}
+	for _, item := range list {
+		name := item.(bson.D)[0].Key
+		p.Refuse(!pipeline.Transforms(name), command.CodeInvalidOptions,
+			"%s is not allowed to be used within an update", name)
+	}
 }
 
 func (p *parser) operator(e bson.E) {
@@ -93,16 +117,14 @@ func (p *parser) path(path string) {
 		if name != "" {
 			p.used[name] = true
 		}
-		switch {
-		case part == "":
-			p.Fail(command.CodeEmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
-		case i == 0 && (part == "$" || elements):
-			p.Fail(command.CodeBadValue, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
-		case part == "$":
-			p.Fail(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
-		case strings.HasPrefix(part, "$") && !elements:
-			p.Fail(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
-		}
+		p.Refuse(part == "", command.CodeEmptyFieldName,
+			"The update path '%s' contains an empty field name, which is not allowed.", path)
+		p.Refuse(i == 0 && (part == "$" || elements), command.CodeBadValue,
+			"Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+		p.Refuse(part == "$", command.CodeBadValue,
+			"The positional operator did not find the match needed from the query.")
+		p.Refuse(strings.HasPrefix(part, "$") && !elements, command.CodeDollarPrefixedFieldName,
+			"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 	}
 }
 
@@ -120,7 +142,7 @@ func overlap(a, b string) bool {
 	return strings.HasPrefix(a+".", b+".") || strings.HasPrefix(b+".", a+".")
 }
 
-func (p *parser) arrayFilters() {
+func (p *parser) arrayFilters(source bson.D) {
 	for _, f := range p.opts.ArrayFilters {
 		d, _ := f.(bson.D)
 		if len(d) == 0 {
@@ -133,7 +155,8 @@ func (p *parser) arrayFilters() {
 			p.Refuse(top != name, command.CodeFailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
 		}
 		if !p.used[name] {
-			p.Fail(command.CodeFailedToParse, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(p.source))
+			p.Fail(command.CodeFailedToParse,
+				"The array filter for identifier '%s' was not used in the update %s", name, value.Text(source))
 			return
 		}
 		p.Refuse(p.filters[name] != nil, command.CodeFailedToParse, "Found multiple array filters with the same top-level field name %s", name)
@@ -154,8 +177,11 @@ func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	var out bson.D
 	var err error
 	switch {
-	case u.opts.Transform != nil:
-		out, err = u.opts.Transform(doc)
+	case u.pipeline != nil:
+		var docs []bson.D
+		if docs, err = u.pipeline.Apply(nil, []bson.D{doc}); err == nil {
+			out = docs[0] // its stages return one document for each
+		}
 	case u.replacement != nil:
 		out = u.replace(doc)
 	default:
@@ -169,9 +195,9 @@ func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	switch {
 	case !had, has && value.Key(id) == value.Key(newID):
 		return out, nil
-	case !has && u.opts.Transform != nil:
+	case !has && u.pipeline != nil:
 		return append(bson.D{{Key: "_id", Value: id}}, out...), nil
-	case has && (u.replacement != nil || u.opts.Transform != nil):
+	case has && (u.replacement != nil || u.pipeline != nil):
 		return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(newID))
 	}
 	return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
