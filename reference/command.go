@@ -13,12 +13,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// command is one command of an operation. It is built again for each attempt.
+// command is one command of an operation. It is assembled again for each attempt.
 type command struct {
-	name  string // first key
-	db    string
-	op    retry.Operation
-	build func(target) (bson.D, error) // returns the command for a server, without the generic fields
+	body bson.D // without the generic fields; the first key is the name of the command
+	db   string
+	op   retry.Operation
+	// adapt is called before each attempt. It returns more fields for the server, or an error if the server does not
+	// support the command. It may be nil.
+	adapt func(target) (bson.D, error)
 
 	write      bool // select a writable server instead of using preference
 	preference selection.Preference
@@ -75,20 +77,21 @@ var errNoTime = errors.New("the remaining time is shorter than a round trip")
 
 // assemble builds a command and adds the generic fields.
 func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
-	body, err := cmd.build(t)
-	if err != nil {
-		return nil, err
+	body := slices.Clone(cmd.body)
+	if cmd.adapt != nil {
+		more, err := cmd.adapt(t)
+		if err != nil {
+			return nil, err
+		}
+		body = append(body, more...)
 	}
-	body = slices.Clone(body)
 	drop := func(key string) { body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == key }) }
 	add := func(key string, value any) { // unless the user has set it
 		if !slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key }) {
 			body = append(body, bson.E{Key: key, Value: value})
 		}
 	}
-	s := cmd.session
-	endsTxn := cmd.op.EndsTransaction
-	inTxn := s.inTransaction() || endsTxn
+	s, inTxn := cmd.session, cmd.inTransaction()
 
 	// rawData requires server 8.2 (CRUD).
 	if t.wire < wire82 && cmd.op.Name != "runCommand" {
@@ -105,7 +108,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		add("maxTimeMS", rest.Milliseconds())
 	}
 
-	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
+	if len(cmd.writeConcern) > 0 && (!inTxn || cmd.op.EndsTransaction) {
 		add("writeConcern", cmd.writeConcern)
 	}
 	if t.silent && !s.implicit {
@@ -180,6 +183,11 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 // forever exceeds the time until any deadline.
 const forever = time.Duration(1 << 62)
 
+func (cmd *command) name() string { return cmd.body[0].Key }
+
+// inTransaction reports whether the command belongs to a transaction, or ends it.
+func (cmd *command) inTransaction() bool { return cmd.session.inTransaction() || cmd.op.EndsTransaction }
+
 // silent reports whether the command has no reply. In a transaction, only commit and abort have a write concern.
 func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
@@ -206,7 +214,7 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
 		}
 		return rc
-	case slices.Contains(causalWrites, cmd.name):
+	case slices.Contains(causalWrites, cmd.name()):
 	case !cmd.takesReadConcern:
 		return nil
 	default:

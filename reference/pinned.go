@@ -14,7 +14,7 @@ import (
 // pins reports whether package pinning applies to a command: a read on a replica set, under a policy with pinning, and
 // not pinned to a server by a transaction or a cursor.
 func (c *client) pins(ctx context.Context, cmd *command) bool {
-	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.session.inTransaction() || cmd.op.EndsTransaction {
+	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.inTransaction() {
 		return false
 	}
 	c.awaitMembers(ctx)
@@ -41,7 +41,7 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 			Preference: pinning.Preference{Preference: preference, Latency: c.settings.localThreshold}}
 	}
 	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
-	in, operation := see(pinning.Read), c.operation.Add(1)
+	in, a := see(pinning.Read), &attempt{client: c, cmd: cmd, trace: tr, operation: c.operation.Add(1)}
 	for attempt := 1; ; attempt++ {
 		var d pinning.Decision
 		s.thread, d = pinning.Next(s.thread, in)
@@ -56,8 +56,8 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 				failed, in = selectionError(false, "member %s is no longer available: %v", d.Member, err), see(pinning.Broken)
 				continue
 			}
-			srv.begun = time.Now()
-			r, f := c.attempt(ctx, srv, cmd, operation, tr)
+			srv.begun, a.srv = time.Now(), srv
+			r, f := a.perform(ctx)
 			switch {
 			case f == nil:
 				out, failed, in = r, nil, see(pinning.Answered)
@@ -79,12 +79,7 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 
 // obeyed returns the read preference that a command obeys.
 func (c *client) obeyed(cmd *command) selection.Preference {
-	obeys := cmd.op.Name != opWritingAggregate
-	if cmd.op.Name == "runCommand" {
-		body, err := cmd.build(target{})
-		obeys = err == nil && pinning.Obeys(body)
-	}
-	if !obeys {
+	if cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body) {
 		return selection.Preference{}
 	}
 	return cmd.preference

@@ -190,7 +190,7 @@ func (s *clientSession) permits(cmd *command) *result.Error {
 // leaveTransaction resets the state of an ended transaction before another command (Transactions, "ClientSession
 // changes" and "When to unpin").
 func (s *clientSession) leaveTransaction(cmd *command) {
-	if cmd.op.EndsTransaction || s.inTransaction() || s.state == txnNone || cmd.name == "getMore" || cmd.name == "killCursors" {
+	if cmd.inTransaction() || s.state == txnNone || cmd.name() == "getMore" || cmd.name() == "killCursors" {
 		return
 	}
 	s.unpin()

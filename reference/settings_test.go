@@ -115,7 +115,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, wm []byte) {
 		if doc, err := parse(wm); err == nil {
 			testkit.Check(t, doc.Validate())
-			_, _, _ = replyError(doc, "a:1"), okOf(doc), clusterTimeOf(doc)
+			_, _, _ = replyError(doc), okOf(doc), clusterTimeOf(doc)
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // clientRows lists other operations of clients, and the runner's internal operations.
@@ -53,8 +52,8 @@ func (c *client) endSessions() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"), preference: primary, closing: true,
-			session: c.newSession(true), build: fixed(bson.D{{Key: "endSessions", Value: ids}})}
+		cmd := &command{body: document("endSessions", ids), db: "admin", op: retry.Lookup("endSessions"), preference: primary,
+			closing: true, session: c.newSession(true)}
 		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {

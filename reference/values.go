@@ -9,6 +9,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// document returns a document with keys and values in turn.
+func document(pairs ...any) bson.D {
+	d := bson.D{}
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+// addIf appends a field to a document if a condition holds.
+func addIf(d bson.D, holds bool, key string, value any) bson.D {
+	if holds {
+		d = append(d, bson.E{Key: key, Value: value})
+	}
+	return d
+}
+
 // invalidField is the error for an unknown field of a common option.
 func invalidField(field string) error { return errors.New(field + " is not valid") }
 
