@@ -186,7 +186,9 @@ const forever = time.Duration(1 << 62)
 func (cmd *command) name() string { return cmd.body[0].Key }
 
 // inTransaction reports whether the command belongs to a transaction, or ends it.
-func (cmd *command) inTransaction() bool { return cmd.session.inTransaction() || cmd.op.EndsTransaction }
+func (cmd *command) inTransaction() bool {
+	return cmd.session.inTransaction() || cmd.op.EndsTransaction
+}
 
 // silent reports whether the command has no reply. In a transaction, only commit and abort have a write concern.
 func (cmd *command) silent() bool {

@@ -61,7 +61,7 @@ func (s *selectionFlags) explain(c *call, out *explanation, operation string) er
 		}
 	}
 	if operation != "" {
-		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[simulated.Class == retry.Write]
+		one.Options.Write = simulated.Class == retry.Write
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {

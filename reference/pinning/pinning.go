@@ -57,18 +57,18 @@ type Reading struct {
 	Failed     []string // addresses of members with socket errors
 }
 
-// InputKind distinguishes inputs.
+// InputKind distinguishes inputs. Each kind is a bit, so that a rule can apply to several.
 type InputKind uint8
 
 // The inputs.
 const (
-	StartRequest InputKind = iota + 1 // from the application
-	EndRequest                        // from the application
-	Read                              // begins a read: Preference, Members and Random are set
-	Answered                          // ends a read: the member has replied
-	Refused                           // ends a read: the member has replied with an error
-	Broken                            // a socket error: Members and Random are set
-	Refreshed                         // an update of the replica set's state: Members is set
+	StartRequest InputKind = 1 << iota // from the application
+	EndRequest                         // from the application
+	Read                               // begins a read: Preference, Members and Random are set
+	Answered                           // ends a read: the member has replied
+	Refused                            // ends a read: the member has replied with an error
+	Broken                             // a socket error: Members and Random are set
+	Refreshed                          // an update of the replica set's state: Members is set
 )
 
 // Input is an event since the last decision.
@@ -112,7 +112,7 @@ func Next(t Thread, in Input) (Thread, Decision) {
 		s.t.Reading = &Reading{Preference: in.Preference}
 	}
 	for _, r := range table() {
-		if r.on&(1<<in.Kind) != 0 && !s.done && r.when(s) && slices.Contains(t.Revision.Rules, r.ID) {
+		if r.on&in.Kind != 0 && !s.done && r.when(s) && slices.Contains(t.Revision.Rules, r.ID) {
 			s.d.Rules = append(s.d.Rules, r.ID)
 			r.then(s)
 		}

@@ -23,21 +23,13 @@ const limit = 3
 // row is a rule for some kinds of input. It applies if when returns true.
 type row struct {
 	retry.Rule
-	on   uint // bits of InputKind
+	on   InputKind // one or more
 	when func(*step) bool
 	then func(*step)
 }
 
-const (
-	onStart     = 1 << StartRequest
-	onEnd       = 1 << EndRequest
-	onRead      = 1 << Read
-	onAnswered  = 1 << Answered
-	onRefused   = 1 << Refused
-	onBroken    = 1 << Broken
-	onRefreshed = 1 << Refreshed
-	choosing    = onRead | onBroken
-)
+// choosing are the inputs after which a member is chosen.
+const choosing = Read | Broken
 
 func always(*step) bool { return true }
 
@@ -53,46 +45,46 @@ func table() []row {
 		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.Reads()) }
 	}
 	return []row{
-		{rule("P1", "A thread is in a request from its start to its end.", "Requests"), onStart, always,
+		{rule("P1", "A thread is in a request from its start to its end.", "Requests"), StartRequest, always,
 			func(s *step) { s.t.InRequest = true }},
-		{rule("P2", "The end of a request unpins.", "Requests"), onEnd, always,
+		{rule("P2", "The end of a request unpins.", "Requests"), EndRequest, always,
 			func(s *step) { s.t.InRequest = false; s.unpin() }},
 
 		// Changes of the replica set.
-		{rule("P3", "A new primary ends the pinning of all threads.", "Requests"), onRefreshed,
+		{rule("P3", "A new primary ends the pinning of all threads.", "Requests"), Refreshed,
 			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
 			func(s *step) { s.unpin() }},
 		{rule("P4", "A pinned member that has become primary or secondary, so that it no longer matches the mode, is unpinned. "+
-			"Changes of tags and ping times do not unpin.", "Requests"), onRefreshed,
+			"Changes of tags and ping times do not unpin.", "Requests"), Refreshed,
 			func(s *step) bool {
 				return slices.ContainsFunc(s.up(), func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
 			},
 			func(s *step) { s.unpin() }},
 
 		// The end of an attempt.
-		{rule("P5", "Once a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), onAnswered,
+		{rule("P5", "Once a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), Answered,
 			func(s *step) bool { return reading(s) && s.t.InRequest },
 			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
-		{rule("P6", "A reply ends the read, be it an error: only a socket error is retried.", "Auto-retry"), onAnswered | onRefused,
+		{rule("P6", "A reply ends the read, be it an error: only a socket error is retried.", "Auto-retry"), Answered | Refused,
 			reading, func(s *step) { s.end(ReturnReply) }},
-		{rule("P7", "A member whose socket broke is not tried again for this read, and the client looks at the set again as soon as it can.", "Auto-retry"), onBroken,
+		{rule("P7", "A member whose socket broke is not tried again for this read, and the client looks at the set again as soon as it can.", "Auto-retry"), Broken,
 			reading,
 			func(s *step) {
 				r := *s.t.Reading
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P8", "After a socket error the thread is no longer pinned to that member.", "Auto-retry"), onBroken,
+		{rule("P8", "After a socket error the thread is no longer pinned to that member.", "Auto-retry"), Broken,
 			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
 			func(s *step) { s.unpin() }},
-		{rule("P9", "After three members in all, the error is raised.", "Requests"), onBroken,
+		{rule("P9", "After three members in all, the error is raised.", "Requests"), Broken,
 			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
 
 		// The choice of a member.
-		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
+		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), Read,
 			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
 			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
-		{rule(unpins, "A read with another mode, other tags or another latency unpins, and a member is chosen anew.", "Requests"), onRead,
+		{rule(unpins, "A read with another mode, other tags or another latency unpins, and a member is chosen anew.", "Requests"), Read,
 			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Only members that are up are read from, and only primaries and secondaries: no member in another state, whatever the mode.", "Mode"), choosing, reading,
@@ -101,10 +93,10 @@ func table() []row {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
-		{rule(same, "As long as all reads use one read preference, they go to the pinned member, while it is up.", "Requests"), onRead,
+		{rule(same, "As long as all reads use one read preference, they go to the pinned member, while it is up.", "Requests"), Read,
 			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.send(s.t.Pinned) }},
-		{rule(old, "In 2.2: a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another one is preferred.", "Note On Pinning"), onRead,
+		{rule(old, "In 2.2: a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another one is preferred.", "Note On Pinning"), Read,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
 		{rule("P15", "Mode primary: the primary.", "Mode"), choosing, modes(selection.Primary),
 			func(s *step) { s.left = ofType(s.left, selection.RSPrimary) }},
@@ -209,7 +201,6 @@ func equal(a, b Preference) bool {
 }
 
 // primary returns the address of the primary, or "".
-
 func primary(members []selection.Server) string {
 	for _, v := range ofType(members, selection.RSPrimary) {
 		return v.Address

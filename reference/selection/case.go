@@ -88,7 +88,7 @@ func ParseCase(text []byte) (Case, error) {
 	switch f.Operation {
 	case "", "read":
 	case "write":
-		c.Options.Operation = Write
+		c.Options.Write = true
 	default:
 		return c, fmt.Errorf("operation: %q is not one of read, write", f.Operation)
 	}

@@ -7,18 +7,9 @@ import (
 	"time"
 )
 
-// Operation is the type of operation that a server is selected for.
-type Operation uint8
-
-// The operation types. runCommand is a read.
-const (
-	Read Operation = iota
-	Write
-)
-
-// Options are the client settings and the operation type.
+// Options are the client settings and the type of the operation.
 type Options struct {
-	Operation          Operation
+	Write              bool          // the operation writes; runCommand does not
 	LocalThreshold     time.Duration // localThresholdMS; 0 keeps only the nearest servers
 	HeartbeatFrequency time.Duration // heartbeatFrequencyMS
 }
@@ -103,7 +94,7 @@ func (s selector) all(deprioritized []string) ([]Server, error) {
 // asynchronous server selection", step 3). Writes ignore the preference. Deprioritized servers are used only if no
 // other server is suitable.
 func (s selector) usable(deprioritized []string) ([]Server, error) {
-	if s.options.Operation == Write {
+	if s.options.Write {
 		s.preference = Preference{}
 	}
 	if err := s.preference.Validate(); err != nil {
