@@ -37,27 +37,27 @@ func newServerSession() *serverSession {
 	return &serverSession{id: id}
 }
 
-// acquire removes and returns the most recently used session, or a new one if all are about to expire.
-func (p *sessionPool) acquire(now time.Time, timeoutMinutes *int64) *serverSession {
+// acquireSession removes the most recently used session from the pool, or returns a new one if all are about to expire.
+func (c *client) acquireSession() *serverSession {
+	p := &c.sessions
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
 		s := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if !s.expiring(now, timeoutMinutes) {
+		if !c.expiring(s) {
 			return s
 		}
 	}
 	return newServerSession()
 }
 
-func (p *sessionPool) release(s *serverSession, now time.Time, timeoutMinutes *int64) {
+func (c *client) releaseSession(s *serverSession) {
+	p := &c.sessions
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.idle) > 0 && p.idle[0].expiring(now, timeoutMinutes) {
-		p.idle = p.idle[1:]
-	}
-	if !s.dirty && !s.lastUse.IsZero() && !s.expiring(now, timeoutMinutes) {
+	p.idle = slices.DeleteFunc(p.idle, c.expiring)
+	if !s.dirty && !s.lastUse.IsZero() && !c.expiring(s) {
 		p.idle = append(p.idle, s)
 	}
 }
@@ -73,12 +73,13 @@ func (p *sessionPool) drain() (ids bson.A) {
 	return ids
 }
 
-// expiring reports whether the session expires within a minute.
-func (s *serverSession) expiring(now time.Time, timeoutMinutes *int64) bool {
-	if timeoutMinutes == nil || s.lastUse.IsZero() {
+// expiring reports whether a session expires within a minute.
+func (c *client) expiring(s *serverSession) bool {
+	minutes := c.topology.Description().SessionTimeoutMinutes
+	if minutes == nil || s.lastUse.IsZero() {
 		return false
 	}
-	return now.Sub(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
+	return c.driver.options.Now().Sub(s.lastUse) > time.Duration(*minutes-1)*time.Minute
 }
 
 // The states of a transaction.
@@ -125,8 +126,8 @@ type clientSession struct {
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
-	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit)}
-	s.defaults.scope = c.settings.scope
+	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit),
+		defaults: transactionOptions{scope: c.settings.scope}}
 	s.defaults.timeout = nil
 	return s
 }
@@ -135,7 +136,7 @@ func (c *client) newSession(implicit bool) *clientSession {
 // checked out.
 func (s *clientSession) acquired() *serverSession {
 	if s.server == nil {
-		s.server = s.client.sessions.acquire(s.client.driver.options.Now(), s.client.sessionTimeout())
+		s.server = s.client.acquireSession()
 	}
 	return s.server
 }
@@ -157,7 +158,7 @@ func (s *clientSession) end() {
 	s.unpin()
 	if s.server != nil {
 		s.id = s.server.id
-		s.client.sessions.release(s.server, s.client.driver.options.Now(), s.client.sessionTimeout())
+		s.client.releaseSession(s.server)
 		s.server = nil
 	}
 }
@@ -217,11 +218,6 @@ func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timest
 	}
 }
 
-// sessionTimeout returns logicalSessionTimeoutMinutes of the topology.
-func (c *client) sessionTimeout() *int64 {
-	return c.topology.Description().SessionTimeoutMinutes
-}
-
 // later returns the later of two cluster times. nil is earlier than any other.
 func later(a, b bson.Raw) bson.Raw {
 	ta, tb := timestampOf(a, "$clusterTime", "clusterTime"), timestampOf(b, "$clusterTime", "clusterTime")
@@ -237,7 +233,7 @@ func clusterTimeOf(reply bson.Raw) bson.Raw {
 	if !ok {
 		return nil
 	}
-	out, _ := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}})
+	out, _ := bson.Marshal(document("$clusterTime", v))
 	return out
 }
 

@@ -139,18 +139,14 @@ func openSession(c *client, e engine.Entity) (*clientSession, error) {
 			return s.defaults.fields().Read("transaction options", v, unsupportedField)
 		},
 	}.Read("sessionOptions", given, unsupportedField)
-	if err == nil && causal != nil {
+	s.causal = !s.snapshot
+	if causal != nil {
 		s.causal = *causal
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case s.snapshot && causal != nil && *causal:
-		return nil, errors.New("causalConsistency and snapshot cannot both be true")
-	case s.snapshot:
-		s.causal = false
+	if err == nil && s.causal && s.snapshot {
+		err = errors.New("causalConsistency and snapshot cannot both be true")
 	}
-	return s, nil
+	return s, err
 }
 
 func closeEntity(ctx context.Context, e any) {

@@ -68,17 +68,10 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		seconds := int64(given.MaxStaleness / time.Second)
 		s.preference.MaxStalenessSeconds = &seconds
 	}
-	if given.ReadConcernLevel != "" {
-		s.readConcern = bson.D{{Key: "level", Value: given.ReadConcernLevel}}
-	}
-	if given.WNumberSet {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "w", Value: int32(given.WNumber)})
-	} else if given.WString != "" {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "w", Value: given.WString})
-	}
-	if given.JSet {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "j", Value: given.J})
-	}
+	s.readConcern = addIf(nil, given.ReadConcernLevel != "", "level", given.ReadConcernLevel)
+	s.writeConcern = addIf(nil, given.WNumberSet, "w", int32(given.WNumber))
+	s.writeConcern = addIf(s.writeConcern, !given.WNumberSet && given.WString != "", "w", given.WString)
+	s.writeConcern = addIf(s.writeConcern, given.JSet, "j", given.J)
 	if given.TimeoutSet {
 		s.timeout = &given.Timeout
 	}
