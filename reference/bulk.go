@@ -38,13 +38,9 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 	}
 	writes := make([]*write, len(models))
 	for i, m := range models {
-		w := &write{multi: strings.HasSuffix(m.Kind, "Many")}
-		switch m.Kind {
-		case "insertOne":
-			w.group = "insert"
-		case "deleteOne", "deleteMany":
-			w.group = "delete"
-		default:
+		kind, many := strings.CutSuffix(m.Kind, "Many")
+		w := &write{group: strings.TrimSuffix(kind, "One"), multi: many}
+		if w.group == "replace" {
 			w.group = "update"
 		}
 		if err := w.read(m, modelArgs(operation, m.Kind), names); err != nil {

@@ -93,7 +93,11 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	config.ServerOpts = append(config.ServerOpts,
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }),
-		topology.WithConnectionOptions(withHandshaker(c.sockets.Hold)))
+		topology.WithConnectionOptions(func(o ...topology.ConnectionOption) []topology.ConnectionOption {
+			return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker {
+				return handshaker{h, c.sockets.Hold}
+			}))
+		}))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}

@@ -52,8 +52,8 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	}
 	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered, "ops", batch.statements(), "nsInfo", namespaces)
 	cmd := b.writing(name, b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData"))
-	cmd.adapt = func(t target) (bson.D, error) {
-		if t.wire < wire80 && t.silent { // the server would not return its error
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		if a.wire < wire80 && a.silent { // the server would not return its error
 			return nil, argument("the server is too old for bulkWrite")
 		}
 		return nil, nil

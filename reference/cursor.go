@@ -137,13 +137,13 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	}
 	cmd := k.command(addIf(document("getMore", k.id, "collection", k.coll), size > 0, "batchSize", int32(size)))
 	cmd.pin, cmd.timeout, cmd.noMaxTime = true, k.limit != nil, true // maxTimeMS is for awaitData
-	cmd.adapt = func(t target) (bson.D, error) {
+	cmd.adapt = func(a *attempt) (bson.D, error) {
 		wait := o.maxTime
-		if t.remaining < forever && k.limit != nil {
-			wait = max(min(wait, (t.remaining-t.minRTT).Milliseconds()), 1)
+		if k.limit != nil {
+			wait = max(min(wait, a.remaining.Milliseconds()), 1)
 		}
 		d := addIf(nil, o.maxTime > 0, "maxTimeMS", wait)
-		return addIf(d, o.comment.Type != 0 && t.wire >= wire44, "comment", o.comment), nil
+		return addIf(d, o.comment.Type != 0 && a.wire >= wire44, "comment", o.comment), nil
 	}
 	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {

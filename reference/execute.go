@@ -161,6 +161,10 @@ type attempt struct {
 	srv       *server
 	conn      *mnet.Connection
 
+	wire      int32         // version of the server, or 0
+	silent    bool          // the command has no reply
+	remaining time.Duration // until the deadline, less a round trip; forever without a deadline
+
 	id     int64 // of the request
 	secret bool  // the command is sensitive
 	begun  time.Time
@@ -203,9 +207,14 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 	conn := a.conn
 	defer func() { _ = conn.Close() }() // no-op while the connection is pinned
 
-	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil, silent: cmd.silent(),
-		remaining: a.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
-	body, err := a.assemble(cmd, t)
+	if v := conn.Description().WireVersion; v != nil {
+		a.wire = v.Max
+	}
+	a.silent = cmd.silent()
+	if a.remaining = a.driver.options.left(ctx); a.remaining < forever {
+		a.remaining -= srv.RTTMonitor().Min()
+	}
+	body, err := a.assemble()
 	if err != nil {
 		return reply{}, buildFailure(err, srv.address)
 	}
@@ -216,14 +225,6 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 		s.conn = conn
 	}
 	return a.exchange(ctx, body)
-}
-
-// wireOf returns the wire version of a connection's server, or 0.
-func wireOf(conn *mnet.Connection) int32 {
-	if v := conn.Description().WireVersion; v != nil {
-		return v.Max
-	}
-	return 0
 }
 
 // checkOut checks out a connection. timeoutMS replaces waitQueueTimeoutMS, and makes server selection and check-out
@@ -248,8 +249,8 @@ func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure) {
 	cmd, conn, address := a.cmd, a.conn, a.srv.address
 	a.trace.server, a.trace.service = address, conn.Description().ServiceID
-	id, flags, silent := wiremessage.NextRequestID(), wiremessage.MsgFlag(0), cmd.silent()
-	if silent {
+	id, flags := wiremessage.NextRequestID(), wiremessage.MsgFlag(0)
+	if a.silent {
 		flags = wiremessage.MoreToCome
 	}
 	a.id, a.secret, a.begun = int64(id), sensitive(cmd.name(), body), time.Now()
@@ -267,7 +268,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 	if err == nil {
 		err = conn.Write(ctx, wm)
 	}
-	if err == nil && silent {
+	if err == nil && a.silent {
 		ok, _ := bson.Marshal(document("ok", 1.0))
 		a.succeeded(ok)
 		return reply{doc: ok, address: address}, nil
@@ -284,7 +285,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 	}
 
 	a.gossip(cmd, doc)
-	out := reply{doc: doc, address: address, wire: wireOf(conn)}
+	out := reply{doc: doc, address: address, wire: a.wire}
 	f := a.classify(replyError(doc))
 	if f == nil || okOf(doc) {
 		a.succeeded(doc)

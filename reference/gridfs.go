@@ -179,7 +179,7 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 // mutate sends one statement to a collection of the bucket. operation begins with the name of the command.
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
 	command, _, _ := strings.Cut(operation, " ")
-	d := document(command, c.part(part), statementsField(command), bson.A{statement}, "ordered", true)
+	d := document(command, c.part(part), writeCommands[command].statements, bson.A{statement}, "ordered", true)
 	r, err := c.do(c.writing(operation, d))
 	if err != nil {
 		return 0, err
@@ -220,13 +220,13 @@ func (c *call) upload(id any) *result.Error {
 	if err := c.indexes(); err != nil {
 		return err
 	}
-	for n, rest := int32(0), data; len(rest) > 0; n++ {
-		part := rest[:min(size, int64(len(rest)))]
-		rest = rest[len(part):]
+	n := int32(0)
+	for part := range slices.Chunk(data, int(size)) {
 		chunk := document("_id", bson.NewObjectID(), "files_id", id, "n", n, "data", bson.Binary{Data: part})
 		if _, err := c.mutate("chunks", "insert", chunk); err != nil {
 			return err
 		}
+		n++
 	}
 	file := document("_id", id, "length", int64(len(data)), "chunkSize", int32(size),
 		"uploadDate", bson.NewDateTimeFromTime(c.client.driver.options.Now()))

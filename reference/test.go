@@ -58,14 +58,14 @@ type iterator interface {
 }
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
-	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
+	given := enginekit.NewArguments(e.Options)
 	switch operations.Kind(e.Kind) {
 	case operations.Client:
 		c, err := newClient(d, e.URI, e.Options)
 		if err != nil {
 			return nil, err
 		}
-		if ms, ok := enginekit.Integer(e.Options.Lookup("awaitMinPoolSizeMS")); ok && ms > 0 {
+		if ms := given.Number("awaitMinPoolSizeMS"); ms > 0 {
 			if err := c.awaitPool(ctx, time.Duration(ms)*time.Millisecond); err != nil {
 				c.close()
 				return nil, err
@@ -75,11 +75,11 @@ func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, er
 	case operations.Database:
 		c := parent.(*client)
 		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
-		return namespace{client: c, scope: o, db: text("databaseName")}, err
+		return namespace{client: c, scope: o, db: given.Text("databaseName")}, err
 	case operations.Collection:
 		n := parent.(namespace)
 		o, err := n.scope.with("collectionOptions", e.Options.Lookup("collectionOptions"))
-		return namespace{client: n.client, scope: o, db: n.db, coll: text("collectionName")}, err
+		return namespace{client: n.client, scope: o, db: n.db, coll: given.Text("collectionName")}, err
 	case operations.Bucket:
 		return newBucket(parent.(namespace), e.Options.Lookup("bucketOptions"))
 	default:

@@ -75,7 +75,7 @@ func (s *clientSession) endCommand(name string, timeout bool) *command {
 	}
 	return &command{body: document(name, int32(1)), db: "admin", op: retry.Lookup(name), write: true,
 		writeConcern: concern, session: s, timeout: timeout,
-		adapt: func(target) (bson.D, error) { return addIf(nil, s.recovery != nil, "recoveryToken", s.recovery), nil }}
+		adapt: func(*attempt) (bson.D, error) { return addIf(nil, s.recovery != nil, "recoveryToken", s.recovery), nil }}
 }
 
 // majority returns the write concern of a retried commit.
@@ -114,11 +114,11 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	}
 	base, adapt, again, shed := cmd.writeConcern, cmd.adapt, s.committed, s.client.driver.policy.Overload != nil
 	s.committed = true
-	cmd.adapt = func(t target) (bson.D, error) {
+	cmd.adapt = func(a *attempt) (bson.D, error) {
 		if again || cmd.failed != nil && !(shed && overloaded(cmd.failed)) {
 			cmd.writeConcern = majority(base)
 		}
-		return adapt(t)
+		return adapt(a)
 	}
 	_, err := s.client.execute(ctx, cmd, tr)
 	return err

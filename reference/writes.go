@@ -118,18 +118,14 @@ func (t *tally) document() bson.D {
 		bson.E{Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)})
 }
 
-// commandFields lists the arguments that apply to a whole write command.
-func commandFields(command string) []string {
-	return map[string][]string{
-		"insert": {"bypassDocumentValidation", "comment", "rawData"},
-		"delete": {"comment", "let", "rawData"},
-		"update": {"bypassDocumentValidation", "comment", "let", "rawData"},
-	}[command]
-}
-
-// statementsField returns the field of a write command that contains its statements.
-func statementsField(command string) string {
-	return map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[command]
+// writeCommands lists the field with the statements of each write command, and the arguments that apply to all of them.
+var writeCommands = map[string]struct {
+	statements string
+	arguments  []string
+}{
+	"insert": {"documents", []string{"bypassDocumentValidation", "comment", "rawData"}},
+	"delete": {"deletes", []string{"comment", "let", "rawData"}},
+	"update": {"updates", []string{"bypassDocumentValidation", "comment", "let", "rawData"}},
 }
 
 // writeModels performs models on a collection. The tally is nil if no command was built.
@@ -147,8 +143,8 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	if b.many() {
 		name += " of many"
 	}
-	d := document(b.command, c.coll, statementsField(b.command), b.statements(), "ordered", ordered)
-	d = c.copyArgs(d, commandFields(b.command)...)
+	as := writeCommands[b.command]
+	d := c.copyArgs(document(b.command, c.coll, as.statements, b.statements(), "ordered", ordered), as.arguments...)
 	hinted := slices.ContainsFunc(b.writes, func(w *write) bool {
 		return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
 	})
@@ -203,8 +199,8 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 // checkHint makes a command with a hint fail if it is unacknowledged, and the server would reject the hint without a
 // reply (CRUD, "hint" of the write models): delete and findAndModify support it since 4.4.
 func (cmd *command) checkHint(hinted bool) {
-	cmd.adapt = func(t target) (bson.D, error) {
-		if hinted && t.silent && cmd.name() != "update" && t.wire < wire44 {
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		if hinted && a.silent && cmd.name() != "update" && a.wire < wire44 {
 			return nil, argument("the server is too old for hint with an unacknowledged write concern")
 		}
 		return nil, nil

@@ -216,11 +216,10 @@ func ofType(members []selection.Server, types ...selection.ServerType) []selecti
 	return selection.Filter(members, selection.OfType(types...))
 }
 
-func first(of ...[]selection.Server) []selection.Server {
-	for _, members := range of {
-		if len(members) > 0 {
-			return members
-		}
+// first returns the members, or others if there are no members.
+func first(members, others []selection.Server) []selection.Server {
+	if len(members) > 0 {
+		return members
 	}
-	return nil
+	return others
 }

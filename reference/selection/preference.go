@@ -32,15 +32,21 @@ func ModeOf(name string) Mode {
 	return Mode(strings.ToLower(name[:1]) + name[1:])
 }
 
+// UnmarshalText reads a mode like ModeOf.
+func (m *Mode) UnmarshalText(name []byte) error {
+	*m = ModeOf(string(name))
+	return nil
+}
+
 // Preference is a read preference. The zero value is the default: primary.
 type Preference struct {
-	Mode Mode // "" means primary
+	Mode Mode `yaml:"mode"` // "" means primary
 	// TagSets are tried in order until one matches a candidate. An empty list and an empty tag set match every server.
-	TagSets []map[string]string
+	TagSets []map[string]string `yaml:"tag_sets"`
 	// MaxStalenessSeconds is the maximum replication lag of a secondary. Nil and -1 mean no maximum.
-	MaxStalenessSeconds *int64
+	MaxStalenessSeconds *int64 `yaml:"maxStalenessSeconds"`
 	// Hedge is hedge.enabled, deprecated since server 8.0. Nil: not sent.
-	Hedge *bool
+	Hedge *bool `yaml:"-"`
 }
 
 // Constants of the specifications.
