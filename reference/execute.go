@@ -59,27 +59,15 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		var d retry.Decision
 		state, d = c.tokens.next(state, in)
 		tr.decided(d, state.Chosen.Address, c.driver.policy.Bucket())
+		var f *failure
 		switch d.Action {
 		case retry.Select:
-			if err := a.selectServer(ctx, d.Deprioritized); err != nil {
-				err.Timeout = err.Timeout && cmd.timeout
-				errs[d.Attempt] = cmp.Or(errs[d.Attempt], err)
-				in = c.failedInput(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
-				continue
+			if f = a.selectServer(ctx, d.Deprioritized); f == nil {
+				in = retry.Input{Kind: retry.Selected, Chosen: a.srv.chosen()}
 			}
-			in = retry.Input{Kind: retry.Selected, Chosen: a.srv.chosen()}
 		case retry.Send:
-			r, f := a.perform(ctx)
-			if f != nil {
-				f.err.Timeout = f.err.Timeout && cmd.timeout
-				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				in = c.failedInput(ctx, f.rules)
-				if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
-					in.Left = 0
-				}
-				continue
-			}
-			out, in = r, retry.Input{Kind: retry.Succeeded}
+			out, f = a.perform(ctx)
+			in = retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
 			c.driver.options.backOff(ctx, d.Delay)
 			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
@@ -99,6 +87,15 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 				err = &late
 			}
 			return replies[d.Raise.Attempt], err
+		}
+		if f != nil {
+			cmd.unpin(f.err)
+			f.err.Timeout = f.err.Timeout && cmd.timeout
+			errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, out, f.err
+			in = retry.Input{Kind: retry.Failed, Failure: f.rules, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
+			if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
+				in.Left = 0
+			}
 		}
 	}
 }
@@ -126,10 +123,6 @@ func (s *server) chosen() retry.Chosen {
 		out.Wire = s.desc.WireVersion.Max
 	}
 	return out
-}
-
-func (c *client) failedInput(ctx context.Context, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) {
@@ -171,7 +164,7 @@ type attempt struct {
 }
 
 // selectServer selects the server, or uses the pinned server.
-func (a *attempt) selectServer(ctx context.Context, deprioritized []string) (err *result.Error) {
+func (a *attempt) selectServer(ctx context.Context, deprioritized []string) *failure {
 	cmd, s := a.cmd, a.cmd.session
 	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate, pinned: cmd.address,
 		deprioritized: deprioritized, operation: cmd.name(), operationID: a.operation}
@@ -182,11 +175,13 @@ func (a *attempt) selectServer(ctx context.Context, deprioritized []string) (err
 		w.pinned = cmp.Or(cmd.address, s.pinned)
 	}
 	w.quiet = cmd.hidden || w.pinned != ""
-	if a.srv, err = a.client.selectServer(ctx, w); err != nil {
+	srv, err := a.client.selectServer(ctx, w)
+	if err != nil {
 		cmd.labelTransaction(err)
-		cmd.unpin(err)
+		return &failure{retry.Failure{Kind: retry.Selection, Labels: err.Labels}, err}
 	}
-	return err
+	a.srv = srv
+	return nil
 }
 
 // perform checks out a connection, builds the command, and sends it.
@@ -199,9 +194,7 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 	if a.conn == nil {
 		var err error
 		if a.conn, err = a.checkOut(ctx); err != nil {
-			f := a.classify(checkoutFailure(ctx, err))
-			cmd.unpin(f.err)
-			return reply{}, f
+			return reply{}, a.classify(checkoutFailure(ctx, err))
 		}
 	}
 	conn := a.conn
@@ -335,7 +328,6 @@ func okOf(doc bson.Raw) bool {
 func (a *attempt) networkError(err error) *failure {
 	cmd, srv, conn := a.cmd, a.srv, a.conn
 	f := a.classify(networkFailure(err))
-	defer cmd.unpin(f.err)
 	a.failed(f.err)
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
