@@ -205,16 +205,12 @@ func (c *call) writing(operation string, body bson.D) *command {
 	}
 }
 
-func (c *call) do(cmd *command) (reply, *result.Error) {
-	return c.client.execute(c.ctx, cmd, &c.trace)
-}
-
 // run executes a command after override.
 func (c *call) run(cmd *command) (reply, *result.Error) {
 	if err := c.override(cmd); err != nil {
 		return reply{}, err
 	}
-	return c.do(cmd)
+	return c.client.execute(c.ctx, cmd, &c.trace)
 }
 
 // open executes a command whose reply is a cursor.

@@ -69,7 +69,7 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 		return reply{}, argument("Cannot request unacknowledged write concern and ordered writes")
 	}
 	cmd.pin = true
-	return b.do(cmd)
+	return b.client.execute(b.ctx, cmd, &b.trace)
 }
 
 // read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite Server Response").

@@ -292,7 +292,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 			return reply{}, f
 		}
 		out.write = f
-		if a.raisesWriteError(cmd, f) {
+		if a.raisesWriteError(f) {
 			return out, f
 		}
 	}
@@ -305,9 +305,9 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 
 // raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
 // it. Otherwise the operation includes it in its result or error.
-func (c *client) raisesWriteError(cmd *command, f *failure) bool {
-	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
-	if p := c.driver.policy; p.WriteCodes != nil { // before error labels
+func (a *attempt) raisesWriteError(f *failure) bool {
+	numbered := a.cmd.op.EndsTransaction || a.cmd.txnNumber != nil
+	if p := a.driver.policy; p.WriteCodes != nil { // before error labels
 		return numbered && p.Listed(f.rules)
 	}
 	return numbered && f.err.HasLabel(retry.LabelWrite) || overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)

@@ -180,7 +180,7 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
 	command, _, _ := strings.Cut(operation, " ")
 	d := document(command, c.part(part), writeCommands[command].statements, bson.A{statement}, "ordered", true)
-	r, err := c.do(c.writing(operation, d))
+	r, err := c.run(c.writing(operation, d))
 	if err != nil {
 		return 0, err
 	}
@@ -238,7 +238,7 @@ func (c *call) upload(id any) *result.Error {
 func (c *call) indexes() *result.Error {
 	probe := c.read(append(document("find", c.part("files"), "filter", bson.D{}, "projection", byOne("_id")), one()...))
 	probe.preference = selection.Preference{Hedge: probe.preference.Hedge}
-	r, err := c.do(probe)
+	r, err := c.run(probe)
 	if err != nil || len(firstBatch(r)) > 0 {
 		return err
 	}
@@ -251,7 +251,7 @@ func (c *call) indexes() *result.Error {
 // index creates an index of a collection of the bucket, if it does not exist.
 func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	name := strings.Join(fields, "_1_") + "_1"
-	r, err := c.do(c.enumerate(document("listIndexes", c.part(part), "cursor", bson.D{})))
+	r, err := c.run(c.enumerate(document("listIndexes", c.part(part), "cursor", bson.D{})))
 	if err != nil && err.Code != namespaceNotFound {
 		return err
 	}

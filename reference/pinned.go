@@ -35,7 +35,10 @@ func (c *client) newThread(request bool) pinning.Thread {
 
 // readPinned performs a read by executing the decisions of pinning.Next.
 func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
-	preference, s := c.obeyed(cmd), cmd.session
+	preference, s := cmd.preference, cmd.session
+	if cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body) {
+		preference = selection.Preference{}
+	}
 	see := func(kind pinning.InputKind) pinning.Input {
 		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(),
 			Preference: pinning.Preference{Preference: preference, Latency: c.settings.localThreshold}}
@@ -75,14 +78,6 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 			return reply{}, failed
 		}
 	}
-}
-
-// obeyed returns the read preference that a command obeys.
-func (c *client) obeyed(cmd *command) selection.Preference {
-	if cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body) {
-		return selection.Preference{}
-	}
-	return cmd.preference
 }
 
 // awaitMembers waits until the client has checked every member once. Clients in 2014 did so when they were opened.

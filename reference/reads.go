@@ -256,7 +256,7 @@ func (c *call) withNameOnly(d bson.D) bson.D {
 }
 
 func listDatabases(c *call) (any, *result.Error) {
-	r, err := c.do(c.enumerate(c.withNameOnly(document("listDatabases", int32(1)))))
+	r, err := c.run(c.enumerate(c.withNameOnly(document("listDatabases", int32(1)))))
 	if err != nil {
 		return nil, err
 	}

@@ -73,18 +73,15 @@ type want struct {
 }
 
 // selectServer waits for a suitable server, and writes the log messages.
-func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
+func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed *result.Error) {
 	c.logSelection(w, "debug", "Server selection started", nil)
-	srv, err := c.awaitServer(ctx, w)
-	if err != nil {
-		c.logSelection(w, "debug", "Server selection failed", document("failure", err.Error()))
-		return nil, err
-	}
-	c.logSelection(w, "debug", "Server selection succeeded", serverFields(srv.address))
-	return srv, nil
-}
-
-func (c *client) awaitServer(ctx context.Context, w want) (*server, *result.Error) {
+	defer func() {
+		if failed != nil {
+			c.logSelection(w, "debug", "Server selection failed", document("failure", failed.Error()))
+		} else {
+			c.logSelection(w, "debug", "Server selection succeeded", serverFields(srv.address))
+		}
+	}()
 	begun := time.Now()
 	waited := false
 	timer := time.NewTimer(c.settings.serverSelectionTimeout)

@@ -28,15 +28,6 @@ type sessionPool struct {
 	idle []*serverSession
 }
 
-func newServerSession() *serverSession {
-	uuid := make([]byte, 16)
-	_, _ = rand.Read(uuid) // never fails
-	uuid[6] = uuid[6]&0x0f | 0x40
-	uuid[8] = uuid[8]&0x3f | 0x80
-	id, _ := bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: uuid}}})
-	return &serverSession{id: id}
-}
-
 // acquireSession removes the most recently used session from the pool, or returns a new one if all are about to expire.
 func (c *client) acquireSession() *serverSession {
 	p := &c.sessions
@@ -49,7 +40,12 @@ func (c *client) acquireSession() *serverSession {
 			return s
 		}
 	}
-	return newServerSession()
+	uuid := make([]byte, 16)
+	_, _ = rand.Read(uuid) // never fails
+	uuid[6] = uuid[6]&0x0f | 0x40
+	uuid[8] = uuid[8]&0x3f | 0x80
+	id, _ := bson.Marshal(document("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: uuid}))
+	return &serverSession{id: id}
 }
 
 func (c *client) releaseSession(s *serverSession) {
