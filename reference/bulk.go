@@ -135,16 +135,12 @@ func (w *write) ofClient() *result.Error {
 
 // withID reads a document and prepends an _id if it has none. It returns both.
 func withID(v bson.RawValue) (bson.D, any, *result.Error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, nil, argument("the field document is not a document")
-	}
 	var d bson.D
-	if err := bson.Unmarshal(doc, &d); err != nil {
-		return nil, nil, argument(err.Error())
+	if err := v.Unmarshal(&d); err != nil {
+		return nil, nil, argument("the field document is not a document: " + err.Error())
 	}
-	if id, err := doc.LookupErr("_id"); err == nil {
-		return d, id, nil
+	if i := slices.IndexFunc(d, func(e bson.E) bool { return e.Key == "_id" }); i >= 0 {
+		return d, d[i].Value, nil
 	}
 	id := bson.NewObjectID()
 	return append(document("_id", id), d...), id, nil

@@ -19,7 +19,7 @@ type row struct {
 	kind  operations.Kind
 	name  string
 	lacks string // unsupported arguments of the format
-	run   func(*call) (any, *result.Error)
+	run   func(*call) (any, *result.Error) // the result is ignored if there is an error
 }
 
 func rows() []row {
@@ -77,12 +77,12 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 		c.session.end()
 	}
 	out = result.Outcome{Err: failure, Server: c.trace.server, ServiceID: c.trace.service, Decisions: c.trace.decisions}
-	if failure == nil || value != nil {
-		v, err := enginekit.ValueOf(value)
-		if err != nil {
-			return result.Outcome{Err: argument("the result cannot be encoded: " + err.Error())}
-		}
-		out.Value = v
+	if failure != nil {
+		return out
+	}
+	var err error
+	if out.Value, err = enginekit.ValueOf(value); err != nil {
+		return result.Outcome{Err: argument("the result cannot be encoded: " + err.Error())}
 	}
 	return out
 }

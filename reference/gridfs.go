@@ -74,20 +74,13 @@ func bucketRows() []row {
 			return nil
 		}),
 		{operations.Bucket, "find", "", func(c *call) (any, *result.Error) {
-			docs, err := c.query("files", c.copyArgs(c.options(document("filter", c.filter()), "filter"), "batchSize"))
-			if err != nil {
-				return nil, err
-			}
-			return docs, nil
+			return c.query("files", c.copyArgs(c.options(document("filter", c.filter()), "filter"), "batchSize"))
 		}},
 		noResult(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
 		noResult(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
 		{operations.Bucket, "upload", "", func(c *call) (any, *result.Error) {
 			id := bson.NewObjectID()
-			if err := c.upload(id); err != nil {
-				return nil, err
-			}
-			return id, nil
+			return id, c.upload(id)
 		}},
 		noResult(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}

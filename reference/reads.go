@@ -85,10 +85,7 @@ func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*c
 			return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, k)
 		}
 		docs, err := c.documentsOf(cmd, c.cursor)
-		if err != nil {
-			return nil, err
-		}
-		return documents(docs), nil
+		return documents(docs), err
 	}}
 }
 
@@ -195,18 +192,15 @@ func (c *call) runCount(d bson.D) (any, *result.Error) {
 	}
 	n, ok := enginekit.Integer(r.doc.Lookup("n"))
 	if !ok {
-		return nil, r.lacks("n")
+		err = r.lacks("n")
 	}
-	return n, nil
+	return n, err
 }
 
 // replyField runs a command and returns a field of the reply.
 func (c *call) replyField(cmd *command, field string) (any, *result.Error) {
 	r, err := c.run(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return r.doc.Lookup(field), nil
+	return r.doc.Lookup(field), err
 }
 
 func countDocuments(c *call) (*command, *result.Error) {
@@ -257,17 +251,14 @@ func (c *call) withNameOnly(d bson.D) bson.D {
 
 func listDatabases(c *call) (any, *result.Error) {
 	r, err := c.run(c.enumerate(c.withNameOnly(document("listDatabases", int32(1)))))
-	if err != nil {
-		return nil, err
-	}
-	if c.Row.name != "listDatabaseNames" {
-		return r.doc.Lookup("databases"), nil
+	if err != nil || c.Row.name != "listDatabaseNames" {
+		return r.doc.Lookup("databases"), err
 	}
 	docs, err := enginekit.NewArguments(r.doc).Documents("databases")
 	if err != nil {
-		return nil, r.lacks("databases")
+		err = r.lacks("databases")
 	}
-	return fieldOf(docs, "name"), nil
+	return fieldOf(docs, "name"), err
 }
 
 func listCollections(c *call) (*command, *result.Error) {
@@ -339,8 +330,5 @@ func runCommand(c *call) (any, *result.Error) {
 	}
 	cmd.takesReadConcern = c.Has("readConcern")
 	r, err := c.run(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return r.doc, nil
+	return r.doc, err
 }

@@ -42,11 +42,7 @@ func schemaRows() []row {
 			return c.perform(document("dropDatabase", int32(1)), 0)
 		}),
 		{operations.Database, "modifyCollection", "", func(c *call) (any, *result.Error) {
-			r, err := c.runWrite(c.options(document("collMod", c.Arg("collection")), "collection"))
-			if err != nil {
-				return nil, err
-			}
-			return r, nil
+			return c.runWrite(c.options(document("collMod", c.Arg("collection")), "collection"))
 		}},
 		{operations.Collection, "createSearchIndex", "", func(c *call) (any, *result.Error) {
 			return c.searchIndexes(bson.A{c.Arg("model")}, true)

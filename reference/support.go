@@ -34,10 +34,7 @@ func clientRows() []row {
 			cmd.op = retry.Operation{Name: "configureFailPoint"}
 			cmd.address, cmd.hidden, cmd.timeout = c.Text("server"), true, false
 			r, err := c.run(cmd)
-			if err != nil {
-				return nil, err
-			}
-			return r.doc, nil
+			return r.doc, err
 		}},
 	}
 }

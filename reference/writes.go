@@ -241,11 +241,6 @@ func findAndModify(c *call) (any, *result.Error) {
 	cmd := c.writing("findAndModify", c.options(d, "filter", "replacement", "update", "projection", "returnDocument"))
 	cmd.checkHint(c.Has("hint"))
 	r, err := c.run(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
-		return value, nil
-	}
-	return nil, nil
+	value, _ := r.doc.Lookup("value").DocumentOK() // or null
+	return value, err
 }
