@@ -242,42 +242,15 @@ func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure) {
 	cmd, conn, address := a.cmd, a.conn, a.srv.address
 	a.trace.server, a.trace.service = address, conn.Description().ServiceID
-	id, flags := wiremessage.NextRequestID(), wiremessage.MsgFlag(0)
-	if a.silent {
-		flags = wiremessage.MoreToCome
-	}
+	id := wiremessage.NextRequestID()
 	a.id, a.secret, a.begun = int64(id), sensitive(cmd.name(), body), time.Now()
 	a.started(body)
-
-	if d := a.settings.socketTimeout; d > 0 && !cmd.timeout {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
-	}
-	wm, err := message(id, body, flags), error(nil)
-	if conn.Compressor != nil && !a.secret {
-		wm, err = conn.CompressWireMessage(wm, nil)
-	}
-	if err == nil {
-		err = conn.Write(ctx, wm)
-	}
-	if err == nil && a.silent {
-		ok, _ := bson.Marshal(document("ok", 1.0))
-		a.succeeded(ok)
-		return reply{doc: ok, address: address}, nil
-	}
-	if err == nil {
-		wm, err = conn.Read(ctx)
-	}
-	var doc bson.Raw
-	if err == nil {
-		doc, err = parse(wm)
-	}
+	doc, err := a.roundTrip(ctx, id, body)
 	if err != nil {
 		return reply{}, a.networkError(err)
 	}
 
-	a.gossip(cmd, doc)
+	a.gossip(doc)
 	out := reply{doc: doc, address: address, wire: a.wire}
 	f := a.classify(replyError(doc))
 	if f == nil || okOf(doc) {
@@ -296,11 +269,40 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 			return out, f
 		}
 	}
-	id64, _ := enginekit.Integer(doc.Lookup("cursor", "id"))
-	if cmd.pin && a.srv.topology == selection.LoadBalanced && id64 != 0 && (cmd.conn != nil || conn.PinToCursor() == nil) {
+	cursor, _ := enginekit.Integer(doc.Lookup("cursor", "id"))
+	if cmd.pin && a.srv.topology == selection.LoadBalanced && cursor != 0 && (cmd.conn != nil || conn.PinToCursor() == nil) {
 		out.conn = conn
 	}
 	return out, nil
+}
+
+// roundTrip sends a command and returns the reply, or {ok: 1} if the command has no reply.
+func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.Raw, error) {
+	if d := a.settings.socketTimeout; d > 0 && !a.cmd.timeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	flags := wiremessage.MsgFlag(0)
+	if a.silent {
+		flags = wiremessage.MoreToCome
+	}
+	wm, err := message(id, body, flags), error(nil)
+	if a.conn.Compressor != nil && !a.secret {
+		if wm, err = a.conn.CompressWireMessage(wm, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.conn.Write(ctx, wm); err != nil {
+		return nil, err
+	}
+	if a.silent {
+		return bson.Marshal(document("ok", 1.0))
+	}
+	if wm, err = a.conn.Read(ctx); err != nil {
+		return nil, err
+	}
+	return parse(wm)
 }
 
 // raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
@@ -361,17 +363,17 @@ func (a *attempt) processError(doc bson.Raw) {
 }
 
 // gossip advances the cluster time, the operation time and the state of the session.
-func (c *client) gossip(cmd *command, doc bson.Raw) {
+func (a *attempt) gossip(doc bson.Raw) {
 	now := clusterTimeOf(doc)
 	if now != nil {
-		c.clock.AdvanceClusterTime(now)
+		a.clock.AdvanceClusterTime(now)
 	}
-	s := cmd.session
+	s := a.cmd.session
 	s.advance(now, timestampOf(doc, "operationTime"))
 	if s.snapshot && s.snapshotTime == nil {
 		s.snapshotTime = cmp.Or(timestampOf(doc, "cursor", "atClusterTime"), timestampOf(doc, "atClusterTime"))
 	}
-	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && cmd.inTransaction() {
+	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && a.cmd.inTransaction() {
 		s.recovery = token
 	}
 }
