@@ -18,7 +18,7 @@ import (
 type row struct {
 	kind  operations.Kind
 	name  string
-	lacks string // unsupported arguments of the format
+	lacks string                           // unsupported arguments of the format
 	run   func(*call) (any, *result.Error) // the result is ignored if there is an error
 }
 

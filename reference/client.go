@@ -47,7 +47,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.heartbeat = cmp.Or(s.heartbeat, d.options.Heartbeat)
+	s.HeartbeatInterval = cmp.Or(s.HeartbeatInterval, d.options.Heartbeat)
 	c := &client{driver: d, settings: s, tokens: newTokenBucket(d.policy),
 		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial)}
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
@@ -74,7 +74,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // a load balancer is not monitored
 	// The mode "auto" would depend on whether the engine runs in a FaaS environment.
 	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)
-	if c.sockets.polls = s.monitoring == options.ServerMonitoringModePoll; c.sockets.polls {
+	if c.sockets.polls = s.ServerMonitoringMode == options.ServerMonitoringModePoll; c.sockets.polls {
 		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	}
 	authenticator, err := d.authenticators.of(o)
@@ -92,7 +92,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 			func(time.Duration) time.Duration { return 20 * time.Millisecond }))
 	}
 	config.ServerOpts = append(config.ServerOpts,
-		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }),
+		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.HeartbeatInterval }),
 		topology.WithConnectionOptions(func(o ...topology.ConnectionOption) []topology.ConnectionOption {
 			return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker {
 				return handshaker{h, c.sockets.Hold}

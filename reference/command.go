@@ -125,7 +125,7 @@ func (a *attempt) assemble() (bson.Raw, error) {
 				add("startTransaction", true)
 			}
 			add("autocommit", false)
-		case cmd.op.RetryableWrite && a.settings.retryWrites && srv.kind != selection.Standalone:
+		case cmd.op.RetryableWrite && a.settings.RetryWrites && srv.kind != selection.Standalone:
 			if cmd.txnNumber == nil {
 				session.txn++
 				n := session.txn

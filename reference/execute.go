@@ -107,9 +107,9 @@ func (c *client) rules(cmd *command) retry.Settings {
 		op = retry.Lookup("unacknowledged write")
 	}
 	return retry.Settings{
-		Operation: op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
+		Operation: op, RetryReads: c.settings.RetryReads, RetryWrites: c.settings.RetryWrites,
 		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
-		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
+		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.EnableOverloadRetargeting,
 	}
 }
 
@@ -225,7 +225,7 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 	end := func() {}
 	if a.cmd.timeout {
-		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.serverSelectionTimeout))
+		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.ServerSelectionTimeout))
 	} else if w := a.settings.waitQueueTimeout; w > 0 {
 		ctx, end = context.WithTimeout(ctx, w)
 	}
@@ -278,7 +278,7 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 
 // roundTrip sends a command and returns the reply, or {ok: 1} if the command has no reply.
 func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.Raw, error) {
-	if d := a.settings.socketTimeout; d > 0 && !a.cmd.timeout {
+	if d := a.settings.SocketTimeout; d > 0 && !a.cmd.timeout {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
@@ -358,7 +358,7 @@ func (a *attempt) processError(doc bson.Raw) {
 		return
 	}
 	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !a.cmd.closing {
-		a.sockets.recheck(a.srv.address, a.settings.heartbeat, a.srv.unknown)
+		a.sockets.recheck(a.srv.address, a.settings.HeartbeatInterval, a.srv.unknown)
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 	}
 	see := func(kind pinning.InputKind) pinning.Input {
 		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(),
-			Preference: pinning.Preference{Preference: preference, Latency: c.settings.localThreshold}}
+			Preference: pinning.Preference{Preference: preference, Latency: c.settings.LocalThreshold}}
 	}
 	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
 	in, a := see(pinning.Read), &attempt{client: c, cmd: cmd, trace: tr, operation: c.operation.Add(1)}
@@ -82,7 +82,7 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 
 // awaitMembers waits until the client has checked every member once. Clients in 2014 did so when they were opened.
 func (c *client) awaitMembers(ctx context.Context) {
-	c.sockets.Await(ctx, c.settings.serverSelectionTimeout, func() bool {
+	c.sockets.Await(ctx, c.settings.ServerSelectionTimeout, func() bool {
 		d := c.topology.Description()
 		return d.Kind != description.Unknown && !undiscovered(d) || c.sockets.IsShut()
 	})

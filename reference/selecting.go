@@ -84,7 +84,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 	}()
 	begun := time.Now()
 	waited := false
-	timer := time.NewTimer(c.settings.serverSelectionTimeout)
+	timer := time.NewTimer(c.settings.ServerSelectionTimeout)
 	defer timer.Stop()
 	discovered := begun.Add(discovering)
 	var updates <-chan description.Topology
@@ -109,7 +109,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 		if found == nil && !waited {
 			waited = true
 			defer c.sockets.addWaiter()()
-			remaining := min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx))
+			remaining := min(c.settings.ServerSelectionTimeout-time.Since(begun), c.driver.options.left(ctx))
 			c.logSelection(w, "info", "Waiting for suitable server to become available",
 				document("remainingTimeMS", remaining.Milliseconds()))
 		}
@@ -135,7 +135,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 				return nil, selectionError(false, "client was closed during server selection")
 			}
 		case <-timer.C:
-			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.serverSelectionTimeout, current)
+			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.ServerSelectionTimeout, current)
 		case <-ctx.Done():
 			return nil, ended(current)
 		}
@@ -187,7 +187,7 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 	if w.pinned != "" {
 		candidates = selection.Filter(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
-		o := selection.Options{Write: w.write, LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.settings.heartbeat}
+		o := selection.Options{Write: w.write, LocalThreshold: c.settings.LocalThreshold, HeartbeatFrequency: c.settings.HeartbeatInterval}
 		if w.stage && !writesAnywhere(current) {
 			w.preference = selection.Preference{}
 		}
