@@ -50,7 +50,8 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	for _, n := range batch.namespaces {
 		namespaces = append(namespaces, document("ns", n))
 	}
-	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered, "ops", batch.statements(), "nsInfo", namespaces)
+	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered,
+		"ops", batch.statements(), "nsInfo", namespaces)
 	cmd := b.writing(name, b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData"))
 	cmd.adapt = func(a *attempt) (bson.D, error) {
 		if a.wire < wire80 && a.silent { // the server would not return its error

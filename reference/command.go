@@ -112,8 +112,8 @@ func (a *attempt) assemble() (bson.Raw, error) {
 		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // the text of Snapshot Reads, "Requires MongoDB 5.0+"
 	}
 	if sessions && !a.silent && !cmd.closing {
-		add("lsid", s.lsid())
 		session := s.acquired()
+		add("lsid", session.id)
 		session.lastUse = a.driver.options.Now()
 		switch {
 		case inTxn:

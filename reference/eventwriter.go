@@ -7,8 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// write writes an event and its log message (Command Logging and Monitoring, "Log Messages"). more returns the fields of
-// the message that the other messages of the attempt do not have.
+// write writes an event and its log message (Command Logging and Monitoring, "Log Messages"). more returns additional
+// fields of the message.
 func (a *attempt) write(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
 	if a.cmd.hidden {
 		return
@@ -21,8 +21,8 @@ func (a *attempt) write(t result.EventType, e result.CommandEvent, message strin
 	if !a.messages.observes(componentCommand, "debug") {
 		return
 	}
-	data := document("message", message, "commandName", e.CommandName, "databaseName", e.DatabaseName, "requestId", a.id,
-		"operationId", a.operation, "driverConnectionId", a.conn.DriverConnectionID())
+	data := document("message", message, "commandName", e.CommandName, "databaseName", e.DatabaseName,
+		"requestId", a.id, "operationId", a.operation, "driverConnectionId", a.conn.DriverConnectionID())
 	data = append(data, serverFields(a.srv.address)...)
 	if e.ServerConnectionID != nil {
 		data = append(data, bson.E{Key: "serverConnectionId", Value: *e.ServerConnectionID})
@@ -62,7 +62,8 @@ func (a *attempt) started(body bson.Raw) {
 
 func (a *attempt) succeeded(doc bson.Raw) {
 	duration := time.Since(a.begun)
-	a.write(result.CommandSucceeded, result.CommandEvent{Duration: duration, Reply: a.redact(doc)}, "Command succeeded", nil,
+	e := result.CommandEvent{Duration: duration, Reply: a.redact(doc)}
+	a.write(result.CommandSucceeded, e, "Command succeeded", nil,
 		func() bson.D { return document("durationMS", milliseconds(duration), "reply", a.json(doc)) })
 }
 

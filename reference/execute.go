@@ -39,8 +39,8 @@ func (r reply) lacks(field string) *result.Error {
 }
 
 // execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as
-// timeout errors (Client Side Operations Timeout, "Errors"). A reply with ok 1 is returned together with its write error,
-// except by runCommand.
+// timeout errors (Client Side Operations Timeout, "Errors"). A write error in a reply with ok 1 is an error, except of
+// runCommand.
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
@@ -92,7 +92,8 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			cmd.unpin(f.err)
 			f.err.Timeout = f.err.Timeout && cmd.timeout
 			errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, out, f.err
-			in = retry.Input{Kind: retry.Failed, Failure: f.rules, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
+			in = retry.Input{Kind: retry.Failed, Failure: f.rules,
+				Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 			if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
 				in.Left = 0
 			}
@@ -166,8 +167,8 @@ type attempt struct {
 // selectServer selects the server, or uses the pinned server.
 func (a *attempt) selectServer(ctx context.Context, deprioritized []string) *failure {
 	cmd, s := a.cmd, a.cmd.session
-	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate, pinned: cmd.address,
-		deprioritized: deprioritized, operation: cmd.name(), operationID: a.operation}
+	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate,
+		pinned: cmd.address, deprioritized: deprioritized, operation: cmd.name(), operationID: a.operation}
 	if cmd.inTransaction() {
 		if !cmd.write {
 			w.preference = s.options.preference
@@ -270,7 +271,8 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 		}
 	}
 	cursor, _ := enginekit.Integer(doc.Lookup("cursor", "id"))
-	if cmd.pin && a.srv.topology == selection.LoadBalanced && cursor != 0 && (cmd.conn != nil || conn.PinToCursor() == nil) {
+	pin := cmd.pin && a.srv.topology == selection.LoadBalanced && cursor != 0
+	if pin && (cmd.conn != nil || conn.PinToCursor() == nil) {
 		out.conn = conn
 	}
 	return out, nil
@@ -312,7 +314,8 @@ func (a *attempt) raisesWriteError(f *failure) bool {
 	if p := a.driver.policy; p.WriteCodes != nil { // before error labels
 		return numbered && p.Listed(f.rules)
 	}
-	return numbered && f.err.HasLabel(retry.LabelWrite) || overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
+	return numbered && f.err.HasLabel(retry.LabelWrite) ||
+		overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
 }
 
 // overloaded reports whether an error is a retryable overload error.
@@ -402,7 +405,8 @@ func (cmd *command) unpin(err *result.Error) {
 	s := cmd.session
 	switch {
 	case cmd.op.Name == "abortTransaction",
-		cmd.op.Name == "commitTransaction" && (err.HasLabel(retry.LabelUnknownCommit) || err.HasLabel(retry.LabelTransient)),
+		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelUnknownCommit),
+		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelTransient),
 		s.inTransaction() && err.HasLabel(retry.LabelTransient):
 		s.unpin()
 	}

@@ -47,7 +47,7 @@ func (a *attempt) classify(f *failure) *failure {
 
 // clientFailure returns a failure that is not an error reply.
 func clientFailure(kind retry.Kind, name string, err error) *failure {
-	return &failure{rules: retry.Failure{Kind: kind}, err: &result.Error{Message: err.Error(), Client: true, Kind: name}}
+	return &failure{retry.Failure{Kind: kind}, &result.Error{Message: err.Error(), Client: true, Kind: name}}
 }
 
 // buildFailure classifies an error of building a command.
@@ -162,7 +162,8 @@ func replyError(reply bson.Raw) *failure {
 // serverFailure classifies an error reply.
 func serverFailure(e mongo.Error, reply bson.Raw) *failure {
 	return &failure{
-		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels, BaseBackoff: e.BaseBackoff},
+		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
+			BaseBackoff: e.BaseBackoff},
 		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code, HasCode: e.Code != 0,
 			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: reply},
 	}

@@ -63,7 +63,8 @@ func bucketRows() []row {
 			if skip < 0 {
 				order, skip = -1, -skip-1
 			}
-			return c.download(c.files(byName(c), append(one(), document("sort", document("uploadDate", order), "skip", skip)...)...))
+			revision := document("sort", document("uploadDate", order), "skip", skip)
+			return c.download(c.files(byName(c), append(revision, one()...)...))
 		}},
 		noResult(operations.Bucket, "drop", "", func(c *call) *result.Error {
 			for _, part := range []string{"files", "chunks"} {
@@ -248,8 +249,10 @@ func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	if err != nil && err.Code != namespaceNotFound {
 		return err
 	}
-	if slices.ContainsFunc(firstBatch(r), func(index bson.Raw) bool { return enginekit.NewArguments(index).Text("name") == name }) {
-		return nil
+	for _, index := range firstBatch(r) {
+		if enginekit.NewArguments(index).Text("name") == name {
+			return nil
+		}
 	}
 	index := addIf(document("key", byOne(fields...), "name", name), unique, "unique", true)
 	return c.perform(document("createIndexes", c.part(part), "indexes", bson.A{index}), 0)

@@ -15,7 +15,8 @@ func schemaRows() []row {
 	return []row{
 		{operations.Collection, "createIndex", "", createIndex},
 		noResult(operations.Collection, "dropIndex", "", func(c *call) *result.Error {
-			return c.perform(c.options(document("dropIndexes", c.coll, "index", c.Arg("name")), "name"), namespaceNotFound)
+			d := document("dropIndexes", c.coll, "index", c.Arg("name"))
+			return c.perform(c.options(d, "name"), namespaceNotFound)
 		}),
 		noResult(operations.Collection, "dropIndexes", "", func(c *call) *result.Error {
 			return c.perform(c.options(document("dropIndexes", c.coll, "index", "*")), namespaceNotFound)

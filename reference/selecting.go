@@ -84,7 +84,8 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 	}()
 	begun := time.Now()
 	waited := false
-	timer := time.NewTimer(c.settings.ServerSelectionTimeout)
+	timeout := c.settings.ServerSelectionTimeout
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	discovered := begun.Add(discovering)
 	var updates <-chan description.Topology
@@ -109,7 +110,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 		if found == nil && !waited {
 			waited = true
 			defer c.sockets.addWaiter()()
-			remaining := min(c.settings.ServerSelectionTimeout-time.Since(begun), c.driver.options.left(ctx))
+			remaining := min(timeout-time.Since(begun), c.driver.options.left(ctx))
 			c.logSelection(w, "info", "Waiting for suitable server to become available",
 				document("remainingTimeMS", remaining.Milliseconds()))
 		}
@@ -135,7 +136,7 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 				return nil, selectionError(false, "client was closed during server selection")
 			}
 		case <-timer.C:
-			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.ServerSelectionTimeout, current)
+			return nil, selectionError(true, "no suitable server within %v: %v", timeout, current)
 		case <-ctx.Done():
 			return nil, ended(current)
 		}
@@ -187,7 +188,8 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 	if w.pinned != "" {
 		candidates = selection.Filter(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
-		o := selection.Options{Write: w.write, LocalThreshold: c.settings.LocalThreshold, HeartbeatFrequency: c.settings.HeartbeatInterval}
+		o := selection.Options{Write: w.write, LocalThreshold: c.settings.LocalThreshold,
+			HeartbeatFrequency: c.settings.HeartbeatInterval}
 		if w.stage && !writesAnywhere(current) {
 			w.preference = selection.Preference{}
 		}

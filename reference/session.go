@@ -103,12 +103,11 @@ type clientSession struct {
 	defaults transactionOptions
 	timeout  *time.Duration // defaultTimeoutMS
 
-	server        *serverSession // nil: not acquired
+	server        *serverSession // nil: not acquired; after the end, only its id is used
 	clusterTime   bson.Raw       // {$clusterTime: …}
 	operationTime *bson.Timestamp
 	snapshotTime  *bson.Timestamp
 	ended         bool
-	id            bson.Raw // after the end
 
 	state       string
 	options     transactionOptions
@@ -122,8 +121,8 @@ type clientSession struct {
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
-	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit),
-		defaults: transactionOptions{scope: c.settings.scope}}
+	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone,
+		thread: c.newThread(!implicit), defaults: transactionOptions{scope: c.settings.scope}}
 	s.defaults.timeout = nil
 	return s
 }
@@ -137,14 +136,6 @@ func (s *clientSession) acquired() *serverSession {
 	return s.server
 }
 
-// lsid is the logical session id.
-func (s *clientSession) lsid() bson.Raw {
-	if s.ended {
-		return s.id
-	}
-	return s.acquired().id
-}
-
 // end returns the server session to the pool. The caller has aborted an open transaction.
 func (s *clientSession) end() {
 	if s.ended {
@@ -153,9 +144,7 @@ func (s *clientSession) end() {
 	s.ended = true
 	s.unpin()
 	if s.server != nil {
-		s.id = s.server.id
 		s.client.releaseSession(s.server)
-		s.server = nil
 	}
 }
 

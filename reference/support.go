@@ -49,8 +49,8 @@ func (c *client) endSessions() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		cmd := &command{body: document("endSessions", ids), db: "admin", op: retry.Lookup("endSessions"), preference: primary,
-			closing: true, session: c.newSession(true)}
+		cmd := &command{body: document("endSessions", ids), db: "admin", op: retry.Lookup("endSessions"),
+			preference: primary, closing: true, session: c.newSession(true)}
 		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {

@@ -41,8 +41,8 @@ func sessionRows() []row {
 			return c.Entity.(*clientSession).start(o)
 		}),
 		noResult(on, "withTransaction", "", withTransaction),
-		{on, "$dirty", "", given(func(s *clientSession) any { return s.server != nil && s.server.dirty })},
-		{on, "$lsid", "", given(func(s *clientSession) any { return s.lsid() })},
+		{on, "$dirty", "", given(func(s *clientSession) any { return !s.ended && s.acquired().dirty })},
+		{on, "$lsid", "", given(func(s *clientSession) any { return s.acquired().id })},
 		{on, "$transactionState", "", given(func(s *clientSession) any { return s.state })},
 		{on, "$pinnedServer", "", given(func(s *clientSession) any {
 			switch {
@@ -75,7 +75,9 @@ func (s *clientSession) endCommand(name string, timeout bool) *command {
 	}
 	return &command{body: document(name, int32(1)), db: "admin", op: retry.Lookup(name), write: true,
 		writeConcern: concern, session: s, timeout: timeout,
-		adapt: func(*attempt) (bson.D, error) { return addIf(nil, s.recovery != nil, "recoveryToken", s.recovery), nil }}
+		adapt: func(*attempt) (bson.D, error) {
+			return addIf(nil, s.recovery != nil, "recoveryToken", s.recovery), nil
+		}}
 }
 
 // majority returns the write concern of a retried commit.

@@ -36,7 +36,8 @@ func unsupportedField(field string) error { return unsupported(field) }
 // readConcernOf reads the common option readConcern.
 func readConcernOf(v bson.RawValue) (bson.D, error) {
 	level := ""
-	err := enginekit.Fields{"level": enginekit.Set(&level, bson.RawValue.StringValueOK)}.Read("readConcern", v, invalidField)
+	fields := enginekit.Fields{"level": enginekit.Set(&level, bson.RawValue.StringValueOK)}
+	err := fields.Read("readConcern", v, invalidField)
 	return addIf(bson.D{}, level != "", "level", level), err
 }
 
@@ -70,7 +71,8 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 		"maxStalenessSeconds": enginekit.Point(&p.MaxStalenessSeconds, enginekit.Integer),
 		"tagSets":             func(v bson.RawValue) error { return v.Unmarshal(&p.TagSets) },
 		"hedge": func(v bson.RawValue) error {
-			return enginekit.Fields{"enabled": enginekit.Point(&p.Hedge, bson.RawValue.BooleanOK)}.Read("hedge", v, invalidField)
+			fields := enginekit.Fields{"enabled": enginekit.Point(&p.Hedge, bson.RawValue.BooleanOK)}
+			return fields.Read("hedge", v, invalidField)
 		},
 	}.Read("readPreference", v, invalidField)
 	return p, cmp.Or(err, p.Validate())

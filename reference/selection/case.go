@@ -79,11 +79,8 @@ func ParseCase(text []byte) (Case, error) {
 	for _, s := range f.Deprioritized {
 		c.Deprioritized = append(c.Deprioritized, s.Address)
 	}
-	switch f.Operation {
-	case "", "read":
-	case "write":
-		c.Options.Write = true
-	default:
+	c.Options.Write = f.Operation == "write"
+	if !slices.Contains([]string{"", "read", "write"}, f.Operation) {
 		return c, fmt.Errorf("operation: %q is not one of read, write", f.Operation)
 	}
 	return c, nil

@@ -86,7 +86,8 @@ func (s selector) all(deprioritized []string) ([]Server, error) {
 	if s.options.Write {
 		s.preference = Preference{}
 	}
-	err := cmp.Or(s.preference.Validate(), s.preference.validateStaleness(s.topology.Type, s.options.HeartbeatFrequency))
+	p, heartbeat := s.preference, s.options.HeartbeatFrequency
+	err := cmp.Or(p.Validate(), p.validateStaleness(s.topology.Type, heartbeat))
 	if err != nil {
 		return nil, err
 	}
