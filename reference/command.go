@@ -125,6 +125,9 @@ func (a *attempt) assemble() (bson.Raw, error) {
 				add("startTransaction", true)
 			}
 			add("autocommit", false)
+			if cmd.op.EndsTransaction && s.recovery != nil {
+				add("recoveryToken", s.recovery)
+			}
 		case cmd.op.RetryableWrite && a.settings.RetryWrites && srv.kind != selection.Standalone:
 			if cmd.txnNumber == nil {
 				session.txn++

@@ -100,12 +100,7 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 	defer k.mu.Unlock()
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
-	for tried := false; ; tried = true {
-		if len(k.batch) > 0 {
-			d := k.batch[0]
-			k.batch = k.batch[1:]
-			return d, nil
-		}
+	for tried := false; len(k.batch) == 0; tried = true {
 		if k.id == 0 || tried && !wait {
 			return nil, nil
 		}
@@ -113,6 +108,9 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 			return nil, err
 		}
 	}
+	doc := k.batch[0]
+	k.batch = k.batch[1:]
+	return doc, nil
 }
 
 // bounded applies the deadline of an iteration, or of the cursor's life.

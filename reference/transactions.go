@@ -74,10 +74,7 @@ func (s *clientSession) endCommand(name string, timeout bool) *command {
 		concern = withoutTimeout(concern)
 	}
 	return &command{body: document(name, int32(1)), db: "admin", op: retry.Lookup(name), write: true,
-		writeConcern: concern, session: s, timeout: timeout,
-		adapt: func(*attempt) (bson.D, error) {
-			return addIf(nil, s.recovery != nil, "recoveryToken", s.recovery), nil
-		}}
+		writeConcern: concern, session: s, timeout: timeout}
 }
 
 // majority returns the write concern of a retried commit.
@@ -114,13 +111,13 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	if s.options.maxCommitTime != nil && !timeout {
 		cmd.body = append(cmd.body, bson.E{Key: "maxTimeMS", Value: *s.options.maxCommitTime})
 	}
-	base, adapt, again, shed := cmd.writeConcern, cmd.adapt, s.committed, s.client.driver.policy.Overload != nil
+	base, again, shed := cmd.writeConcern, s.committed, s.client.driver.policy.Overload != nil
 	s.committed = true
-	cmd.adapt = func(a *attempt) (bson.D, error) {
+	cmd.adapt = func(*attempt) (bson.D, error) {
 		if again || cmd.failed != nil && !(shed && overloaded(cmd.failed)) {
 			cmd.writeConcern = majority(base)
 		}
-		return adapt(a)
+		return nil, nil
 	}
 	_, err := s.client.execute(ctx, cmd, tr)
 	return err
