@@ -117,7 +117,7 @@ func Next(t Thread, in Input) (Thread, Decision) {
 			r.then(s)
 		}
 	}
-	if !s.done && in.Kind != StartRequest && in.Kind != EndRequest && in.Kind != Refreshed {
+	if !s.done && in.Kind&(StartRequest|EndRequest|Refreshed) == 0 {
 		s.raise("no rule handles this input")
 	}
 	s.t.Primary = cmp.Or(primary(in.Members), t.Primary)
