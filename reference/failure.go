@@ -129,15 +129,12 @@ func networkFailure(err error) *failure {
 // outOfTime reports whether a reply contains MaxTimeMSExpired anywhere (Client Side Operations Timeout, "Error
 // Transformations").
 func (f *failure) outOfTime() bool {
-	if f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired {
-		return true
-	}
 	for _, e := range f.err.WriteErrors {
 		if n, _ := enginekit.Integer(e.Lookup("code")); n == maxTimeMSExpired {
 			return true
 		}
 	}
-	return false
+	return f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired
 }
 
 // replyError returns the error in a reply, or nil. A reply with ok 1 may have write errors and a write concern error.

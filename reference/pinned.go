@@ -26,7 +26,7 @@ func (c *client) newThread(request bool) pinning.Thread {
 	if c.driver.policy.Pinning == "" {
 		return pinning.Thread{}
 	}
-	t := pinning.Thread{Revision: pinning.Named(c.driver.policy.Pinning)}
+	t := pinning.Thread{Rules: pinning.Named(c.driver.policy.Pinning)}
 	if request {
 		t, _ = pinning.Next(t, pinning.Input{Kind: pinning.StartRequest})
 	}

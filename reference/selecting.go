@@ -103,11 +103,10 @@ func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed 
 		}
 		if found != nil {
 			found.begun = begun
-		}
-		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(current) && time.Now().Before(discovered)) {
-			return found, nil
-		}
-		if found == nil && !waited {
+			if !slices.Contains(w.deprioritized, found.address) || !undiscovered(current) || !time.Now().Before(discovered) {
+				return found, nil
+			}
+		} else if !waited {
 			waited = true
 			defer c.sockets.addWaiter()()
 			remaining := min(timeout-time.Since(begun), c.driver.options.left(ctx))

@@ -264,7 +264,7 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 	if p.Pinning == "" {
 		return p.RulesInForce()
 	}
-	return append(p.RulesInForce(), pinning.Named(p.Pinning).RulesInForce()...)
+	return append(p.RulesInForce(), pinning.RulesInForce(p.Pinning)...)
 }
 
 // attemptResult parses a value of --try.
