@@ -150,7 +150,8 @@ func (s *step) send(member string) {
 // RulesInForce lists the rules of the revision with a name, followed by PassingRules.
 func RulesInForce(name string) []retry.Rule {
 	ids := Named(name)
-	return append(slices.DeleteFunc(Rules(), func(r retry.Rule) bool { return !slices.Contains(ids, r.ID) }), PassingRules()...)
+	other := func(r retry.Rule) bool { return !slices.Contains(ids, r.ID) }
+	return append(slices.DeleteFunc(Rules(), other), PassingRules()...)
 }
 
 // Rules lists the rules of Next in the order in which it applies them.
