@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -37,13 +38,9 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 	}
 	writes := make([]*write, len(models))
 	for i, m := range models {
-		w := &write{multi: strings.HasSuffix(m.Kind, "Many")}
-		switch m.Kind {
-		case "insertOne":
-			w.group = "insert"
-		case "deleteOne", "deleteMany":
-			w.group = "delete"
-		default:
+		kind, many := strings.CutSuffix(m.Kind, "Many")
+		w := &write{group: strings.TrimSuffix(kind, "One"), multi: many}
+		if w.group == "replace" {
 			w.group = "update"
 		}
 		if err := w.read(m, modelArgs(operation, m.Kind), names); err != nil {
@@ -120,8 +117,8 @@ func (w *write) ofCollection() *result.Error {
 		w.statement = append(w.statement, bson.E{Key: "limit", Value: int32(0)})
 	case w.group == "delete":
 		w.statement = append(w.statement, bson.E{Key: "limit", Value: int32(1)})
-	case w.multi:
-		w.statement = append(w.statement, bson.E{Key: "multi", Value: true})
+	default:
+		w.statement = addIf(w.statement, w.multi, "multi", true)
 	}
 	return nil
 }
@@ -132,28 +129,21 @@ func (w *write) ofClient() *result.Error {
 		return argument("a model has no namespace")
 	}
 	w.command = "bulkWrite"
-	w.statement = append(bson.D{{Key: w.group, Value: int32(0)}}, w.statement...)
-	if w.group != "insert" {
-		w.statement = append(w.statement, bson.E{Key: "multi", Value: w.multi})
-	}
+	w.statement = addIf(append(document(w.group, int32(0)), w.statement...), w.group != "insert", "multi", w.multi)
 	return nil
 }
 
 // withID reads a document and prepends an _id if it has none. It returns both.
 func withID(v bson.RawValue) (bson.D, any, *result.Error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, nil, argument("the field document is not a document")
-	}
 	var d bson.D
-	if err := bson.Unmarshal(doc, &d); err != nil {
-		return nil, nil, argument(err.Error())
+	if err := v.Unmarshal(&d); err != nil {
+		return nil, nil, argument("the field document is not a document: " + err.Error())
 	}
-	if id, err := doc.LookupErr("_id"); err == nil {
-		return d, id, nil
+	if i := slices.IndexFunc(d, func(e bson.E) bool { return e.Key == "_id" }); i >= 0 {
+		return d, d[i].Value, nil
 	}
 	id := bson.NewObjectID()
-	return append(bson.D{{Key: "_id", Value: id}}, d...), id, nil
+	return append(document("_id", id), d...), id, nil
 }
 
 // validateUpdate checks that an update starts with an operator, and that a replacement does not.
@@ -263,7 +253,7 @@ func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result
 		failure = mergeErrors(failure, err)
 		// A retryable error interrupts unordered writes, too (Retryable Writes, "Executing Retryable Write Commands").
 		ofWrites := err.Kind == "write" || err.Kind == kindClientBulk
-		if ordered && len(err.WriteErrors) > 0 || !ofWrites || err.HasLabel(labelWrite) {
+		if ordered && len(err.WriteErrors) > 0 || !ofWrites || err.HasLabel(retry.LabelWrite) {
 			break
 		}
 	}
@@ -288,8 +278,8 @@ func mergeErrors(a, b *result.Error) *result.Error {
 type counts struct{ inserted, matched, modified, deleted, upserted int64 }
 
 func (t counts) document() bson.D {
-	return bson.D{{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
-		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted}, {Key: "upsertedCount", Value: t.upserted}}
+	return document("insertedCount", t.inserted, "matchedCount", t.matched, "modifiedCount", t.modified,
+		"deletedCount", t.deleted, "upsertedCount", t.upserted)
 }
 
 func (c *call) ordered() bool { return !c.Has("ordered") || c.Flag("ordered") }

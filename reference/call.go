@@ -18,8 +18,8 @@ import (
 type row struct {
 	kind  operations.Kind
 	name  string
-	lacks string // unsupported arguments of the format
-	run   func(*call) (any, *result.Error)
+	lacks string                           // unsupported arguments of the format
+	run   func(*call) (any, *result.Error) // the result is ignored if there is an error
 }
 
 func rows() []row {
@@ -58,6 +58,7 @@ type call struct {
 	limit   *time.Duration
 	session *clientSession // given or implicit
 	kept    bool           // a cursor owns the implicit session
+	cursor  cursorOptions  // of an operation with cursorRow
 }
 
 // Do performs an operation.
@@ -76,12 +77,12 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 		c.session.end()
 	}
 	out = result.Outcome{Err: failure, Server: c.trace.server, ServiceID: c.trace.service, Decisions: c.trace.decisions}
-	if failure == nil || value != nil {
-		v, err := enginekit.ValueOf(value)
-		if err != nil {
-			return result.Outcome{Err: argument("the result cannot be encoded: " + err.Error())}
-		}
-		out.Value = v
+	if failure != nil {
+		return out
+	}
+	var err error
+	if out.Value, err = enginekit.ValueOf(value); err != nil {
+		return result.Outcome{Err: argument("the result cannot be encoded: " + err.Error())}
 	}
 	return out
 }
@@ -151,12 +152,12 @@ func (c *call) deadline() (cancel context.CancelFunc) {
 	return cancel
 }
 
-// document returns a document argument, or an empty document.
-func (c *call) document(name string) bson.RawValue {
-	if v := c.Arg(name); v.Type != 0 {
-		return v
+// filter returns the argument filter, or an empty document.
+func (c *call) filter() any {
+	if c.Has("filter") {
+		return c.Arg("filter")
 	}
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
+	return bson.D{}
 }
 
 // options appends all arguments to a command, except others, client-side arguments, and maxTimeMS under timeoutMS,
@@ -184,33 +185,24 @@ func (c *call) copyArgs(to bson.D, names ...string) bson.D {
 }
 
 // read returns a command that reads, with inherited options.
-func (c *call) read(name string, build func(target) (bson.D, error)) *command {
+func (c *call) read(body bson.D) *command {
 	return &command{
-		name: name, db: c.db, op: retry.Lookup(name), build: build,
+		body: body, db: c.db, op: retry.Lookup(body[0].Key),
 		preference: c.scope.preference, readConcern: c.scope.readConcern, takesReadConcern: true,
 		session: c.session, timeout: c.timeout,
 	}
 }
 
 // writing returns a command that writes, with inherited options.
-func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
+func (c *call) writing(operation string, body bson.D) *command {
 	concern := c.scope.writeConcern
 	if c.timeout { // timeoutMS replaces wtimeout
 		concern = withoutTimeout(concern)
 	}
 	return &command{
-		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
+		body: body, db: c.db, op: retry.Lookup(operation), write: true,
 		writeConcern: concern, session: c.session, timeout: c.timeout,
 	}
-}
-
-// fixed builds the same command for every server.
-func fixed(d bson.D) func(target) (bson.D, error) {
-	return func(target) (bson.D, error) { return d, nil }
-}
-
-func (c *call) do(cmd *command) (reply, *result.Error) {
-	return c.client.execute(c.ctx, cmd, &c.trace)
 }
 
 // run executes a command after override.
@@ -218,14 +210,14 @@ func (c *call) run(cmd *command) (reply, *result.Error) {
 	if err := c.override(cmd); err != nil {
 		return reply{}, err
 	}
-	return c.do(cmd)
+	return c.client.execute(c.ctx, cmd, &c.trace)
 }
 
 // open executes a command whose reply is a cursor.
 func (c *call) open(cmd *command, o cursorOptions) (*cursor, *result.Error) {
 	cmd.pin = true
 	r, err := c.run(cmd)
-	if err := withWriteError(r, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return c.openCursor(r, o)
@@ -235,20 +227,12 @@ func (c *call) open(cmd *command, o cursorOptions) (*cursor, *result.Error) {
 func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
 	k, err := c.open(cmd, o)
 	switch {
-	case err != nil && err.Code == namespaceNotFound && cmd.name == "listIndexes":
+	case err != nil && err.Code == namespaceNotFound && cmd.name() == "listIndexes":
 		return []bson.Raw{}, nil // a missing collection has no indexes
 	case err != nil:
 		return nil, err
 	}
 	return k.all(c.base, &c.trace)
-}
-
-// withWriteError returns the error of a command, or the write error in its reply.
-func withWriteError(r reply, err *result.Error) *result.Error {
-	if err == nil && r.write != nil {
-		return r.write.err
-	}
-	return err
 }
 
 // override applies readPreference, readConcern and writeConcern arguments.

@@ -47,7 +47,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.heartbeat = cmp.Or(s.heartbeat, d.options.Heartbeat)
+	s.HeartbeatInterval = cmp.Or(s.HeartbeatInterval, d.options.Heartbeat)
 	c := &client{driver: d, settings: s, tokens: newTokenBucket(d.policy),
 		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial)}
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
@@ -72,10 +72,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		c.minPool = *o.MinPoolSize
 	}
 	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // a load balancer is not monitored
-	c.sockets.polls = s.monitoring == "poll"
 	// The mode "auto" would depend on whether the engine runs in a FaaS environment.
 	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)
-	if c.sockets.polls {
+	if c.sockets.polls = s.ServerMonitoringMode == options.ServerMonitoringModePoll; c.sockets.polls {
 		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	}
 	authenticator, err := d.authenticators.of(o)
@@ -93,8 +92,12 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 			func(time.Duration) time.Duration { return 20 * time.Millisecond }))
 	}
 	config.ServerOpts = append(config.ServerOpts,
-		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.heartbeat }),
-		topology.WithConnectionOptions(withHandshaker(c.sockets.Hold)))
+		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return s.HeartbeatInterval }),
+		topology.WithConnectionOptions(func(o ...topology.ConnectionOption) []topology.ConnectionOption {
+			return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker {
+				return handshaker{h, c.sockets.Hold}
+			}))
+		}))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}
@@ -148,13 +151,7 @@ func (b *tokenBucket) next(s retry.State, in retry.Input) (retry.State, retry.De
 // authenticators caches SCRAM authenticators for all clients of an engine, because deriving a key takes 15,000 rounds
 // by default (Authentication, "SCRAM-SHA-256": clients may cache derived keys). The zero value is ready to use,
 // also concurrently.
-type authenticators struct {
-	mu   sync.Mutex
-	kept map[credential]mongo.Authenticator
-}
-
-// credential is the key of a cached authenticator.
-type credential struct{ mechanism, source, user, password string }
+type authenticators struct{ byCredential sync.Map }
 
 // of returns the authenticator for a client, nil without a credential. Other mechanisms than SCRAM are not cached.
 func (a *authenticators) of(o *options.ClientOptions) (mongo.Authenticator, error) {
@@ -162,18 +159,13 @@ func (a *authenticators) of(o *options.ClientOptions) (mongo.Authenticator, erro
 	if c == nil {
 		return nil, nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := credential{c.AuthMechanism, c.AuthSource, c.Username, c.Password}
-	if known := a.kept[key]; known != nil {
-		return known, nil
+	key := [...]string{c.AuthMechanism, c.AuthSource, c.Username, c.Password}
+	if known, ok := a.byCredential.Load(key); ok {
+		return known.(mongo.Authenticator), nil
 	}
 	made, err := auth.CreateAuthenticator(c.AuthMechanism, topology.ConvertCreds(c), o.HTTPClient)
 	if err == nil && slices.Contains([]string{"", auth.SCRAMSHA1, auth.SCRAMSHA256}, c.AuthMechanism) {
-		if a.kept == nil {
-			a.kept = make(map[credential]mongo.Authenticator)
-		}
-		a.kept[key] = made
+		a.byCredential.Store(key, made)
 	}
 	return made, err
 }

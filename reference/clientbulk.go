@@ -48,16 +48,17 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	}
 	namespaces := bson.A{}
 	for _, n := range batch.namespaces {
-		namespaces = append(namespaces, bson.D{{Key: "ns", Value: n}})
+		namespaces = append(namespaces, document("ns", n))
 	}
-	d := b.copyArgs(bson.D{{Key: "bulkWrite", Value: int32(1)}, {Key: "errorsOnly", Value: !b.verbose}, {Key: "ordered", Value: b.ordered},
-		{Key: "ops", Value: batch.statements()}, {Key: "nsInfo", Value: namespaces}}, "bypassDocumentValidation", "comment", "let", "rawData")
-	cmd := b.writing("bulkWrite", name, func(t target) (bson.D, error) {
-		if t.wire < wire80 && t.silent { // the server would not return its error
+	d := document("bulkWrite", int32(1), "errorsOnly", !b.verbose, "ordered", b.ordered,
+		"ops", batch.statements(), "nsInfo", namespaces)
+	cmd := b.writing(name, b.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData"))
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		if a.wire < wire80 && a.silent { // the server would not return its error
 			return nil, argument("the server is too old for bulkWrite")
 		}
-		return d, nil
-	})
+		return nil, nil
+	}
 	if err := b.override(cmd); err != nil {
 		return reply{}, err
 	}
@@ -69,7 +70,7 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 		return reply{}, argument("Cannot request unacknowledged write concern and ordered writes")
 	}
 	cmd.pin = true
-	return b.do(cmd)
+	return b.client.execute(b.ctx, cmd, &b.trace)
 }
 
 // read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite Server Response").
@@ -120,8 +121,8 @@ func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 func (b *clientBulk) end(failure *result.Error) (any, *result.Error) {
 	sum := b.counts.document()
 	if b.verbose {
-		sum = append(sum, bson.E{Key: "insertResults", Value: b.results["insert"]},
-			bson.E{Key: "updateResults", Value: b.results["update"]}, bson.E{Key: "deleteResults", Value: b.results["delete"]})
+		sum = append(sum, document("insertResults", b.results["insert"], "updateResults", b.results["update"],
+			"deleteResults", b.results["delete"])...)
 	}
 	switch {
 	case failure == nil && b.silent:
@@ -141,16 +142,13 @@ func (w *write) result(d bson.Raw) bson.D {
 	n, _ := enginekit.Integer(d.Lookup("n"))
 	switch w.group {
 	case "insert":
-		return bson.D{{Key: "insertedId", Value: w.id}}
+		return document("insertedId", w.id)
 	case "delete":
-		return bson.D{{Key: "deletedCount", Value: n}}
+		return document("deletedCount", n)
 	}
 	modified, _ := enginekit.Integer(d.Lookup("nModified"))
-	out := bson.D{{Key: "matchedCount", Value: n}, {Key: "modifiedCount", Value: modified}}
-	if id, err := d.LookupErr("upserted", "_id"); err == nil {
-		out = append(out, bson.E{Key: "upsertedId", Value: id})
-	}
-	return out
+	id, err := d.LookupErr("upserted", "_id")
+	return addIf(document("matchedCount", n, "modifiedCount", modified), err == nil, "upsertedId", id)
 }
 
 // described converts a server error to the fields of the specification: code, message, details.

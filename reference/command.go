@@ -13,12 +13,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// command is one command of an operation. It is built again for each attempt.
+// command is one command of an operation. It is assembled again for each attempt.
 type command struct {
-	name  string // first key
-	db    string
-	op    retry.Operation
-	build func(target) (bson.D, error) // returns the command for a server, without the generic fields
+	body bson.D // without the generic fields; the first key is the name of the command
+	db   string
+	op   retry.Operation
+	// adapt is called before each attempt. It returns more fields for the server, or an error if the server does not
+	// support the command. It may be nil.
+	adapt func(*attempt) (bson.D, error)
 
 	write      bool // select a writable server instead of using preference
 	preference selection.Preference
@@ -45,16 +47,6 @@ type command struct {
 	startTransaction bool   // this command starts the transaction
 }
 
-// target is the server and the connection that a command is built for.
-type target struct {
-	*server
-	wire      int32
-	sessions  bool
-	silent    bool // the command has no reply
-	remaining time.Duration
-	minRTT    time.Duration
-}
-
 // Wire versions by server release.
 const (
 	wire44 = 9
@@ -74,103 +66,107 @@ const (
 var errNoTime = errors.New("the remaining time is shorter than a round trip")
 
 // assemble builds a command and adds the generic fields.
-func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
-	body, err := cmd.build(t)
-	if err != nil {
-		return nil, err
+func (a *attempt) assemble() (bson.Raw, error) {
+	cmd, srv := a.cmd, a.srv
+	body := slices.Clone(cmd.body)
+	if cmd.adapt != nil {
+		more, err := cmd.adapt(a)
+		if err != nil {
+			return nil, err
+		}
+		body = append(body, more...)
 	}
-	body = slices.Clone(body)
 	drop := func(key string) { body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == key }) }
 	add := func(key string, value any) { // unless the user has set it
 		if !slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key }) {
 			body = append(body, bson.E{Key: key, Value: value})
 		}
 	}
-	s := cmd.session
-	endsTxn := cmd.op.EndsTransaction
-	inTxn := s.inTransaction() || endsTxn
+	s, inTxn := cmd.session, cmd.inTransaction()
 
 	// rawData requires server 8.2 (CRUD).
-	if t.wire < wire82 && cmd.op.Name != "runCommand" {
+	if a.wire < wire82 && cmd.op.Name != "runCommand" {
 		drop("rawData")
 	}
 
 	// timeoutMS (Client Side Operations Timeout, "Command Execution").
-	if cmd.timeout && !cmd.noMaxTime && t.remaining < forever {
-		rest := t.remaining - t.minRTT
-		if rest < time.Millisecond {
+	if cmd.timeout && !cmd.noMaxTime && a.remaining < forever {
+		if a.remaining < time.Millisecond {
 			return nil, errNoTime
 		}
 		drop("maxTimeMS")
-		add("maxTimeMS", rest.Milliseconds())
+		add("maxTimeMS", a.remaining.Milliseconds())
 	}
 
-	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
+	if len(cmd.writeConcern) > 0 && (!inTxn || cmd.op.EndsTransaction) {
 		add("writeConcern", cmd.writeConcern)
 	}
-	if t.silent && !s.implicit {
+	if a.silent && !s.implicit {
 		return nil, errors.New("unacknowledged writes cannot use an explicit session")
 	}
-	withSession := t.sessions && !t.silent && !cmd.closing
-	if !t.sessions && !s.implicit {
+	sessions := a.conn.Description().SessionTimeoutMinutes != nil
+	if !sessions && !s.implicit {
 		return nil, errors.New("the server does not support sessions")
 	}
-	if s.snapshot && t.wire < wire50 {
+	if s.snapshot && a.wire < wire50 {
 		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // the text of Snapshot Reads, "Requires MongoDB 5.0+"
 	}
-	if withSession {
-		add("lsid", s.lsid())
-		srv := s.acquired()
-		srv.lastUse = c.driver.options.Now()
+	if sessions && !a.silent && !cmd.closing {
+		session := s.acquired()
+		add("lsid", session.id)
+		session.lastUse = a.driver.options.Now()
 		switch {
 		case inTxn:
 			if s.state == txnStarting {
 				cmd.startTransaction, s.state = true, txnInProgress
 			}
-			add("txnNumber", srv.txn)
+			add("txnNumber", session.txn)
 			if cmd.startTransaction {
 				add("startTransaction", true)
 			}
 			add("autocommit", false)
-		case cmd.op.RetryableWrite && c.settings.retryWrites && t.kind != selection.Standalone:
+			if cmd.op.EndsTransaction && s.recovery != nil {
+				add("recoveryToken", s.recovery)
+			}
+		case cmd.op.RetryableWrite && a.settings.RetryWrites && srv.kind != selection.Standalone:
 			if cmd.txnNumber == nil {
-				srv.txn++
-				n := srv.txn
+				session.txn++
+				n := session.txn
 				cmd.txnNumber = &n
 			}
 			add("txnNumber", *cmd.txnNumber)
 		}
 	}
 
-	if rc := c.readConcernFor(cmd, t, inTxn); len(rc) > 0 {
+	if rc := a.readConcern(); len(rc) > 0 {
 		add("readConcern", rc)
 	}
 
-	preference := t.preference
+	preference := srv.preference
 	if cmd.primary {
 		preference = selection.Preference{}
 	}
-	p, ok := selection.Pass(t.topology, t.kind, preference)
-	if c.driver.policy.Pinning != "" {
-		p, ok = pinning.Pass(preference, t.kind == selection.Mongos)
+	p, ok := selection.Pass(srv.topology, srv.kind, preference)
+	if a.driver.policy.Pinning != "" {
+		p, ok = pinning.Pass(preference, srv.kind == selection.Mongos)
 	}
 	if ok && (cmd.primary || !cmd.write) {
 		add("$readPreference", p.Document())
 	}
 
 	// Gossiping (Driver Sessions, "Gossipping the cluster time").
-	if t.kind != selection.Standalone {
-		if now := later(c.clock.GetClusterTime(), s.clusterTime); now != nil {
+	if srv.kind != selection.Standalone {
+		if now := later(a.clock.GetClusterTime(), s.clusterTime); now != nil {
 			add("$clusterTime", now.Lookup("$clusterTime"))
 		}
 	}
-	if c.api != nil {
-		add("apiVersion", string(c.api.ServerAPIVersion))
-		if c.api.Strict != nil {
-			add("apiStrict", *c.api.Strict)
+	if a.api != nil {
+		add("apiVersion", string(a.api.ServerAPIVersion))
+		if a.api.Strict != nil {
+			add("apiStrict", *a.api.Strict)
 		}
-		if c.api.DeprecationErrors != nil {
-			add("apiDeprecationErrors", *c.api.DeprecationErrors)
+		if a.api.DeprecationErrors != nil {
+			add("apiDeprecationErrors", *a.api.DeprecationErrors)
 		}
 	}
 	add("$db", cmd.db)
@@ -179,6 +175,13 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 
 // forever exceeds the time until any deadline.
 const forever = time.Duration(1 << 62)
+
+func (cmd *command) name() string { return cmd.body[0].Key }
+
+// inTransaction reports whether the command belongs to a transaction, or ends it.
+func (cmd *command) inTransaction() bool {
+	return cmd.session.inTransaction() || cmd.op.EndsTransaction
+}
 
 // silent reports whether the command has no reply. In a transaction, only commit and abort have a write concern.
 func (cmd *command) silent() bool {
@@ -189,9 +192,9 @@ func (cmd *command) silent() bool {
 var causalWrites = []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop",
 	"dropDatabase", "dropIndexes"}
 
-// readConcernFor returns the readConcern field, including the fields of the session.
-func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
-	s := cmd.session
+// readConcern returns the readConcern field, including the fields of the session.
+func (a *attempt) readConcern() bson.D {
+	cmd, s, inTxn := a.cmd, a.cmd.session, a.cmd.inTransaction()
 	var rc bson.D
 	switch {
 	case inTxn && !cmd.startTransaction:
@@ -201,21 +204,15 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	case s.snapshot:
 		// On every command, so that the server rejects those that cannot read from a snapshot (Snapshot Reads, "Sending
 		// readConcern to the server on all commands").
-		rc = bson.D{{Key: "level", Value: "snapshot"}}
-		if s.snapshotTime != nil {
-			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
-		}
-		return rc
-	case slices.Contains(causalWrites, cmd.name):
+		return addIf(document("level", "snapshot"), s.snapshotTime != nil, "atClusterTime", s.snapshotTime)
+	case slices.Contains(causalWrites, cmd.name()):
 	case !cmd.takesReadConcern:
 		return nil
 	default:
 		rc = slices.Clone(cmd.readConcern)
 	}
-	if s.causal && s.operationTime != nil && t.kind != selection.Standalone {
-		rc = append(rc, bson.E{Key: "afterClusterTime", Value: *s.operationTime})
-	}
-	return rc
+	causal := s.causal && s.operationTime != nil && a.srv.kind != selection.Standalone
+	return addIf(rc, causal, "afterClusterTime", s.operationTime)
 }
 
 // sensitive reports whether a command's events are redacted (Command Logging and Monitoring, "Security").

@@ -100,12 +100,7 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 	defer k.mu.Unlock()
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
-	for tried := false; ; tried = true {
-		if len(k.batch) > 0 {
-			d := k.batch[0]
-			k.batch = k.batch[1:]
-			return d, nil
-		}
+	for tried := false; len(k.batch) == 0; tried = true {
 		if k.id == 0 || tried && !wait {
 			return nil, nil
 		}
@@ -113,6 +108,9 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 			return nil, err
 		}
 	}
+	doc := k.batch[0]
+	k.batch = k.batch[1:]
+	return doc, nil
 }
 
 // bounded applies the deadline of an iteration, or of the cursor's life.
@@ -123,31 +121,28 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return k.client.driver.options.within(ctx, k.limit)
 }
 
+// command returns a command for the cursor's server and connection.
+func (k *cursor) command(body bson.D) *command {
+	return &command{body: body, db: k.db, op: retry.Lookup(body[0].Key), write: true,
+		session: k.session, address: k.address, conn: k.conn}
+}
+
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	o := k.options
-	build := func(t target) (bson.D, error) {
-		d := bson.D{{Key: "getMore", Value: k.id}, {Key: "collection", Value: k.coll}}
-		size := o.batchSize
-		if o.limit > 0 && size > 0 && k.returned+size > o.limit {
-			size = max(o.limit-k.returned, 0)
-		}
-		if size > 0 {
-			d = append(d, bson.E{Key: "batchSize", Value: int32(size)})
-		}
-		if o.maxTime > 0 {
-			wait := o.maxTime
-			if t.remaining < forever && k.limit != nil {
-				wait = max(min(wait, (t.remaining-t.minRTT).Milliseconds()), 1)
-			}
-			d = append(d, bson.E{Key: "maxTimeMS", Value: wait})
-		}
-		if o.comment.Type != 0 && t.wire >= wire44 {
-			d = append(d, bson.E{Key: "comment", Value: o.comment})
-		}
-		return d, nil
+	size := o.batchSize
+	if o.limit > 0 && size > 0 {
+		size = max(min(size, o.limit-k.returned), 0)
 	}
-	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.limit != nil, noMaxTime: true} // maxTimeMS is for awaitData
+	cmd := k.command(addIf(document("getMore", k.id, "collection", k.coll), size > 0, "batchSize", int32(size)))
+	cmd.pin, cmd.timeout, cmd.noMaxTime = true, k.limit != nil, true // maxTimeMS is for awaitData
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		wait := o.maxTime
+		if k.limit != nil {
+			wait = max(min(wait, a.remaining.Milliseconds()), 1)
+		}
+		d := addIf(nil, o.maxTime > 0, "maxTimeMS", wait)
+		return addIf(d, o.comment.Type != 0 && a.wire >= wire44, "comment", o.comment), nil
+	}
 	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {
 		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
@@ -175,13 +170,10 @@ func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
 		return
 	}
 	limit = cmp.Or(limit, k.limit)
-	limited := limit != nil && *limit > 0
-	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true, timeout: limited,
-		session: k.session, address: k.address, conn: k.conn,
-		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
+	cmd := k.command(document("killCursors", k.coll, "cursors", bson.A{k.id}))
 	k.id = 0
 	timeout := 10 * time.Second
-	if limited {
+	if cmd.timeout = limit != nil && *limit > 0; cmd.timeout {
 		timeout = *limit
 	}
 	ctx, cancel := k.client.driver.options.within(ctx, &timeout)

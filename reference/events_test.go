@@ -57,7 +57,7 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 			for range 50 {
 				s := retry.State{Policy: p, Attempt: 1, Settings: retry.Settings{Operation: retry.Lookup("find"), RetryReads: true}}
 				if _, d := bucket.next(s, retry.Input{Kind: retry.Failed, Failure: retry.Failure{Kind: retry.Server, Code: 462,
-					Labels: []string{labelOverloaded, labelRetryable}}}); d.Action == retry.BackOff {
+					Labels: []string{retry.LabelOverloaded, retry.LabelRetryable}}}); d.Action == retry.BackOff {
 					spent.Add(1)
 				}
 			}

@@ -5,96 +5,77 @@ import (
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// eventWriter writes the command events and log messages of one attempt.
-type eventWriter struct {
-	c         *client
-	conn      *mnet.Connection
-	cmd       *command
-	address   string
-	id        int64
-	operation int64
-	secret    bool
-	service   *bson.ObjectID
-	begun     time.Time
-}
-
-// write writes an event and its log message (Command Logging and Monitoring, "Log Messages").
-func (w eventWriter) write(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
-	if w.cmd.hidden {
+// write writes an event and its log message (Command Logging and Monitoring, "Log Messages"). more returns additional
+// fields of the message.
+func (a *attempt) write(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
+	if a.cmd.hidden {
 		return
 	}
-	e.CommandName, e.DatabaseName, e.RequestID, e.OperationID = w.cmd.name, w.cmd.db, w.id, w.operation
-	e.ConnectionID, e.ServerConnectionID, e.ServiceID = w.conn.ID(), w.conn.ServerConnectionID(), w.service
-	e.Redacted = w.secret
-	w.c.log.Add(result.Event{Type: t, Address: w.address, Command: &e})
+	e.CommandName, e.DatabaseName, e.RequestID, e.OperationID = a.cmd.name(), a.cmd.db, a.id, a.operation
+	e.ConnectionID, e.ServerConnectionID, e.ServiceID = a.conn.ID(), a.conn.ServerConnectionID(), a.trace.service
+	e.Redacted = a.secret
+	a.log.Add(result.Event{Type: t, Address: a.srv.address, Command: &e})
 
-	if !w.c.messages.observes(componentCommand, "debug") {
+	if !a.messages.observes(componentCommand, "debug") {
 		return
 	}
-	data := append(bson.D{
-		{Key: "message", Value: message},
-		{Key: "commandName", Value: w.cmd.name},
-		{Key: "databaseName", Value: w.cmd.db},
-		{Key: "requestId", Value: w.id},
-		{Key: "operationId", Value: w.operation},
-		{Key: "driverConnectionId", Value: w.conn.DriverConnectionID()},
-	}, serverFields(w.address)...)
+	data := document("message", message, "commandName", e.CommandName, "databaseName", e.DatabaseName,
+		"requestId", a.id, "operationId", a.operation, "driverConnectionId", a.conn.DriverConnectionID())
+	data = append(data, serverFields(a.srv.address)...)
 	if e.ServerConnectionID != nil {
 		data = append(data, bson.E{Key: "serverConnectionId", Value: *e.ServerConnectionID})
 	}
-	if w.service != nil {
-		data = append(data, bson.E{Key: "serviceId", Value: w.service.Hex()})
+	if e.ServiceID != nil {
+		data = append(data, bson.E{Key: "serviceId", Value: e.ServiceID.Hex()})
 	}
-	w.c.messages.add(componentCommand, "debug", append(data, more()...), redacted)
+	a.messages.add(componentCommand, "debug", append(data, more()...), redacted)
 }
 
 // redact returns the document for an event, nil for a sensitive command.
-func (w eventWriter) redact(doc bson.Raw) bson.Raw {
-	if w.secret {
+func (a *attempt) redact(doc bson.Raw) bson.Raw {
+	if a.secret {
 		return nil
 	}
 	return doc
 }
 
 // json formats the document for a log message, an empty one for a sensitive command.
-func (w eventWriter) json(key string, doc bson.Raw) bson.E {
-	text := []byte("{}")
-	if !w.secret {
-		var err error
-		if text, err = bson.MarshalExtJSON(doc, false, false); err != nil {
-			text = []byte(doc.String())
-		}
+func (a *attempt) json(doc bson.Raw) string {
+	if a.secret {
+		return "{}"
 	}
-	return bson.E{Key: key, Value: string(text)}
+	text, err := bson.MarshalExtJSON(doc, false, false)
+	if err != nil {
+		return doc.String()
+	}
+	return string(text)
 }
 
-func milliseconds(d time.Duration) bson.E {
-	return bson.E{Key: "durationMS", Value: float64(d) / float64(time.Millisecond)}
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func (a *attempt) started(body bson.Raw) {
+	a.write(result.CommandStarted, result.CommandEvent{Command: a.redact(body)}, "Command started", nil,
+		func() bson.D { return document("command", a.json(body)) })
 }
 
-func (w eventWriter) started(body bson.Raw) {
-	w.write(result.CommandStarted, result.CommandEvent{Command: w.redact(body)}, "Command started", nil,
-		func() bson.D { return bson.D{w.json("command", body)} })
+func (a *attempt) succeeded(doc bson.Raw) {
+	duration := time.Since(a.begun)
+	e := result.CommandEvent{Duration: duration, Reply: a.redact(doc)}
+	a.write(result.CommandSucceeded, e, "Command succeeded", nil,
+		func() bson.D { return document("durationMS", milliseconds(duration), "reply", a.json(doc)) })
 }
 
-func (w eventWriter) succeeded(doc bson.Raw) {
-	duration := time.Since(w.begun)
-	w.write(result.CommandSucceeded, result.CommandEvent{Duration: duration, Reply: w.redact(doc)}, "Command succeeded", nil,
-		func() bson.D { return bson.D{milliseconds(duration), w.json("reply", doc)} })
-}
-
-func (w eventWriter) failed(err *result.Error) {
-	duration := time.Since(w.begun)
+func (a *attempt) failed(err *result.Error) {
+	duration := time.Since(a.begun)
 	shown := *err
-	shown.Response = w.redact(shown.Response)
+	shown.Response = a.redact(shown.Response)
 	// Server errors of sensitive commands are redacted; client-side errors are not ("Security").
-	redacted, failure := w.secret && !err.Client, err.Error()
+	redacted, failure := a.secret && !err.Client, err.Error()
 	if redacted {
 		failure = ""
 	}
-	w.write(result.CommandFailed, result.CommandEvent{Duration: duration, Failure: &shown}, "Command failed", &redacted,
-		func() bson.D { return bson.D{milliseconds(duration), {Key: "failure", Value: failure}} })
+	a.write(result.CommandFailed, result.CommandEvent{Duration: duration, Failure: &shown}, "Command failed", &redacted,
+		func() bson.D { return document("durationMS", milliseconds(duration), "failure", failure) })
 }

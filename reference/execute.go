@@ -39,7 +39,8 @@ func (r reply) lacks(field string) *result.Error {
 }
 
 // execute performs a command by executing the decisions of retry.Next. Only under timeoutMS are errors marked as
-// timeout errors (Client Side Operations Timeout, "Errors").
+// timeout errors (Client Side Operations Timeout, "Errors"). A write error in a reply with ok 1 is an error, except of
+// runCommand.
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
@@ -51,40 +52,29 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	state := retry.Start(c.driver.policy, c.rules(cmd))
 	errs := map[int]*result.Error{}
 	replies := map[int]reply{} // of attempts that failed with a reply of ok 1
-	operation := c.operation.Add(1)
+	a := &attempt{client: c, cmd: cmd, trace: tr, operation: c.operation.Add(1)}
 	in := retry.Input{Kind: retry.Begin}
-	var srv *server
 	var out reply
 	for {
 		var d retry.Decision
 		state, d = c.tokens.next(state, in)
 		tr.decided(d, state.Chosen.Address, c.driver.policy.Bucket())
+		var f *failure
 		switch d.Action {
 		case retry.Select:
-			var err *result.Error
-			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
-				err.Timeout = err.Timeout && cmd.timeout
-				errs[d.Attempt] = cmp.Or(errs[d.Attempt], err)
-				in = c.failed(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
-				continue
+			if f = a.selectServer(ctx, d.Deprioritized); f == nil {
+				in = retry.Input{Kind: retry.Selected, Chosen: a.srv.chosen()}
 			}
-			in = retry.Input{Kind: retry.Selected, Chosen: chosen(srv)}
 		case retry.Send:
-			r, f := c.attempt(ctx, srv, cmd, operation, tr)
-			if f != nil {
-				f.err.Timeout = f.err.Timeout && cmd.timeout
-				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				in = c.failed(ctx, f.rules)
-				if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
-					in.Left = 0
-				}
-				continue
-			}
-			out, in = r, retry.Input{Kind: retry.Succeeded}
+			out, f = a.perform(ctx)
+			in = retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
 			c.driver.options.backOff(ctx, d.Delay)
 			in = retry.Input{Kind: retry.BackedOff, Left: c.driver.options.left(ctx)}
 		case retry.ReturnResult:
+			if out.write != nil && cmd.op.Name != "runCommand" {
+				return out, out.write.err
+			}
 			return out, nil
 		default:
 			err := errs[d.Raise.Attempt]
@@ -98,6 +88,16 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			}
 			return replies[d.Raise.Attempt], err
 		}
+		if f != nil {
+			cmd.unpin(f.err)
+			f.err.Timeout = f.err.Timeout && cmd.timeout
+			errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, out, f.err
+			in = retry.Input{Kind: retry.Failed, Failure: f.rules,
+				Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
+			if f.err.Kind == "timeout" { // the remaining time is too short for an attempt
+				in.Left = 0
+			}
+		}
 	}
 }
 
@@ -108,15 +108,15 @@ func (c *client) rules(cmd *command) retry.Settings {
 		op = retry.Lookup("unacknowledged write")
 	}
 	return retry.Settings{
-		Operation: op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
+		Operation: op, RetryReads: c.settings.RetryReads, RetryWrites: c.settings.RetryWrites,
 		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
-		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
+		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.EnableOverloadRetargeting,
 	}
 }
 
 // chosen describes a server for the retry rules. Behind a load balancer, the wire version is unknown before the
 // handshake.
-func chosen(s *server) retry.Chosen {
+func (s *server) chosen() retry.Chosen {
 	balanced := s.kind == selection.LoadBalancer
 	out := retry.Chosen{Address: s.address, Sharded: s.topology == selection.Sharded, Mongos: s.kind == selection.Mongos, Wire: 1 << 20,
 		RetryableWrites: balanced || s.desc.SessionTimeoutMinutes != nil && s.kind != selection.Standalone}
@@ -124,10 +124,6 @@ func chosen(s *server) retry.Chosen {
 		out.Wire = s.desc.WireVersion.Max
 	}
 	return out
-}
-
-func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.driver.options.left(ctx), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) {
@@ -138,7 +134,7 @@ func (tr *trace) decided(d retry.Decision, server string, bucket *retry.Bucket) 
 func DecisionOf(d retry.Decision, server string, bucket *retry.Bucket) result.Decision {
 	decision := result.Decision{
 		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
-		Deprioritized: d.Deprioritized, DelayMS: float64(d.Delay) / float64(time.Millisecond), Reason: d.Reason,
+		Deprioritized: d.Deprioritized, DelayMS: milliseconds(d.Delay), Reason: d.Reason,
 	}
 	if bucket != nil {
 		tokens := float64(d.Tokens) / float64(retry.Token)
@@ -147,173 +143,184 @@ func DecisionOf(d retry.Decision, server string, bucket *retry.Bucket) result.De
 	return decision
 }
 
-// selectFor selects the server for an attempt, or uses the pinned server.
-func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string, operation int64) (*server, *result.Error) {
-	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate, pinned: cmd.address, deprioritized: deprioritized,
-		operation: cmd.name, operationID: operation}
-	s := cmd.session
-	if s.inTransaction() || cmd.op.EndsTransaction {
-		if !cmd.write {
-			w.preference = s.options.preference
-		}
-		if s.pinned != "" && cmd.address == "" {
-			w.pinned = s.pinned
-		}
-	}
-	w.quiet = cmd.hidden || w.pinned != ""
-	srv, err := c.selectServer(ctx, w)
-	if err != nil {
-		cmd.labelTransaction(err)
-		cmd.unpin(err)
-	}
-	return srv, err
-}
-
 // opWritingAggregate is the operation aggregate with $out or $merge.
 const opWritingAggregate = "aggregate with a write stage"
 
-// attempt checks out a connection, builds the command, and sends it.
-func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operation int64, tr *trace) (reply, *failure) {
-	s := cmd.session
-	conn := cmd.conn
-	if conn == nil && s.conn != nil && (s.inTransaction() || cmd.op.EndsTransaction) {
-		conn = s.conn
+// attempt is one attempt to execute a command.
+type attempt struct {
+	*client
+	cmd       *command
+	trace     *trace
+	operation int64 // operationId, which all attempts share
+	srv       *server
+	conn      *mnet.Connection
+
+	wire      int32         // version of the server, or 0
+	silent    bool          // the command has no reply
+	remaining time.Duration // until the deadline, less a round trip; forever without a deadline
+
+	id     int64 // of the request
+	secret bool  // the command is sensitive
+	begun  time.Time
+}
+
+// selectServer selects the server, or uses the pinned server.
+func (a *attempt) selectServer(ctx context.Context, deprioritized []string) *failure {
+	cmd, s := a.cmd, a.cmd.session
+	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate,
+		pinned: cmd.address, deprioritized: deprioritized, operation: cmd.name(), operationID: a.operation}
+	if cmd.inTransaction() {
+		if !cmd.write {
+			w.preference = s.options.preference
+		}
+		w.pinned = cmp.Or(cmd.address, s.pinned)
 	}
-	if conn == nil {
+	w.quiet = cmd.hidden || w.pinned != ""
+	srv, err := a.client.selectServer(ctx, w)
+	if err != nil {
+		cmd.labelTransaction(err)
+		return &failure{retry.Failure{Kind: retry.Selection, Labels: err.Labels}, err}
+	}
+	a.srv = srv
+	return nil
+}
+
+// perform checks out a connection, builds the command, and sends it.
+func (a *attempt) perform(ctx context.Context) (reply, *failure) {
+	cmd, s, srv := a.cmd, a.cmd.session, a.srv
+	a.conn = cmd.conn
+	if a.conn == nil && cmd.inTransaction() {
+		a.conn = s.conn
+	}
+	if a.conn == nil {
 		var err error
-		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
-			f := c.classify(cmd, srv, checkoutFailure(ctx, err, srv.address))
-			cmd.unpin(f.err)
-			return reply{}, f
+		if a.conn, err = a.checkOut(ctx); err != nil {
+			return reply{}, a.classify(checkoutFailure(ctx, err))
 		}
 	}
+	conn := a.conn
 	defer func() { _ = conn.Close() }() // no-op while the connection is pinned
 
-	t := target{server: srv, wire: wireOf(conn), sessions: conn.Description().SessionTimeoutMinutes != nil, silent: cmd.silent(),
-		remaining: c.driver.options.left(ctx), minRTT: srv.RTTMonitor().Min()}
-	body, err := c.assemble(cmd, t)
+	if v := conn.Description().WireVersion; v != nil {
+		a.wire = v.Max
+	}
+	a.silent = cmd.silent()
+	if a.remaining = a.driver.options.left(ctx); a.remaining < forever {
+		a.remaining -= srv.RTTMonitor().Min()
+	}
+	body, err := a.assemble()
 	if err != nil {
 		return reply{}, buildFailure(err, srv.address)
 	}
 	if s.inTransaction() && srv.topology == selection.Sharded {
 		s.pinned = srv.address
 	}
-	if s.inTransaction() && srv.topology == selection.LoadBalanced && s.conn == nil {
-		if conn.PinToTransaction() == nil {
-			s.conn = conn
-		}
+	if s.inTransaction() && srv.topology == selection.LoadBalanced && s.conn == nil && conn.PinToTransaction() == nil {
+		s.conn = conn
 	}
-	return c.exchange(ctx, conn, srv, cmd, body, operation, tr)
-}
-
-// wireOf returns the wire version of a connection's server, or 0.
-func wireOf(conn *mnet.Connection) int32 {
-	if v := conn.Description().WireVersion; v != nil {
-		return v.Max
-	}
-	return 0
+	return a.exchange(ctx, body)
 }
 
 // checkOut checks out a connection. timeoutMS replaces waitQueueTimeoutMS, and makes server selection and check-out
 // share serverSelectionTimeoutMS (Client Side Operations Timeout, "Server Selection").
-func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet.Connection, error) {
+func (a *attempt) checkOut(ctx context.Context) (*mnet.Connection, error) {
 	end := func() {}
-	if cmd.timeout {
-		ctx, end = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
-	} else if w := c.settings.waitQueueTimeout; w > 0 {
+	if a.cmd.timeout {
+		ctx, end = context.WithDeadline(ctx, a.srv.begun.Add(a.settings.ServerSelectionTimeout))
+	} else if w := a.settings.waitQueueTimeout; w > 0 {
 		ctx, end = context.WithTimeout(ctx, w)
 	}
 	defer end()
-	if srv.desc.TopologyVersion != nil && !c.sockets.polls {
+	if a.srv.desc.TopologyVersion != nil && !a.sockets.polls {
 		// If the attempt made the server Unknown before its monitor streams, the monitor would sleep for minHeartbeat.
-		c.sockets.AwaitStream(srv.address, 50*time.Millisecond)
+		a.sockets.AwaitStream(a.srv.address, 50*time.Millisecond)
 	}
-	defer c.sockets.watch(srv.address)()
-	return srv.Connection(ctx)
+	defer a.sockets.watch(a.srv.address)()
+	return a.srv.Connection(ctx)
 }
 
 // exchange sends the command, reads its reply, and writes the events.
-func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *server, cmd *command,
-	body bson.Raw, operation int64, tr *trace) (reply, *failure) {
-	desc := conn.Description()
-	tr.server, tr.service = srv.address, desc.ServiceID
+func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure) {
+	cmd, conn, address := a.cmd, a.conn, a.srv.address
+	a.trace.server, a.trace.service = address, conn.Description().ServiceID
 	id := wiremessage.NextRequestID()
-	flags := wiremessage.MsgFlag(0)
-	silent := cmd.silent()
-	if silent {
-		flags = wiremessage.MoreToCome
-	}
-	secret := sensitive(cmd.name, body)
-	events := eventWriter{c: c, conn: conn, cmd: cmd, address: srv.address, id: int64(id), operation: operation,
-		secret: secret, service: desc.ServiceID, begun: time.Now()}
-	events.started(body)
-
-	if d := c.settings.socketTimeout; d > 0 && !cmd.timeout {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
-	}
-	wm, err := message(id, body, flags), error(nil)
-	if conn.Compressor != nil && !secret {
-		wm, err = conn.CompressWireMessage(wm, nil)
-	}
-	if err == nil {
-		err = conn.Write(ctx, wm)
-	}
-	if err == nil && silent {
-		ok, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1.0}})
-		events.succeeded(ok)
-		return reply{doc: ok, address: srv.address}, nil
-	}
-	if err == nil {
-		wm, err = conn.Read(ctx)
-	}
-	var doc bson.Raw
-	if err == nil {
-		doc, err = parse(wm)
-	}
+	a.id, a.secret, a.begun = int64(id), sensitive(cmd.name(), body), time.Now()
+	a.started(body)
+	doc, err := a.roundTrip(ctx, id, body)
 	if err != nil {
-		return reply{}, c.networkError(err, srv, events)
+		return reply{}, a.networkError(err)
 	}
 
-	c.gossip(cmd, doc)
-	out := reply{doc: doc, address: srv.address, wire: wireOf(conn)}
-	f := c.classify(cmd, srv, replyError(doc, srv.address))
+	a.gossip(doc)
+	out := reply{doc: doc, address: address, wire: a.wire}
+	f := a.classify(replyError(doc))
 	if f == nil || okOf(doc) {
-		events.succeeded(doc)
+		a.succeeded(doc)
 	} else {
-		events.failed(f.err)
+		a.failed(f.err)
 	}
 	if f != nil {
-		c.processError(cmd, srv, conn, doc)
+		a.processError(doc)
 		cmd.unpin(f.err)
 		if !okOf(doc) {
 			return reply{}, f
 		}
 		out.write = f
-		if c.raisesWriteError(cmd, f) {
+		if a.raisesWriteError(f) {
 			return out, f
 		}
 	}
-	if id, _ := enginekit.Integer(doc.Lookup("cursor", "id")); cmd.pin && srv.topology == selection.LoadBalanced && id != 0 {
-		if cmd.conn != nil {
-			out.conn = cmd.conn
-		} else if conn.PinToCursor() == nil {
-			out.conn = conn
-		}
+	cursor, _ := enginekit.Integer(doc.Lookup("cursor", "id"))
+	pin := cmd.pin && a.srv.topology == selection.LoadBalanced && cursor != 0
+	if pin && (cmd.conn != nil || conn.PinToCursor() == nil) {
+		out.conn = conn
 	}
 	return out, nil
 }
 
+// roundTrip sends a command and returns the reply, or {ok: 1} if the command has no reply.
+func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.Raw, error) {
+	if d := a.settings.SocketTimeout; d > 0 && !a.cmd.timeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	flags := wiremessage.MsgFlag(0)
+	if a.silent {
+		flags = wiremessage.MoreToCome
+	}
+	wm, err := message(id, body, flags), error(nil)
+	if a.conn.Compressor != nil && !a.secret {
+		if wm, err = a.conn.CompressWireMessage(wm, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.conn.Write(ctx, wm); err != nil {
+		return nil, err
+	}
+	if a.silent {
+		return bson.Marshal(document("ok", 1.0))
+	}
+	if wm, err = a.conn.Read(ctx); err != nil {
+		return nil, err
+	}
+	return parse(wm)
+}
+
 // raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
 // it. Otherwise the operation includes it in its result or error.
-func (c *client) raisesWriteError(cmd *command, f *failure) bool {
-	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
-	if p := c.driver.policy; p.WriteCodes != nil { // before error labels
+func (a *attempt) raisesWriteError(f *failure) bool {
+	numbered := a.cmd.op.EndsTransaction || a.cmd.txnNumber != nil
+	if p := a.driver.policy; p.WriteCodes != nil { // before error labels
 		return numbered && p.Listed(f.rules)
 	}
-	return numbered && f.err.HasLabel(labelWrite) ||
-		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && (numbered || len(f.err.WriteErrors) == 0)
+	return numbered && f.err.HasLabel(retry.LabelWrite) ||
+		overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
+}
+
+// overloaded reports whether an error is a retryable overload error.
+func overloaded(err *result.Error) bool {
+	return err.HasLabel(retry.LabelOverloaded) && err.HasLabel(retry.LabelRetryable)
 }
 
 func okOf(doc bson.Raw) bool {
@@ -323,18 +330,17 @@ func okOf(doc bson.Raw) bool {
 }
 
 // networkError writes the failed event and passes the error to the topology.
-func (c *client) networkError(err error, srv *server, events eventWriter) *failure {
-	cmd, conn := events.cmd, events.conn
-	f := c.classify(cmd, srv, networkFailure(err, srv.address))
-	defer cmd.unpin(f.err)
-	events.failed(f.err)
+func (a *attempt) networkError(err error) *failure {
+	cmd, srv, conn := a.cmd, a.srv, a.conn
+	f := a.classify(networkFailure(err))
+	a.failed(f.err)
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
 	}
-	if c.sockets.interrupted(srv.address, conn.DriverConnectionID()) {
+	if a.sockets.interrupted(srv.address, conn.DriverConnectionID()) {
 		return f // another error has cleared the pool
 	}
-	c.sockets.handle(srv.address, func() bool {
+	a.sockets.handle(srv.address, func() bool {
 		// The topology looks for a connection error inside a driver error.
 		e := mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}
 		return srv.ProcessError(e, conn) != mongo.NoChange && srv.unknown()
@@ -349,28 +355,28 @@ func (c *client) networkError(err error, srv *server, events eventWriter) *failu
 
 // processError passes a state change error to the topology. A server with topologyVersion in its error also reports the
 // change to monitors that stream hello. If another server becomes Unknown, it is checked again.
-func (c *client) processError(cmd *command, srv *server, conn *mnet.Connection, doc bson.Raw) {
+func (a *attempt) processError(doc bson.Raw) {
 	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
-	if err == nil || srv.ProcessError(err, conn) == mongo.NoChange {
+	if err == nil || a.srv.ProcessError(err, a.conn) == mongo.NoChange {
 		return
 	}
-	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !cmd.closing {
-		c.sockets.recheck(srv.address, c.settings.heartbeat, srv.unknown)
+	if _, versioned := doc.Lookup("topologyVersion").DocumentOK(); !versioned && !a.cmd.closing {
+		a.sockets.recheck(a.srv.address, a.settings.HeartbeatInterval, a.srv.unknown)
 	}
 }
 
 // gossip advances the cluster time, the operation time and the state of the session.
-func (c *client) gossip(cmd *command, doc bson.Raw) {
+func (a *attempt) gossip(doc bson.Raw) {
 	now := clusterTimeOf(doc)
 	if now != nil {
-		c.clock.AdvanceClusterTime(now)
+		a.clock.AdvanceClusterTime(now)
 	}
-	s := cmd.session
+	s := a.cmd.session
 	s.advance(now, timestampOf(doc, "operationTime"))
 	if s.snapshot && s.snapshotTime == nil {
 		s.snapshotTime = cmp.Or(timestampOf(doc, "cursor", "atClusterTime"), timestampOf(doc, "atClusterTime"))
 	}
-	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && (s.inTransaction() || cmd.op.EndsTransaction) {
+	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && a.cmd.inTransaction() {
 		s.recovery = token
 	}
 }
@@ -384,12 +390,12 @@ func unanswered(err *result.Error) bool {
 func (cmd *command) labelTransaction(err *result.Error) {
 	switch {
 	case cmd.op.Name == "commitTransaction":
-		if unknownCommit(err) && !err.HasLabel(labelUnknownCommit) {
-			err.Labels = append(without(err.Labels, labelTransient), labelUnknownCommit)
+		if unknownCommit(err) && !err.HasLabel(retry.LabelUnknownCommit) {
+			err.Labels = append(without(err.Labels, retry.LabelTransient), retry.LabelUnknownCommit)
 		}
 	case cmd.op.EndsTransaction:
-	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(labelTransient):
-		err.Labels = append(err.Labels, labelTransient)
+	case cmd.session.inTransaction() && unanswered(err) && !err.HasLabel(retry.LabelTransient):
+		err.Labels = append(err.Labels, retry.LabelTransient)
 	}
 }
 
@@ -399,14 +405,15 @@ func (cmd *command) unpin(err *result.Error) {
 	s := cmd.session
 	switch {
 	case cmd.op.Name == "abortTransaction",
-		cmd.op.Name == "commitTransaction" && (err.HasLabel(labelUnknownCommit) || err.HasLabel(labelTransient)),
-		s.inTransaction() && err.HasLabel(labelTransient):
+		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelUnknownCommit),
+		cmd.op.Name == "commitTransaction" && err.HasLabel(retry.LabelTransient),
+		s.inTransaction() && err.HasLabel(retry.LabelTransient):
 		s.unpin()
 	}
 }
 
 // unknownCommit reports whether the outcome of a commit is unknown (Transactions, "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
-	return unanswered(err) || err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired ||
+	return unanswered(err) || err.HasLabel(retry.LabelWrite) || err.Code == maxTimeMSExpired ||
 		len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
 }

@@ -16,15 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// Error labels.
-const (
-	labelTransient     = "TransientTransactionError"
-	labelUnknownCommit = "UnknownTransactionCommitResult"
-	labelWrite         = "RetryableWriteError"
-	labelOverloaded    = "SystemOverloadedError"
-	labelRetryable     = "RetryableError"
-	labelResumable     = "ResumableChangeStreamError"
-)
+// labelResumable is the error label of resumable errors of change streams.
+const labelResumable = "ResumableChangeStreamError"
 
 // failure is a failed attempt, for the rules and for the user.
 type failure struct {
@@ -32,36 +25,39 @@ type failure struct {
 	err   *result.Error
 }
 
-// classify adds the labels of drivers to a failed attempt, including a reply with ok 1 and write errors. nil is a
-// success.
-func (c *client) classify(cmd *command, srv *server, f *failure) *failure {
+// classify adds the server and the labels of drivers to a failed attempt, including a reply with ok 1 and write errors.
+// nil is a success.
+func (a *attempt) classify(f *failure) *failure {
 	if f == nil {
 		return nil
 	}
-	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
-		f.err.Labels = append(f.err.Labels, labelWrite)
+	f.err.Server = a.srv.address
+	if retry.Labels(a.driver.policy, a.rules(a.cmd), a.srv.chosen(), f.rules) {
+		f.err.Labels = append(f.err.Labels, retry.LabelWrite)
 	}
-	cmd.labelTransaction(f.err)
+	a.cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
-	f.err.Timeout = f.err.Timeout || cmd.timeout && f.outOfTime()
+	f.err.Timeout = f.err.Timeout || a.cmd.timeout && f.outOfTime()
 	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
-	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+	if a.cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	}
 	return f
 }
 
+// clientFailure returns a failure that is not an error reply.
+func clientFailure(kind retry.Kind, name string, err error) *failure {
+	return &failure{retry.Failure{Kind: kind}, &result.Error{Message: err.Error(), Client: true, Kind: name}}
+}
+
 // buildFailure classifies an error of building a command.
 func buildFailure(err error, address string) *failure {
-	f := &failure{rules: retry.Failure{Kind: retry.NotBuilt, Server: address},
-		err: &result.Error{Message: err.Error(), Client: true, Kind: "argument", Server: address}}
+	f := clientFailure(retry.NotBuilt, "argument", err)
+	f.err.Server = address
 	if errors.Is(err, errNoTime) {
 		f.rules.Kind, f.err.Kind, f.err.Timeout = retry.Client, "timeout", true
 	}
-	var already *result.Error
-	if errors.As(err, &already) {
-		f.err = already
-	}
+	_ = errors.As(err, &f.err)
 	return f
 }
 
@@ -81,9 +77,8 @@ func isTimeout(err error) bool {
 }
 
 // checkoutFailure classifies a check-out error, including errors of the handshake and authentication.
-func checkoutFailure(ctx context.Context, err error, address string) *failure {
-	f := &failure{rules: retry.Failure{Kind: retry.Checkout, Server: address},
-		err: &result.Error{Client: true, Kind: "connection check-out", Server: address}}
+func checkoutFailure(ctx context.Context, err error) *failure {
+	f := clientFailure(retry.Checkout, "connection check-out", err)
 	var cleared mongo.RetryablePoolError
 	var wait topology.WaitQueueTimeoutError
 	var conn topology.ConnectionError
@@ -93,7 +88,7 @@ func checkoutFailure(ctx context.Context, err error, address string) *failure {
 		f.rules.Kind, f.err.Kind = retry.PoolCleared, "pool cleared"
 	case errors.As(err, &wait), errors.Is(err, topology.ErrServerClosed), errors.Is(err, topology.ErrPoolClosed):
 	case answer != nil:
-		f = serverFailure(*answer, bson.Raw(answer.Raw), address)
+		f = serverFailure(*answer, bson.Raw(answer.Raw))
 		f.rules.Handshake = true
 	case errors.As(err, &conn):
 		f.rules.Kind, f.rules.Handshake, f.err.Kind = retry.Network, true, "network"
@@ -104,7 +99,7 @@ func checkoutFailure(ctx context.Context, err error, address string) *failure {
 	if errors.As(err, &outer) {
 		inner := cmp.Or(answer, &outer)
 		labels := slices.Concat(outer.Labels, without(inner.Labels, outer.Labels...))
-		f.err.Labels = without(labels, labelTransient, mongo.NetworkError)
+		f.err.Labels = without(labels, retry.LabelTransient, mongo.NetworkError)
 		f.rules.BaseBackoff = inner.BaseBackoff
 	}
 	f.rules.Labels = f.err.Labels
@@ -122,9 +117,9 @@ func innermostCommand(err error) *mongo.Error {
 }
 
 // networkFailure classifies a socket error or a malformed reply.
-func networkFailure(err error, address string) *failure {
-	f := &failure{rules: retry.Failure{Kind: retry.Network, Server: address},
-		err: &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: isTimeout(err)}}
+func networkFailure(err error) *failure {
+	f := clientFailure(retry.Network, "network", err)
+	f.err.Timeout = isTimeout(err)
 	if errors.Is(err, errMalformed) {
 		f.err.Kind, f.err.Timeout = "protocol", false
 	}
@@ -134,19 +129,16 @@ func networkFailure(err error, address string) *failure {
 // outOfTime reports whether a reply contains MaxTimeMSExpired anywhere (Client Side Operations Timeout, "Error
 // Transformations").
 func (f *failure) outOfTime() bool {
-	if f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired {
-		return true
-	}
 	for _, e := range f.err.WriteErrors {
 		if n, _ := enginekit.Integer(e.Lookup("code")); n == maxTimeMSExpired {
 			return true
 		}
 	}
-	return false
+	return f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired
 }
 
 // replyError returns the error in a reply, or nil. A reply with ok 1 may have write errors and a write concern error.
-func replyError(reply bson.Raw, address string) *failure {
+func replyError(reply bson.Raw) *failure {
 	err := mongo.ExtractErrorFromServerResponse([]byte(reply))
 	if err == nil {
 		return nil
@@ -155,31 +147,30 @@ func replyError(reply bson.Raw, address string) *failure {
 	var write mongo.WriteCommandError
 	switch {
 	case errors.As(err, &command):
-		return serverFailure(command, reply, address)
+		return serverFailure(command, reply)
 	case errors.As(err, &write):
-		return writeFailure(write, reply, address)
+		return writeFailure(write, reply)
 	}
-	return &failure{
-		rules: retry.Failure{Kind: retry.Client, Server: address},
-		err:   &result.Error{Message: err.Error(), Client: true, Kind: "reply", Response: reply, Server: address},
-	}
+	f := clientFailure(retry.Client, "reply", err)
+	f.err.Response = reply
+	return f
 }
 
 // serverFailure classifies an error reply.
-func serverFailure(e mongo.Error, reply bson.Raw, address string) *failure {
+func serverFailure(e mongo.Error, reply bson.Raw) *failure {
 	return &failure{
 		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
-			BaseBackoff: e.BaseBackoff, Server: address},
+			BaseBackoff: e.BaseBackoff},
 		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code, HasCode: e.Code != 0,
-			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: reply, Server: address},
+			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: reply},
 	}
 }
 
 // writeFailure classifies a reply with write errors or a write concern error.
-func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *failure {
+func writeFailure(w mongo.WriteCommandError, reply bson.Raw) *failure {
 	f := &failure{
-		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff, Server: address},
-		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply, Server: address},
+		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff},
+		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply},
 	}
 	if c := w.WriteConcernError; c != nil {
 		f.rules.Code, f.rules.Message, f.rules.WriteConcern = int32(c.Code), c.Message, true

@@ -39,8 +39,8 @@ func fileError(message string) *result.Error {
 }
 
 func bucketRows() []row {
-	byID := func(c *call) bson.D { return bson.D{{Key: "_id", Value: c.Arg("id")}} }
-	byName := func(c *call) bson.D { return bson.D{{Key: "filename", Value: c.Arg("filename")}} }
+	byID := func(c *call) bson.D { return document("_id", c.Arg("id")) }
+	byName := func(c *call) bson.D { return document("filename", c.Arg("filename")) }
 	return []row{
 		noResult(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]any{c.Arg("id")}) }),
 		noResult(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
@@ -63,32 +63,25 @@ func bucketRows() []row {
 			if skip < 0 {
 				order, skip = -1, -skip-1
 			}
-			return c.download(c.files(byName(c), append(one(), bson.E{Key: "sort", Value: bson.D{{Key: "uploadDate", Value: order}}},
-				bson.E{Key: "skip", Value: skip})...))
+			revision := document("sort", document("uploadDate", order), "skip", skip)
+			return c.download(c.files(byName(c), append(revision, one()...)...))
 		}},
 		noResult(operations.Bucket, "drop", "", func(c *call) *result.Error {
 			for _, part := range []string{"files", "chunks"} {
-				if err := c.perform(bson.D{{Key: "drop", Value: c.part(part)}}, namespaceNotFound); err != nil {
+				if err := c.perform(document("drop", c.part(part)), namespaceNotFound); err != nil {
 					return err
 				}
 			}
 			return nil
 		}),
 		{operations.Bucket, "find", "", func(c *call) (any, *result.Error) {
-			docs, err := c.query("files", c.copyArgs(c.options(bson.D{{Key: "filter", Value: c.document("filter")}}, "filter"), "batchSize"))
-			if err != nil {
-				return nil, err
-			}
-			return docs, nil
+			return c.query("files", c.copyArgs(c.options(document("filter", c.filter()), "filter"), "batchSize"))
 		}},
 		noResult(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
 		noResult(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
 		{operations.Bucket, "upload", "", func(c *call) (any, *result.Error) {
 			id := bson.NewObjectID()
-			if err := c.upload(id); err != nil {
-				return nil, err
-			}
-			return id, nil
+			return id, c.upload(id)
 		}},
 		noResult(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}
@@ -98,7 +91,7 @@ func bucketRows() []row {
 func (c *call) part(name string) string { return c.coll + "." + name }
 
 // one returns the options of a find for one document.
-func one() bson.D { return bson.D{{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}} }
+func one() bson.D { return document("limit", int32(1), "singleBatch", true) }
 
 // byOne returns a document whose fields are all 1: a projection or an index.
 func byOne(fields ...string) bson.D {
@@ -111,7 +104,7 @@ func byOne(fields ...string) bson.D {
 
 // files finds files. It returns an error if there are none.
 func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Error) {
-	found, err := c.query("files", append(bson.D{{Key: "filter", Value: filter}}, options...))
+	found, err := c.query("files", append(document("filter", filter), options...))
 	if err == nil && len(found) == 0 {
 		err = fileError("FileNotFound: the file or its revision does not exist")
 	}
@@ -120,8 +113,7 @@ func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Erro
 
 // query finds documents in a collection of the bucket. Each find is a separate operation with its own retries.
 func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
-	d := append(bson.D{{Key: "find", Value: c.part(part)}}, fields...)
-	docs, err := c.documentsOf(c.read("find", fixed(d)), cursorOptions{lifetime: true})
+	docs, err := c.documentsOf(c.read(append(document("find", c.part(part)), fields...)), cursorOptions{lifetime: true})
 	if err == nil && c.session.implicit { // the cursor has ended the session
 		c.session, c.kept = c.client.newSession(true), false
 	}
@@ -141,8 +133,8 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 	}
 	var chunks []bson.Raw
 	if length > 0 {
-		if chunks, err = c.query("chunks", bson.D{{Key: "filter", Value: bson.D{{Key: "files_id", Value: file.Lookup("_id")}}},
-			{Key: "sort", Value: bson.D{{Key: "n", Value: int32(1)}}}}); err != nil {
+		filter := document("files_id", file.Lookup("_id"))
+		if chunks, err = c.query("chunks", document("filter", filter, "sort", byOne("n"))); err != nil {
 			return nil, err
 		}
 	}
@@ -167,11 +159,11 @@ func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error
 }
 
 func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
-	name, set := "update", bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}
+	name, set := "update", document("$set", document("filename", c.Arg("newFilename")))
 	if many {
 		name = "multi-document update"
 	}
-	n, err := c.mutate("files", name, bson.D{{Key: "q", Value: filter}, {Key: "u", Value: set}, {Key: "multi", Value: many}})
+	n, err := c.mutate("files", name, document("q", filter, "u", set, "multi", many))
 	if err == nil && n == 0 {
 		err = fileError("FileNotFound: nothing to rename")
 	}
@@ -181,9 +173,9 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 // mutate sends one statement to a collection of the bucket. operation begins with the name of the command.
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
 	command, _, _ := strings.Cut(operation, " ")
-	d := bson.D{{Key: command, Value: c.part(part)}, {Key: statementsField(command), Value: bson.A{statement}}, {Key: "ordered", Value: true}}
-	r, err := c.do(c.writing(command, operation, fixed(d)))
-	if err := withWriteError(r, err); err != nil {
+	d := document(command, c.part(part), writeCommands[command].statements, bson.A{statement}, "ordered", true)
+	r, err := c.run(c.writing(operation, d))
+	if err != nil {
 		return 0, err
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("n"))
@@ -192,16 +184,16 @@ func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.
 
 // deleteFiles deletes files, and then their chunks.
 func (c *call) deleteFiles(ids []any) *result.Error {
-	var of any = bson.D{{Key: "$in", Value: ids}}
+	var of any = document("$in", ids)
 	name, limit := "multi-document delete", int32(0)
 	if len(ids) == 1 {
 		of, name, limit = ids[0], "delete", 1
 	}
-	n, err := c.mutate("files", name, bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: of}}}, {Key: "limit", Value: limit}})
+	n, err := c.mutate("files", name, document("q", document("_id", of), "limit", limit))
 	if err != nil {
 		return err
 	}
-	_, err = c.mutate("chunks", "multi-document delete", bson.D{{Key: "q", Value: bson.D{{Key: "files_id", Value: of}}}, {Key: "limit", Value: int32(0)}})
+	_, err = c.mutate("chunks", "multi-document delete", document("q", document("files_id", of), "limit", int32(0)))
 	if err == nil && n == 0 {
 		err = fileError("FileNotFound: the file does not exist")
 	}
@@ -222,33 +214,27 @@ func (c *call) upload(id any) *result.Error {
 	if err := c.indexes(); err != nil {
 		return err
 	}
-	for n, rest := int32(0), data; len(rest) > 0; n++ {
-		part := rest[:min(size, int64(len(rest)))]
-		rest = rest[len(part):]
-		chunk := bson.D{{Key: "_id", Value: bson.NewObjectID()}, {Key: "files_id", Value: id}, {Key: "n", Value: n},
-			{Key: "data", Value: bson.Binary{Data: part}}}
+	n := int32(0)
+	for part := range slices.Chunk(data, int(size)) {
+		chunk := document("_id", bson.NewObjectID(), "files_id", id, "n", n, "data", bson.Binary{Data: part})
 		if _, err := c.mutate("chunks", "insert", chunk); err != nil {
 			return err
 		}
+		n++
 	}
-	file := bson.D{{Key: "_id", Value: id}, {Key: "length", Value: int64(len(data))}, {Key: "chunkSize", Value: int32(size)},
-		{Key: "uploadDate", Value: bson.NewDateTimeFromTime(c.client.driver.options.Now())}, {Key: "filename", Value: c.Arg("filename")}}
-	file = c.copyArgs(file, "metadata", "contentType")
-	_, err = c.mutate("files", "insert", file)
+	file := document("_id", id, "length", int64(len(data)), "chunkSize", int32(size),
+		"uploadDate", bson.NewDateTimeFromTime(c.client.driver.options.Now()))
+	_, err = c.mutate("files", "insert", c.copyArgs(file, "filename", "metadata", "contentType"))
 	return err
 }
 
 // indexes creates the bucket's indexes if it has no files (GridFS, "Before write operations").
 func (c *call) indexes() *result.Error {
-	d := append(bson.D{{Key: "find", Value: c.part("files")}, {Key: "filter", Value: bson.D{}}, {Key: "projection", Value: byOne("_id")}}, one()...)
-	probe := c.read("find", fixed(d))
+	probe := c.read(append(document("find", c.part("files"), "filter", bson.D{}, "projection", byOne("_id")), one()...))
 	probe.preference = selection.Preference{Hedge: probe.preference.Hedge}
-	r, err := c.do(probe)
-	if err != nil {
+	r, err := c.run(probe)
+	if err != nil || len(firstBatch(r)) > 0 {
 		return err
-	}
-	if len(firstBatch(r)) > 0 {
-		return nil
 	}
 	if err := c.index("files", false, "filename", "uploadDate"); err != nil {
 		return err
@@ -259,26 +245,21 @@ func (c *call) indexes() *result.Error {
 // index creates an index of a collection of the bucket, if it does not exist.
 func (c *call) index(part string, unique bool, fields ...string) *result.Error {
 	name := strings.Join(fields, "_1_") + "_1"
-	r, err := c.do(c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: c.part(part)}, {Key: "cursor", Value: bson.D{}}}))
+	r, err := c.run(c.enumerate(document("listIndexes", c.part(part), "cursor", bson.D{})))
 	if err != nil && err.Code != namespaceNotFound {
 		return err
 	}
-	if slices.ContainsFunc(firstBatch(r), func(index bson.RawValue) bool {
-		v, _ := lookupIn(index, "name")
-		text, _ := v.StringValueOK()
-		return text == name
-	}) {
-		return nil
+	for _, index := range firstBatch(r) {
+		if enginekit.NewArguments(index).Text("name") == name {
+			return nil
+		}
 	}
-	index := bson.D{{Key: "key", Value: byOne(fields...)}, {Key: "name", Value: name}}
-	if unique {
-		index = append(index, bson.E{Key: "unique", Value: true})
-	}
-	return c.perform(bson.D{{Key: "createIndexes", Value: c.part(part)}, {Key: "indexes", Value: bson.A{index}}}, 0)
+	index := addIf(document("key", byOne(fields...), "name", name), unique, "unique", true)
+	return c.perform(document("createIndexes", c.part(part), "indexes", bson.A{index}), 0)
 }
 
-func firstBatch(r reply) []bson.RawValue {
-	array, _ := r.doc.Lookup("cursor", "firstBatch").ArrayOK()
-	values, _ := array.Values()
-	return values
+func firstBatch(r reply) []bson.Raw {
+	cursor, _ := r.doc.Lookup("cursor").DocumentOK()
+	docs, _ := enginekit.NewArguments(cursor).Documents("firstBatch")
+	return docs
 }

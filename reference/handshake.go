@@ -50,20 +50,12 @@ func withBackpressure(message []byte, value any) []byte {
 	return bsoncore.UpdateLength(out, 0, int32(len(out)))
 }
 
-// withHandshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
+// handshaker distinguishes an error reply to hello from a network error. Only network errors have the labels
 // SystemOverloadedError and RetryableError (Connection Monitoring and Pooling, "Connection Pool",
 // backpressure-enabled), but the topology adds them to both.
-//
-// It calls failed with the server's address before the topology processes a handshake error.
-func withHandshaker(failed func(address string)) func(...topology.ConnectionOption) []topology.ConnectionOption {
-	return func(o ...topology.ConnectionOption) []topology.ConnectionOption {
-		return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker { return handshaker{h, failed} }))
-	}
-}
-
 type handshaker struct {
 	topology.Handshaker
-	failed func(address string)
+	failed func(address string) // called before the topology processes a handshake error
 }
 
 // GetHandshakeInformation sends hello.

@@ -122,24 +122,17 @@ func (l *messageLog) attach(o *options.ClientOptions, s settings) {
 		o.SetLoggerOptions(options.Logger().SetSink(l).SetComponentLevel(options.LogComponentTopology, options.LogLevelDebug))
 	}
 	if o.MaxConnIdleTime != nil {
-		l.options = append(l.options, bson.E{Key: "maxIdleTimeMS", Value: o.MaxConnIdleTime.Milliseconds()})
+		l.options = document("maxIdleTimeMS", o.MaxConnIdleTime.Milliseconds())
 	}
-	for _, option := range []struct {
-		name  string
-		value *uint64
-	}{{"minPoolSize", o.MinPoolSize}, {"maxPoolSize", o.MaxPoolSize}, {"maxConnecting", o.MaxConnecting}} {
-		if option.value != nil {
-			l.options = append(l.options, bson.E{Key: option.name, Value: int64(*option.value)})
-		}
-	}
-	if s.waitQueueTimeout > 0 {
-		l.options = append(l.options, bson.E{Key: "waitQueueTimeoutMS", Value: s.waitQueueTimeout.Milliseconds()})
-	}
+	l.options = addIf(l.options, o.MinPoolSize != nil, "minPoolSize", o.MinPoolSize)
+	l.options = addIf(l.options, o.MaxPoolSize != nil, "maxPoolSize", o.MaxPoolSize)
+	l.options = addIf(l.options, o.MaxConnecting != nil, "maxConnecting", o.MaxConnecting)
+	l.options = addIf(l.options, s.waitQueueTimeout > 0, "waitQueueTimeoutMS", s.waitQueueTimeout.Milliseconds())
 }
 
 // Info implements options.LogSink for topology messages.
 func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
-	data := bson.D{{Key: "message", Value: text}}
+	data := document("message", text)
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		if key := fmt.Sprint(keysAndValues[i]); key != "message" {
 			data = append(data, bson.E{Key: key, Value: keysAndValues[i+1]})
@@ -177,31 +170,28 @@ func (l *messageLog) pool(e *event.PoolEvent) {
 		event.ConnectionCheckedOut:      "Connection checked out",
 		event.ConnectionCheckedIn:       "Connection checked in",
 	}[e.Type]
-	data := append(bson.D{{Key: "message", Value: text}}, serverFields(e.Address)...)
-	add := func(key string, value any) { data = append(data, bson.E{Key: key, Value: value}) }
+	data := append(document("message", text), serverFields(e.Address)...)
 	switch e.Type {
 	case event.ConnectionPoolCreated:
 		data = append(data, l.options...)
 	case event.ConnectionReady, event.ConnectionCheckOutFailed, event.ConnectionCheckedOut:
-		add("durationMS", e.Duration.Milliseconds())
+		data = append(data, bson.E{Key: "durationMS", Value: e.Duration.Milliseconds()})
 	}
-	if e.ConnectionID != 0 {
-		add("driverConnectionId", e.ConnectionID)
-	}
+	data = addIf(data, e.ConnectionID != 0, "driverConnectionId", e.ConnectionID)
 	if e.ServiceID != nil {
-		add("serviceId", e.ServiceID.Hex())
+		data = append(data, bson.E{Key: "serviceId", Value: e.ServiceID.Hex()})
 	}
 	if e.Type == event.ConnectionClosed || e.Type == event.ConnectionCheckOutFailed {
-		add("reason", map[string]string{
+		data = append(data, bson.E{Key: "reason", Value: map[string]string{
 			event.ReasonStale:             "Connection became stale because the pool was cleared",
 			event.ReasonIdle:              "Connection has been available but unused for longer than the configured max idle time",
 			event.ReasonError:             "An error occurred while using the connection",
 			event.ReasonPoolClosed:        "Connection pool was closed",
 			event.ReasonTimedOut:          "Wait queue timeout elapsed without a connection becoming available",
 			event.ReasonConnectionErrored: "An error occurred while trying to establish a new connection",
-		}[e.Reason])
+		}[e.Reason]})
 		if e.Error != nil {
-			add("error", e.Error.Error())
+			data = append(data, bson.E{Key: "error", Value: e.Error.Error()})
 		}
 	}
 	l.add(componentConnection, "debug", data, nil)
@@ -211,10 +201,10 @@ func (l *messageLog) pool(e *event.PoolEvent) {
 func serverFields(address string) bson.D {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return bson.D{{Key: "serverHost", Value: address}}
+		return document("serverHost", address)
 	}
 	n, _ := strconv.ParseInt(port, 10, 32)
-	return bson.D{{Key: "serverHost", Value: host}, {Key: "serverPort", Value: n}}
+	return document("serverHost", host, "serverPort", n)
 }
 
 // logSelection writes a server selection message (Server Selection, "Logging").
@@ -222,13 +212,9 @@ func (c *client) logSelection(w want, level, message string, more bson.D) {
 	if w.quiet || !c.messages.observes(componentSelection, level) {
 		return
 	}
-	c.messages.add(componentSelection, level, append(bson.D{
-		{Key: "message", Value: message},
-		{Key: "selector", Value: selectorText(w)},
-		{Key: "operationId", Value: w.operationID},
-		{Key: "operation", Value: w.operation},
-		{Key: "topologyDescription", Value: c.topology.Description().String()},
-	}, more...), nil)
+	data := document("message", message, "selector", selectorText(w), "operationId", w.operationID,
+		"operation", w.operation, "topologyDescription", c.topology.Description().String())
+	c.messages.add(componentSelection, level, append(data, more...), nil)
 }
 
 // selectorText describes a selection.

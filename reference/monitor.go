@@ -54,7 +54,7 @@ func (c *client) serverMonitor() *event.ServerMonitor {
 	monitor.ServerHeartbeatStarted = func(e *event.ServerHeartbeatStartedEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)
 		if sockets.beginCheck(address) {
-			sockets.pause(address, c.settings.heartbeat)
+			sockets.pause(address, c.settings.HeartbeatInterval)
 			write.ServerHeartbeatStarted(e)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // pins reports whether package pinning applies to a command: a read on a replica set, under a policy with pinning, and
 // not pinned to a server by a transaction or a cursor.
 func (c *client) pins(ctx context.Context, cmd *command) bool {
-	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.session.inTransaction() || cmd.op.EndsTransaction {
+	if c.driver.policy.Pinning == "" || cmd.write || cmd.address != "" || cmd.inTransaction() {
 		return false
 	}
 	c.awaitMembers(ctx)
@@ -26,7 +26,7 @@ func (c *client) newThread(request bool) pinning.Thread {
 	if c.driver.policy.Pinning == "" {
 		return pinning.Thread{}
 	}
-	t := pinning.Thread{Revision: pinning.Named(c.driver.policy.Pinning)}
+	t := pinning.Thread{Rules: pinning.Named(c.driver.policy.Pinning)}
 	if request {
 		t, _ = pinning.Next(t, pinning.Input{Kind: pinning.StartRequest})
 	}
@@ -35,13 +35,16 @@ func (c *client) newThread(request bool) pinning.Thread {
 
 // readPinned performs a read by executing the decisions of pinning.Next.
 func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
-	preference, s := c.obeyed(cmd), cmd.session
+	preference, s := cmd.preference, cmd.session
+	if cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body) {
+		preference = selection.Preference{}
+	}
 	see := func(kind pinning.InputKind) pinning.Input {
 		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(),
-			Preference: pinning.Preference{Preference: preference, Latency: c.settings.localThreshold}}
+			Preference: pinning.Preference{Preference: preference, Latency: c.settings.LocalThreshold}}
 	}
 	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
-	in, operation := see(pinning.Read), c.operation.Add(1)
+	in, a := see(pinning.Read), &attempt{client: c, cmd: cmd, trace: tr, operation: c.operation.Add(1)}
 	for attempt := 1; ; attempt++ {
 		var d pinning.Decision
 		s.thread, d = pinning.Next(s.thread, in)
@@ -56,8 +59,8 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 				failed, in = selectionError(false, "member %s is no longer available: %v", d.Member, err), see(pinning.Broken)
 				continue
 			}
-			srv.begun = time.Now()
-			r, f := c.attempt(ctx, srv, cmd, operation, tr)
+			srv.begun, a.srv = time.Now(), srv
+			r, f := a.perform(ctx)
 			switch {
 			case f == nil:
 				out, failed, in = r, nil, see(pinning.Answered)
@@ -77,22 +80,9 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 	}
 }
 
-// obeyed returns the read preference that a command obeys.
-func (c *client) obeyed(cmd *command) selection.Preference {
-	obeys := cmd.op.Name != opWritingAggregate
-	if cmd.op.Name == "runCommand" {
-		body, err := cmd.build(target{})
-		obeys = err == nil && pinning.Obeys(body)
-	}
-	if !obeys {
-		return selection.Preference{}
-	}
-	return cmd.preference
-}
-
 // awaitMembers waits until the client has checked every member once. Clients in 2014 did so when they were opened.
 func (c *client) awaitMembers(ctx context.Context) {
-	c.sockets.Await(ctx, c.settings.serverSelectionTimeout, func() bool {
+	c.sockets.Await(ctx, c.settings.ServerSelectionTimeout, func() bool {
 		d := c.topology.Description()
 		return d.Kind != description.Unknown && !undiscovered(d) || c.sockets.IsShut()
 	})

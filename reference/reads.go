@@ -48,15 +48,14 @@ func readRows() []row {
 		{operations.Client, "listDatabases", "rawData", listDatabases},
 		{operations.Database, "runCommand", "writeConcern", runCommand},
 		{operations.Collection, "count", "", func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "count", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
-			return c.runCount(c.options(d, "filter"))
+			return c.runCount(c.options(document("count", c.coll, "query", c.filter()), "filter"))
 		}},
 		{operations.Collection, "estimatedDocumentCount", "", func(c *call) (any, *result.Error) {
-			return c.runCount(c.options(bson.D{{Key: "count", Value: c.coll}}))
+			return c.runCount(c.options(document("count", c.coll)))
 		}},
 		{operations.Collection, "distinct", "", func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
-			return c.replyField(c.read("distinct", fixed(c.options(d, "fieldName", "filter"))), "values")
+			d := document("distinct", c.coll, "key", c.Arg("fieldName"), "query", c.filter())
+			return c.replyField(c.read(c.options(d, "fieldName", "filter")), "values")
 		}},
 		{operations.Client, "createChangeStream", "", openStream},
 		{operations.Collection, "createChangeStream", "", openStream},
@@ -67,99 +66,80 @@ func readRows() []row {
 
 // cursorRow returns a row for an operation whose command opens a cursor. If documents is nil, the cursor becomes an
 // entity; otherwise documents converts all its documents to the result.
-func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*command, cursorOptions, *result.Error),
+func cursorRow(kind operations.Kind, name, lacks string, prepare func(*call) (*command, *result.Error),
 	documents func([]bson.Raw) any) row {
 	return row{kind, name, lacks, func(c *call) (any, *result.Error) {
-		cmd, o, err := prepare(c)
+		if err := c.readCursorOptions(); err != nil {
+			return nil, err
+		}
+		cmd, err := prepare(c)
 		if err != nil {
 			return nil, err
 		}
+		cmd.noMaxTime = !c.cursor.lifetime && !(c.cursor.await && cmd.op.Name == "find")
 		if documents == nil {
-			k, err := c.open(cmd, o)
+			k, err := c.open(cmd, c.cursor)
 			if err != nil {
 				return nil, err
 			}
 			return enginekit.Nothing{}, c.Save(c.ctx, operations.Cursor, k)
 		}
-		docs, err := c.documentsOf(cmd, o)
-		if err != nil {
-			return nil, err
-		}
-		return documents(docs), nil
+		docs, err := c.documentsOf(cmd, c.cursor)
+		return documents(docs), err
 	}}
 }
 
 // documents is for operations whose result is all documents.
 func documents(docs []bson.Raw) any { return docs }
 
-// cursorOptions reads the cursor arguments. For tailable cursors, timeoutMS applies to each iteration.
-func (c *call) cursorOptions() (cursorOptions, *result.Error) {
-	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
+// readCursorOptions reads the cursor arguments. For tailable cursors, timeoutMS applies to each iteration.
+func (c *call) readCursorOptions() *result.Error {
+	o := cursorOptions{batchSize: c.Number("batchSize"), limit: c.Number("limit"), comment: c.Arg("comment")}
 	switch kind := strings.ToLower(c.Text("cursorType")); kind {
 	case "", "nontailable":
 	case "tailable", "tailableawait":
 		o.tailable, o.await = true, kind == "tailableawait"
 	default:
-		return o, argument("unknown cursorType " + kind)
+		return argument("unknown cursorType " + kind)
 	}
 	o.lifetime = !o.tailable
-	mode := c.Text("timeoutMode")
-	switch {
+	switch mode := c.Text("timeoutMode"); {
 	case mode == "":
 	case !c.timeout:
-		return o, argument("timeoutMode requires timeoutMS")
+		return argument("timeoutMode requires timeoutMS")
 	case mode == "iteration":
 		o.lifetime = false
 	case mode != "cursorLifetime":
-		return o, argument("unknown timeoutMode " + mode)
+		return argument("unknown timeoutMode " + mode)
 	case o.tailable:
-		return o, argument("a tailable cursor cannot have timeoutMode cursorLifetime")
+		return argument("a tailable cursor cannot have timeoutMode cursorLifetime")
 	}
-	return o, nil
+	if o.await || c.Row.name == "aggregate" {
+		o.maxTime = c.Number("maxAwaitTimeMS")
+	}
+	c.cursor = o
+	return c.checkMaxAwait(o.maxTime)
 }
 
 // find returns the command of find and createFindCursor.
-func find(c *call) (*command, cursorOptions, *result.Error) {
+func find(c *call) (*command, *result.Error) {
 	limit, size := c.Number("limit"), c.Number("batchSize")
-	o, err := c.cursorOptions()
-	if err != nil {
-		return nil, o, err
+	first := max(size, -size)
+	if first == limit { // so that the server closes the cursor (CRUD, "find")
+		first++
 	}
-	o.limit = limit
-	if o.await {
-		o.maxTime = c.Number("maxAwaitTimeMS")
-		if err := c.checkMaxAwait(o.maxTime); err != nil {
-			return nil, o, err
-		}
-	}
-	d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
-	d = c.options(d, "filter", "limit")
-	if c.Has("limit") {
-		d = append(d, bson.E{Key: "limit", Value: max(limit, -limit)})
-	}
-	single := limit < 0
-	if c.Has("batchSize") {
-		first := max(size, -size)
-		if first == limit { // so that the server closes the cursor (CRUD, "find")
-			first++
-		}
-		d = append(d, bson.E{Key: "batchSize", Value: int32(first)})
-		single = single || size < 0
-	}
-	for _, flag := range (bson.D{{Key: "singleBatch", Value: single}, {Key: "tailable", Value: o.tailable}, {Key: "awaitData", Value: o.await}}) {
-		if flag.Value == true {
-			d = append(d, flag)
-		}
-	}
-	cmd := c.read("find", fixed(d))
-	cmd.noMaxTime = !o.lifetime && !o.await
-	return cmd, o, nil
+	d := c.options(document("find", c.coll, "filter", c.filter()), "filter", "limit")
+	d = addIf(d, c.Has("limit"), "limit", max(limit, -limit))
+	d = addIf(d, c.Has("batchSize"), "batchSize", int32(first))
+	d = addIf(d, limit < 0 || size < 0, "singleBatch", true)
+	d = addIf(d, c.cursor.tailable, "tailable", true)
+	d = addIf(d, c.cursor.await, "awaitData", true)
+	return c.read(d), nil
 }
 
-func findOne(c *call) (*command, cursorOptions, *result.Error) {
-	d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")},
-		{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}}
-	return c.read("find", fixed(c.options(d, "filter"))), cursorOptions{}, nil
+func findOne(c *call) (*command, *result.Error) {
+	d := document("find", c.coll, "filter", c.filter(), "limit", int32(1), "singleBatch", true)
+	return c.read(c.options(d, "filter")), nil
 }
 
 // checkMaxAwait returns an error if maxAwaitTimeMS is not less than timeoutMS.
@@ -170,40 +150,31 @@ func (c *call) checkMaxAwait(maxAwait int64) *result.Error {
 	return nil
 }
 
-func aggregate(c *call) (*command, cursorOptions, *result.Error) {
+func aggregate(c *call) (*command, *result.Error) {
 	pipeline, err := c.Documents("pipeline")
 	if err != nil {
-		return nil, cursorOptions{}, err
+		return nil, err
 	}
-	writes := false
-	if len(pipeline) > 0 {
-		if first, err := pipeline[len(pipeline)-1].IndexErr(0); err == nil {
-			writes = first.Key() == "$out" || first.Key() == "$merge"
+	last := ""
+	if n := len(pipeline); n > 0 {
+		if e, err := pipeline[n-1].IndexErr(0); err == nil {
+			last = e.Key()
 		}
 	}
-	o, err := c.cursorOptions()
-	if err != nil {
-		return nil, o, err
-	}
-	o.maxTime = c.Number("maxAwaitTimeMS")
-	if err := c.checkMaxAwait(o.maxTime); err != nil {
-		return nil, o, err
-	}
-	if writes && !o.lifetime {
-		return nil, o, argument("an aggregate with a write stage cannot have timeoutMode iteration")
-	}
-	batch := c.batchOption()
+	batch, writes := c.batchOption(), last == "$out" || last == "$merge"
 	if writes {
 		batch = bson.D{}
 	}
-	d := bson.D{{Key: "aggregate", Value: c.aggregateValue()}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: batch}}
-	cmd := c.read("aggregate", fixed(c.options(d, "pipeline")))
-	cmd.noMaxTime = !o.lifetime
+	if writes && !c.cursor.lifetime {
+		return nil, argument("an aggregate with a write stage cannot have timeoutMode iteration")
+	}
+	d := document("aggregate", c.aggregateValue(), "pipeline", c.Arg("pipeline"), "cursor", batch)
+	cmd := c.read(c.options(d, "pipeline"))
 	if writes {
 		cmd.op = retry.Lookup(opWritingAggregate)
 		cmd.writeConcern = c.scope.writeConcern
 	}
-	return cmd, o, nil
+	return cmd, nil
 }
 
 // aggregateValue returns the value of the field aggregate: a collection, or 1.
@@ -215,48 +186,44 @@ func (c *call) aggregateValue() any {
 }
 
 func (c *call) runCount(d bson.D) (any, *result.Error) {
-	r, err := c.run(c.read("count", fixed(d)))
+	r, err := c.run(c.read(d))
 	if err != nil {
 		return nil, err
 	}
 	n, ok := enginekit.Integer(r.doc.Lookup("n"))
 	if !ok {
-		return nil, r.lacks("n")
+		err = r.lacks("n")
 	}
-	return n, nil
+	return n, err
 }
 
 // replyField runs a command and returns a field of the reply.
 func (c *call) replyField(cmd *command, field string) (any, *result.Error) {
 	r, err := c.run(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return r.doc.Lookup(field), nil
+	return r.doc.Lookup(field), err
 }
 
-func countDocuments(c *call) (*command, cursorOptions, *result.Error) {
-	pipeline := bson.A{bson.D{{Key: "$match", Value: c.document("filter")}}}
+func countDocuments(c *call) (*command, *result.Error) {
+	pipeline := bson.A{document("$match", c.filter())}
 	for _, name := range []string{"skip", "limit"} {
 		if c.Has(name) {
-			pipeline = append(pipeline, bson.D{{Key: "$" + name, Value: c.Arg(name)}})
+			pipeline = append(pipeline, document("$"+name, c.Arg(name)))
 		}
 	}
-	pipeline = append(pipeline, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: int32(1)},
-		{Key: "n", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}}})
-	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}}
-	return c.read("aggregate", fixed(c.options(d, "filter", "skip", "limit"))), cursorOptions{lifetime: true}, nil
+	pipeline = append(pipeline, document("$group", document("_id", int32(1), "n", document("$sum", int32(1)))))
+	d := document("aggregate", c.coll, "pipeline", pipeline, "cursor", bson.D{})
+	return c.read(c.options(d, "filter", "skip", "limit")), nil
 }
 
 // mapReduce may write its result to a collection.
 func mapReduce(c *call) (any, *result.Error) {
-	var out any = bson.D{{Key: "inline", Value: int32(1)}}
+	var out any = document("inline", int32(1))
 	inline := true
 	if c.Has("out") {
-		out = c.Arg("out")
-		_, inline = lookupIn(c.Arg("out"), "inline")
+		_, err := c.Given.LookupErr("out", "inline")
+		out, inline = c.Arg("out"), err == nil
 	}
-	cmd := c.read("mapReduce", fixed(c.options(bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "out", Value: out}}, "out")))
+	cmd := c.read(c.options(document("mapReduce", c.coll, "out", out), "out"))
 	cmd.write, cmd.primary = !inline, !inline
 	results, err := c.replyField(cmd, "results")
 	if err == nil && !inline {
@@ -265,16 +232,10 @@ func mapReduce(c *call) (any, *result.Error) {
 	return results, err
 }
 
-func lookupIn(v bson.RawValue, key string) (bson.RawValue, bool) {
-	doc, _ := v.DocumentOK()
-	found, err := doc.LookupErr(key)
-	return found, err == nil
-}
-
 // enumerate returns a command that enumerates databases, collections or indexes. It runs on the primary, or on the
 // server of a direct connection.
-func (c *call) enumerate(name string, d bson.D) *command {
-	cmd := c.read(name, fixed(d))
+func (c *call) enumerate(d bson.D) *command {
+	cmd := c.read(d)
 	cmd.takesReadConcern, cmd.readConcern = false, nil
 	cmd.preference = selection.Preference{Hedge: cmd.preference.Hedge}
 	return cmd
@@ -289,42 +250,27 @@ func (c *call) withNameOnly(d bson.D) bson.D {
 }
 
 func listDatabases(c *call) (any, *result.Error) {
-	r, err := c.do(c.enumerate("listDatabases", c.withNameOnly(bson.D{{Key: "listDatabases", Value: int32(1)}})))
-	if err != nil {
-		return nil, err
-	}
-	if c.Row.name != "listDatabaseNames" {
-		return r.doc.Lookup("databases"), nil
+	r, err := c.run(c.enumerate(c.withNameOnly(document("listDatabases", int32(1)))))
+	if err != nil || c.Row.name != "listDatabaseNames" {
+		return r.doc.Lookup("databases"), err
 	}
 	docs, err := enginekit.NewArguments(r.doc).Documents("databases")
 	if err != nil {
-		return nil, r.lacks("databases")
+		err = r.lacks("databases")
 	}
-	return fieldOf(docs, "name"), nil
+	return fieldOf(docs, "name"), err
 }
 
-func listCollections(c *call) (*command, cursorOptions, *result.Error) {
-	return c.listing(c.withNameOnly(bson.D{{Key: "listCollections", Value: int32(1)}}))
+func listCollections(c *call) (*command, *result.Error) {
+	return c.enumerate(c.withNameOnly(document("listCollections", int32(1), "cursor", c.batchOption()))), nil
 }
 
-func listIndexes(c *call) (*command, cursorOptions, *result.Error) {
-	return c.listing(c.options(bson.D{{Key: "listIndexes", Value: c.coll}}))
-}
-
-// listing returns a command that enumerates with a cursor.
-func (c *call) listing(d bson.D) (*command, cursorOptions, *result.Error) {
-	o, err := c.cursorOptions()
-	d = slices.Insert(d, 1, bson.E{Key: "cursor", Value: c.batchOption()})
-	cmd := c.enumerate(d[0].Key, d)
-	cmd.noMaxTime = !o.lifetime
-	return cmd, o, err
+func listIndexes(c *call) (*command, *result.Error) {
+	return c.enumerate(c.options(document("listIndexes", c.coll, "cursor", c.batchOption()))), nil
 }
 
 func (c *call) batchOption() bson.D {
-	if !c.Has("batchSize") {
-		return bson.D{}
-	}
-	return bson.D{{Key: "batchSize", Value: int32(c.Number("batchSize"))}}
+	return addIf(bson.D{}, c.Has("batchSize"), "batchSize", int32(c.Number("batchSize")))
 }
 
 func fieldOf(docs []bson.Raw, field string) bson.A {
@@ -335,25 +281,18 @@ func fieldOf(docs []bson.Raw, field string) bson.A {
 	return out
 }
 
-func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {
-	stage, cursor, rest := bson.D{}, bson.D{}, bson.D{}
-	if c.Has("name") {
-		stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
-	}
-	doc, _ := c.Arg("aggregationOptions").DocumentOK()
-	elements, _ := doc.Elements()
+func listSearchIndexes(c *call) (*command, *result.Error) {
+	options, _ := c.Arg("aggregationOptions").DocumentOK()
+	elements, _ := options.Elements()
+	cursor, rest := bson.D{}, bson.D{}
 	for _, e := range elements {
-		to := &rest
-		if e.Key() == "batchSize" {
-			to = &cursor
-		}
-		*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
+		size := e.Key() == "batchSize"
+		cursor, rest = addIf(cursor, size, e.Key(), e.Value()), addIf(rest, !size, e.Key(), e.Value())
 	}
-	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
-		{Key: "cursor", Value: cursor}}
-	cmd := c.read("aggregate", fixed(append(d, rest...)))
+	stage := document("$listSearchIndexes", c.copyArgs(bson.D{}, "name"))
+	cmd := c.read(append(document("aggregate", c.coll, "pipeline", bson.A{stage}, "cursor", cursor), rest...))
 	cmd.takesReadConcern = false
-	return cmd, cursorOptions{lifetime: true}, nil
+	return cmd, nil
 }
 
 // generic returns the command argument with the field commandName first.
@@ -374,20 +313,14 @@ func (c *call) generic() (*command, *result.Error) {
 	if i < 0 {
 		return nil, argument("command has no field " + name)
 	}
-	cmd := c.enumerate(name, append(bson.D{d[i]}, slices.Delete(slices.Clone(d), i, i+1)...))
+	cmd := c.enumerate(append(bson.D{d[i]}, slices.Delete(slices.Clone(d), i, i+1)...))
 	cmd.op = retry.Lookup("runCommand")
 	return cmd, nil
 }
 
-func cursorCommand(c *call) (*command, cursorOptions, *result.Error) {
-	cmd, err := c.generic()
-	if err != nil {
-		return nil, cursorOptions{}, err
-	}
-	o, err := c.cursorOptions()
-	o.maxTime = c.Number("maxTimeMS")
-	cmd.noMaxTime = !o.lifetime
-	return cmd, o, err
+func cursorCommand(c *call) (*command, *result.Error) {
+	c.cursor.maxTime = c.Number("maxTimeMS")
+	return c.generic()
 }
 
 func runCommand(c *call) (any, *result.Error) {
@@ -397,8 +330,5 @@ func runCommand(c *call) (any, *result.Error) {
 	}
 	cmd.takesReadConcern = c.Has("readConcern")
 	r, err := c.run(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return r.doc, nil
+	return r.doc, err
 }

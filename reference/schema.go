@@ -15,19 +15,19 @@ func schemaRows() []row {
 	return []row{
 		{operations.Collection, "createIndex", "", createIndex},
 		noResult(operations.Collection, "dropIndex", "", func(c *call) *result.Error {
-			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.Arg("name")}}
+			d := document("dropIndexes", c.coll, "index", c.Arg("name"))
 			return c.perform(c.options(d, "name"), namespaceNotFound)
 		}),
 		noResult(operations.Collection, "dropIndexes", "", func(c *call) *result.Error {
-			return c.perform(c.options(bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}), namespaceNotFound)
+			return c.perform(c.options(document("dropIndexes", c.coll, "index", "*")), namespaceNotFound)
 		}),
 		noResult(operations.Collection, "rename", "", func(c *call) *result.Error {
-			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.Text("to")}}
+			d := document("renameCollection", c.db+"."+c.coll, "to", c.db+"."+c.Text("to"))
 			c.db = "admin"
 			return c.perform(c.options(d, "to"), 0)
 		}),
 		noResult(operations.Database, "createCollection", "", func(c *call) *result.Error {
-			err := c.perform(c.options(bson.D{{Key: "create", Value: c.Arg("collection")}}, "collection"), 0)
+			err := c.perform(c.options(document("create", c.Arg("collection")), "collection"), 0)
 			if err != nil || c.Operation.SaveAs == "" {
 				return err
 			}
@@ -36,30 +36,26 @@ func schemaRows() []row {
 			return c.Save(c.ctx, operations.Collection, created)
 		}),
 		noResult(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
-			return c.perform(c.options(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "collection"), namespaceNotFound)
+			return c.perform(c.options(document("drop", c.Arg("collection")), "collection"), namespaceNotFound)
 		}),
 		noResult(operations.Client, "dropDatabase", "", func(c *call) *result.Error {
 			c.db = c.Text("database")
-			return c.perform(bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
+			return c.perform(document("dropDatabase", int32(1)), 0)
 		}),
 		{operations.Database, "modifyCollection", "", func(c *call) (any, *result.Error) {
-			r, err := c.runWrite(c.options(bson.D{{Key: "collMod", Value: c.Arg("collection")}}, "collection"))
-			if err != nil || r == nil { // nil: unacknowledged
-				return enginekit.Nothing{}, err
-			}
-			return r, nil
+			return c.runWrite(c.options(document("collMod", c.Arg("collection")), "collection"))
 		}},
 		{operations.Collection, "createSearchIndex", "", func(c *call) (any, *result.Error) {
-			return c.searchIndexes(bson.A{c.document("model")}, true)
+			return c.searchIndexes(bson.A{c.Arg("model")}, true)
 		}},
 		{operations.Collection, "createSearchIndexes", "", func(c *call) (any, *result.Error) {
 			return c.searchIndexes(c.Arg("models"), false)
 		}},
 		noResult(operations.Collection, "dropSearchIndex", "", func(c *call) *result.Error {
-			return c.perform(c.options(bson.D{{Key: "dropSearchIndex", Value: c.coll}}), namespaceNotFound)
+			return c.perform(c.options(document("dropSearchIndex", c.coll)), namespaceNotFound)
 		}),
 		noResult(operations.Collection, "updateSearchIndex", "", func(c *call) *result.Error {
-			return c.perform(c.options(bson.D{{Key: "updateSearchIndex", Value: c.coll}}), 0)
+			return c.perform(c.options(document("updateSearchIndex", c.coll)), 0)
 		}),
 	}
 }
@@ -73,19 +69,16 @@ func createIndex(c *call) (any, *result.Error) {
 		}
 	}
 	command := []string{"maxTimeMS", "commitQuorum", "comment", "rawData"}
-	index := c.options(bson.D{{Key: "key", Value: c.Arg("keys")}, {Key: "name", Value: name}}, append(command, "keys", "name", "version")...)
-	if c.Has("version") {
-		index = append(index, bson.E{Key: "v", Value: c.Arg("version")})
-	}
-	d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
+	index := c.options(document("key", c.Arg("keys"), "name", name), append(command, "keys", "name", "version")...)
+	index = addIf(index, c.Has("version"), "v", c.Arg("version"))
 	if c.timeout { // timeoutMS replaces maxTimeMS
 		command = command[1:]
 	}
-	return name, c.perform(c.copyArgs(d, command...), 0)
+	return name, c.perform(c.copyArgs(document("createIndexes", c.coll, "indexes", bson.A{index}), command...), 0)
 }
 
 func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {
-	r, err := c.runWrite(bson.D{{Key: "createSearchIndexes", Value: c.coll}, {Key: "indexes", Value: models}})
+	r, err := c.runWrite(document("createSearchIndexes", c.coll, "indexes", models))
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +104,13 @@ func (c *call) perform(d bson.D, ignore int32) *result.Error {
 
 // runWrite runs a command of a helper that writes, and returns the reply. Search index commands have no write concern.
 func (c *call) runWrite(d bson.D) (bson.Raw, *result.Error) {
-	cmd := c.writing(d[0].Key, d[0].Key, fixed(d))
+	cmd := c.writing(d[0].Key, d)
 	cmd.primary = true
-	if strings.Contains(cmd.name, "SearchIndex") {
+	if strings.Contains(cmd.name(), "SearchIndex") {
 		cmd.writeConcern = nil
 	}
 	r, err := c.run(cmd)
-	return r.doc, withWriteError(r, err)
+	return r.doc, err
 }
 
 // indexName joins keys and directions (Index Management, "Index name generation").

@@ -10,7 +10,6 @@ import (
 
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
@@ -74,25 +73,19 @@ type want struct {
 }
 
 // selectServer waits for a suitable server, and writes the log messages.
-func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
+func (c *client) selectServer(ctx context.Context, w want) (srv *server, failed *result.Error) {
 	c.logSelection(w, "debug", "Server selection started", nil)
-	srv, err := c.awaitServer(ctx, w, func(remaining time.Duration) {
-		c.logSelection(w, "info", "Waiting for suitable server to become available",
-			bson.D{{Key: "remainingTimeMS", Value: remaining.Milliseconds()}})
-	})
-	if err != nil {
-		c.logSelection(w, "debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
-		return nil, err
-	}
-	c.logSelection(w, "debug", "Server selection succeeded", serverFields(srv.address))
-	return srv, nil
-}
-
-// awaitServer waits for a suitable server. If none is suitable at first, it calls waiting once with the remaining time.
-func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Duration)) (*server, *result.Error) {
+	defer func() {
+		if failed != nil {
+			c.logSelection(w, "debug", "Server selection failed", document("failure", failed.Error()))
+		} else {
+			c.logSelection(w, "debug", "Server selection succeeded", serverFields(srv.address))
+		}
+	}()
 	begun := time.Now()
 	waited := false
-	timer := time.NewTimer(c.settings.serverSelectionTimeout)
+	timeout := c.settings.ServerSelectionTimeout
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	discovered := begun.Add(discovering)
 	var updates <-chan description.Topology
@@ -110,14 +103,15 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		}
 		if found != nil {
 			found.begun = begun
-		}
-		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(current) && time.Now().Before(discovered)) {
-			return found, nil
-		}
-		if found == nil && !waited {
+			if !slices.Contains(w.deprioritized, found.address) || !undiscovered(current) || !time.Now().Before(discovered) {
+				return found, nil
+			}
+		} else if !waited {
 			waited = true
 			defer c.sockets.addWaiter()()
-			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx)))
+			remaining := min(timeout-time.Since(begun), c.driver.options.left(ctx))
+			c.logSelection(w, "info", "Waiting for suitable server to become available",
+				document("remainingTimeMS", remaining.Milliseconds()))
 		}
 		if updates == nil {
 			sub, err := c.topology.Subscribe()
@@ -141,7 +135,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 				return nil, selectionError(false, "client was closed during server selection")
 			}
 		case <-timer.C:
-			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.serverSelectionTimeout, current)
+			return nil, selectionError(true, "no suitable server within %v: %v", timeout, current)
 		case <-ctx.Done():
 			return nil, ended(current)
 		}
@@ -193,10 +187,8 @@ func (c *client) suitable(current description.Topology, w want) (*server, error)
 	if w.pinned != "" {
 		candidates = selection.Filter(t.Servers, func(s selection.Server) bool { return s.Address == w.pinned && s.Available() })
 	} else {
-		o := selection.Options{LocalThreshold: c.settings.localThreshold, HeartbeatFrequency: c.settings.heartbeat}
-		if w.write {
-			o.Operation = selection.Write
-		}
+		o := selection.Options{Write: w.write, LocalThreshold: c.settings.LocalThreshold,
+			HeartbeatFrequency: c.settings.HeartbeatInterval}
 		if w.stage && !writesAnywhere(current) {
 			w.preference = selection.Preference{}
 		}

@@ -28,36 +28,32 @@ type sessionPool struct {
 	idle []*serverSession
 }
 
-func newServerSession() *serverSession {
-	uuid := make([]byte, 16)
-	_, _ = rand.Read(uuid) // never fails
-	uuid[6] = uuid[6]&0x0f | 0x40
-	uuid[8] = uuid[8]&0x3f | 0x80
-	id, _ := bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: uuid}}})
-	return &serverSession{id: id}
-}
-
-// acquire removes and returns the most recently used session, or a new one if all are about to expire.
-func (p *sessionPool) acquire(now time.Time, timeoutMinutes *int64) *serverSession {
+// acquireSession removes the most recently used session from the pool, or returns a new one if all are about to expire.
+func (c *client) acquireSession() *serverSession {
+	p := &c.sessions
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
 		s := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if !s.expiring(now, timeoutMinutes) {
+		if !c.expiring(s) {
 			return s
 		}
 	}
-	return newServerSession()
+	uuid := make([]byte, 16)
+	_, _ = rand.Read(uuid) // never fails
+	uuid[6] = uuid[6]&0x0f | 0x40
+	uuid[8] = uuid[8]&0x3f | 0x80
+	id, _ := bson.Marshal(document("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: uuid}))
+	return &serverSession{id: id}
 }
 
-func (p *sessionPool) release(s *serverSession, now time.Time, timeoutMinutes *int64) {
+func (c *client) releaseSession(s *serverSession) {
+	p := &c.sessions
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.idle) > 0 && p.idle[0].expiring(now, timeoutMinutes) {
-		p.idle = p.idle[1:]
-	}
-	if !s.dirty && !s.lastUse.IsZero() && !s.expiring(now, timeoutMinutes) {
+	p.idle = slices.DeleteFunc(p.idle, c.expiring)
+	if !s.dirty && !s.lastUse.IsZero() && !c.expiring(s) {
 		p.idle = append(p.idle, s)
 	}
 }
@@ -73,12 +69,13 @@ func (p *sessionPool) drain() (ids bson.A) {
 	return ids
 }
 
-// expiring reports whether the session expires within a minute.
-func (s *serverSession) expiring(now time.Time, timeoutMinutes *int64) bool {
-	if timeoutMinutes == nil || s.lastUse.IsZero() {
+// expiring reports whether a session expires within a minute.
+func (c *client) expiring(s *serverSession) bool {
+	minutes := c.topology.Description().SessionTimeoutMinutes
+	if minutes == nil || s.lastUse.IsZero() {
 		return false
 	}
-	return now.Sub(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
+	return c.driver.options.Now().Sub(s.lastUse) > time.Duration(*minutes-1)*time.Minute
 }
 
 // The states of a transaction.
@@ -106,12 +103,11 @@ type clientSession struct {
 	defaults transactionOptions
 	timeout  *time.Duration // defaultTimeoutMS
 
-	server        *serverSession // nil: not acquired
+	server        *serverSession // nil: not acquired; after the end, only its id is used
 	clusterTime   bson.Raw       // {$clusterTime: …}
 	operationTime *bson.Timestamp
 	snapshotTime  *bson.Timestamp
 	ended         bool
-	id            bson.Raw // after the end
 
 	state       string
 	options     transactionOptions
@@ -125,8 +121,8 @@ type clientSession struct {
 }
 
 func (c *client) newSession(implicit bool) *clientSession {
-	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone, thread: c.newThread(!implicit)}
-	s.defaults.scope = c.settings.scope
+	s := &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone,
+		thread: c.newThread(!implicit), defaults: transactionOptions{scope: c.settings.scope}}
 	s.defaults.timeout = nil
 	return s
 }
@@ -135,17 +131,9 @@ func (c *client) newSession(implicit bool) *clientSession {
 // checked out.
 func (s *clientSession) acquired() *serverSession {
 	if s.server == nil {
-		s.server = s.client.sessions.acquire(s.client.driver.options.Now(), s.client.sessionTimeout())
+		s.server = s.client.acquireSession()
 	}
 	return s.server
-}
-
-// lsid is the logical session id.
-func (s *clientSession) lsid() bson.Raw {
-	if s.ended {
-		return s.id
-	}
-	return s.acquired().id
 }
 
 // end returns the server session to the pool. The caller has aborted an open transaction.
@@ -156,9 +144,7 @@ func (s *clientSession) end() {
 	s.ended = true
 	s.unpin()
 	if s.server != nil {
-		s.id = s.server.id
-		s.client.sessions.release(s.server, s.client.driver.options.Now(), s.client.sessionTimeout())
-		s.server = nil
+		s.client.releaseSession(s.server)
 	}
 }
 
@@ -190,7 +176,7 @@ func (s *clientSession) permits(cmd *command) *result.Error {
 // leaveTransaction resets the state of an ended transaction before another command (Transactions, "ClientSession
 // changes" and "When to unpin").
 func (s *clientSession) leaveTransaction(cmd *command) {
-	if cmd.op.EndsTransaction || s.inTransaction() || s.state == txnNone || cmd.name == "getMore" || cmd.name == "killCursors" {
+	if cmd.inTransaction() || s.state == txnNone || cmd.name() == "getMore" || cmd.name() == "killCursors" {
 		return
 	}
 	s.unpin()
@@ -217,11 +203,6 @@ func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timest
 	}
 }
 
-// sessionTimeout returns logicalSessionTimeoutMinutes of the topology.
-func (c *client) sessionTimeout() *int64 {
-	return c.topology.Description().SessionTimeoutMinutes
-}
-
 // later returns the later of two cluster times. nil is earlier than any other.
 func later(a, b bson.Raw) bson.Raw {
 	ta, tb := timestampOf(a, "$clusterTime", "clusterTime"), timestampOf(b, "$clusterTime", "clusterTime")
@@ -237,7 +218,7 @@ func clusterTimeOf(reply bson.Raw) bson.Raw {
 	if !ok {
 		return nil
 	}
-	out, _ := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}})
+	out, _ := bson.Marshal(document("$clusterTime", v))
 	return out
 }
 

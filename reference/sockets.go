@@ -318,7 +318,7 @@ func (s *sockets) poolEvent(e *event.PoolEvent) {
 // check-out. Any connection that failed with the same message is sufficient: its error has cleared the pool, and
 // errors of older connections have no effect.
 func (s *sockets) awaitClosed(address string, err error) {
-	if err != nil && checkoutFailure(context.Background(), err, address).rules.Handshake {
+	if err != nil && checkoutFailure(context.Background(), err).rules.Handshake {
 		s.Await(context.Background(), 5*time.Second, func() bool { // the limit is for a topology that reports nothing
 			w := s.at(address)
 			return w.checkOuts == 0 || w.over || w.failed[err.Error()]

@@ -53,8 +53,8 @@ var known = map[string]struct{ object, operation, args, command string }{
 }
 
 // letters are the error labels by letter.
-var letters = map[string]string{"o": labelOverloaded, "r": labelRetryable, "w": labelWrite, "n": "NoWritesPerformed",
-	"t": labelTransient, "u": labelUnknownCommit, "c": labelResumable}
+var letters = map[string]string{"o": retry.LabelOverloaded, "r": retry.LabelRetryable, "w": retry.LabelWrite, "n": retry.LabelNoWrites,
+	"t": retry.LabelTransient, "u": retry.LabelUnknownCommit, "c": labelResumable}
 
 func labelsOf(word string) (out []string) {
 	for _, letter := range word {
@@ -78,7 +78,7 @@ func stepsOf(t testing.TB, text string) (out []step) {
 		switch m[2] {
 		case "ok", "close":
 		case "overload":
-			s.reply = fails(462, labelOverloaded, labelRetryable).reply
+			s.reply = fails(462, retry.LabelOverloaded, retry.LabelRetryable).reply
 			if long, is := strings.CutSuffix(of, "L"); is {
 				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int64(number(long))})
 			} else if of != "" {

@@ -45,29 +45,23 @@ func openStream(c *call) (any, *result.Error) {
 // stage returns the $changeStream stage.
 func (s *changeStream) stage(resume bool) bson.D {
 	c := s.call
-	d := bson.D{}
-	if c.Kind == operations.Client {
-		d = append(d, bson.E{Key: "allChangesForCluster", Value: true})
-	}
-	d = c.copyArgs(d, "fullDocument", "fullDocumentBeforeChange", "showExpandedEvents")
-	if !resume {
-		return c.copyArgs(d, "resumeAfter", "startAfter", "startAtOperationTime")
-	}
+	d := c.copyArgs(addIf(bson.D{}, c.Kind == operations.Client, "allChangesForCluster", true),
+		"fullDocument", "fullDocumentBeforeChange", "showExpandedEvents")
 	switch {
+	case !resume:
+		return c.copyArgs(d, "resumeAfter", "startAfter", "startAtOperationTime")
 	case s.after != nil && !s.received && s.token != nil:
-		d = append(d, bson.E{Key: "startAfter", Value: s.token})
+		return append(d, bson.E{Key: "startAfter", Value: s.token})
 	case s.token != nil:
-		d = append(d, bson.E{Key: "resumeAfter", Value: s.token})
-	case s.at != nil:
-		d = append(d, bson.E{Key: "startAtOperationTime", Value: *s.at})
+		return append(d, bson.E{Key: "resumeAfter", Value: s.token})
 	}
-	return d
+	return addIf(d, s.at != nil, "startAtOperationTime", s.at)
 }
 
 // open sends the aggregate.
 func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result.Error {
 	c := s.call
-	pipeline := bson.A{bson.D{{Key: "$changeStream", Value: s.stage(resume)}}}
+	pipeline := bson.A{document("$changeStream", s.stage(resume))}
 	if c.Has("pipeline") {
 		stages, err := c.Documents("pipeline")
 		if err != nil {
@@ -80,8 +74,8 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	if resume && c.session.implicit {
 		c.session = c.client.newSession(true)
 	}
-	d := bson.D{{Key: "aggregate", Value: c.aggregateValue()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
-	cmd := c.read("aggregate", fixed(c.copyArgs(d, "collation", "comment")))
+	d := document("aggregate", c.aggregateValue(), "pipeline", pipeline, "cursor", c.batchOption())
+	cmd := c.read(c.copyArgs(d, "collation", "comment"))
 	cmd.pin = true
 	if err := c.override(cmd); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // clientRows lists other operations of clients, and the runner's internal operations.
@@ -33,11 +32,8 @@ func clientRows() []row {
 			}
 			cmd.op = retry.Operation{Name: "configureFailPoint"}
 			cmd.address, cmd.hidden, cmd.timeout = c.Text("server"), true, false
-			r, err := c.do(cmd)
-			if err != nil {
-				return nil, err
-			}
-			return r.doc, nil
+			r, err := c.run(cmd)
+			return r.doc, err
 		}},
 	}
 }
@@ -52,8 +48,8 @@ func (c *client) endSessions() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"), preference: primary, closing: true,
-			session: c.newSession(true), build: fixed(bson.D{{Key: "endSessions", Value: ids}})}
+		cmd := &command{body: document("endSessions", ids), db: "admin", op: retry.Lookup("endSessions"),
+			preference: primary, closing: true, session: c.newSession(true)}
 		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {

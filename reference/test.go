@@ -58,14 +58,14 @@ type iterator interface {
 }
 
 func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
-	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
+	given := enginekit.NewArguments(e.Options)
 	switch operations.Kind(e.Kind) {
 	case operations.Client:
 		c, err := newClient(d, e.URI, e.Options)
 		if err != nil {
 			return nil, err
 		}
-		if ms, ok := enginekit.Integer(e.Options.Lookup("awaitMinPoolSizeMS")); ok && ms > 0 {
+		if ms := given.Number("awaitMinPoolSizeMS"); ms > 0 {
 			if err := c.awaitPool(ctx, time.Duration(ms)*time.Millisecond); err != nil {
 				c.close()
 				return nil, err
@@ -75,11 +75,11 @@ func (d *driver) make(ctx context.Context, e engine.Entity, parent any) (any, er
 	case operations.Database:
 		c := parent.(*client)
 		o, err := c.settings.scope.with("databaseOptions", e.Options.Lookup("databaseOptions"))
-		return namespace{client: c, scope: o, db: text("databaseName")}, err
+		return namespace{client: c, scope: o, db: given.Text("databaseName")}, err
 	case operations.Collection:
 		n := parent.(namespace)
 		o, err := n.scope.with("collectionOptions", e.Options.Lookup("collectionOptions"))
-		return namespace{client: n.client, scope: o, db: n.db, coll: text("collectionName")}, err
+		return namespace{client: n.client, scope: o, db: n.db, coll: given.Text("collectionName")}, err
 	case operations.Bucket:
 		return newBucket(parent.(namespace), e.Options.Lookup("bucketOptions"))
 	default:
@@ -139,18 +139,14 @@ func openSession(c *client, e engine.Entity) (*clientSession, error) {
 			return s.defaults.fields().Read("transaction options", v, unsupportedField)
 		},
 	}.Read("sessionOptions", given, unsupportedField)
-	if err == nil && causal != nil {
+	s.causal = !s.snapshot
+	if causal != nil {
 		s.causal = *causal
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case s.snapshot && causal != nil && *causal:
-		return nil, errors.New("causalConsistency and snapshot cannot both be true")
-	case s.snapshot:
-		s.causal = false
+	if err == nil && s.causal && s.snapshot {
+		err = errors.New("causalConsistency and snapshot cannot both be true")
 	}
-	return s, nil
+	return s, err
 }
 
 func closeEntity(ctx context.Context, e any) {

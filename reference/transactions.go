@@ -41,8 +41,8 @@ func sessionRows() []row {
 			return c.Entity.(*clientSession).start(o)
 		}),
 		noResult(on, "withTransaction", "", withTransaction),
-		{on, "$dirty", "", given(func(s *clientSession) any { return s.server != nil && s.server.dirty })},
-		{on, "$lsid", "", given(func(s *clientSession) any { return s.lsid() })},
+		{on, "$dirty", "", given(func(s *clientSession) any { return !s.ended && s.acquired().dirty })},
+		{on, "$lsid", "", given(func(s *clientSession) any { return s.acquired().id })},
 		{on, "$transactionState", "", given(func(s *clientSession) any { return s.state })},
 		{on, "$pinnedServer", "", given(func(s *clientSession) any {
 			switch {
@@ -69,27 +69,17 @@ func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 
 // endCommand returns the command that ends a transaction.
 func (s *clientSession) endCommand(name string, timeout bool) *command {
-	build := func(target) (bson.D, error) {
-		d := bson.D{{Key: name, Value: int32(1)}}
-		if name == "commitTransaction" && s.options.maxCommitTime != nil && !timeout {
-			d = append(d, bson.E{Key: "maxTimeMS", Value: *s.options.maxCommitTime})
-		}
-		if s.recovery != nil {
-			d = append(d, bson.E{Key: "recoveryToken", Value: s.recovery})
-		}
-		return d, nil
-	}
 	concern := s.options.writeConcern
 	if timeout {
 		concern = withoutTimeout(concern)
 	}
-	return &command{name: name, db: "admin", op: retry.Lookup(name), build: build, write: true,
+	return &command{body: document(name, int32(1)), db: "admin", op: retry.Lookup(name), write: true,
 		writeConcern: concern, session: s, timeout: timeout}
 }
 
 // majority returns the write concern of a retried commit.
 func majority(writeConcern bson.D) bson.D {
-	out := bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: int32(10000)}}
+	out := document("w", "majority", "wtimeout", int32(10000))
 	for _, e := range writeConcern {
 		switch e.Key {
 		case "w":
@@ -118,20 +108,18 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	}
 	s.state = txnCommitted
 	cmd := s.endCommand("commitTransaction", timeout)
-	base, build, again, shed := cmd.writeConcern, cmd.build, s.committed, s.client.driver.policy.Overload != nil
+	if s.options.maxCommitTime != nil && !timeout {
+		cmd.body = append(cmd.body, bson.E{Key: "maxTimeMS", Value: *s.options.maxCommitTime})
+	}
+	base, again, shed := cmd.writeConcern, s.committed, s.client.driver.policy.Overload != nil
 	s.committed = true
-	cmd.build = func(t target) (bson.D, error) {
-		if again || cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
+	cmd.adapt = func(*attempt) (bson.D, error) {
+		if again || cmd.failed != nil && !(shed && overloaded(cmd.failed)) {
 			cmd.writeConcern = majority(base)
 		}
-		return build(t)
+		return nil, nil
 	}
-	r, err := s.client.execute(ctx, cmd, tr)
-	if err == nil && r.write != nil {
-		err = r.write.err
-		cmd.labelTransaction(err)
-		cmd.unpin(err)
-	}
+	_, err := s.client.execute(ctx, cmd, tr)
 	return err
 }
 

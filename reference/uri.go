@@ -17,16 +17,10 @@ import (
 // settings are the client options that the engine implements itself. The topology implements hosts, TLS,
 // authentication, pools and others.
 type settings struct {
+	*connstring.ConnString // with defaults, except HeartbeatInterval
 	scope
-	retryReads, retryWrites bool
-	serverSelectionTimeout  time.Duration
-	waitQueueTimeout        time.Duration // 0: none
-	localThreshold          time.Duration
-	heartbeat               time.Duration // 0: not set
-	socketTimeout           time.Duration // 0: none
-	maxAdaptiveRetries      *int
-	overloadRetargeting     bool
-	monitoring              string // serverMonitoringMode, or ""
+	waitQueueTimeout   time.Duration // 0: none
+	maxAdaptiveRetries *int
 }
 
 // resolve merges the defaults of a policy, a connection string and uriOptions, in ascending precedence, into the
@@ -53,40 +47,26 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	if err != nil {
 		return settings{}, nil, err
 	}
-	s := settings{
-		retryReads:             given.RetryReads || !given.RetryReadsSet,
-		retryWrites:            given.RetryWrites || !given.RetryWritesSet && !p.RetryWritesOff,
-		serverSelectionTimeout: 30 * time.Second,
-		localThreshold:         selection.DefaultLocalThreshold,
-		heartbeat:              given.HeartbeatInterval,
-		socketTimeout:          given.SocketTimeout,
-		overloadRetargeting:    given.EnableOverloadRetargeting,
-		monitoring:             given.ServerMonitoringMode,
+	given.RetryReads = given.RetryReads || !given.RetryReadsSet
+	given.RetryWrites = given.RetryWrites || !given.RetryWritesSet && !p.RetryWritesOff
+	if !given.ServerSelectionTimeoutSet {
+		given.ServerSelectionTimeout = 30 * time.Second
 	}
+	if !given.LocalThresholdSet {
+		given.LocalThreshold = selection.DefaultLocalThreshold
+	}
+	s := settings{ConnString: given}
 	s.preference = selection.Preference{Mode: selection.Mode(given.ReadPreference), TagSets: given.ReadPreferenceTagSets}
 	if given.MaxStalenessSet {
 		seconds := int64(given.MaxStaleness / time.Second)
 		s.preference.MaxStalenessSeconds = &seconds
 	}
-	if given.ReadConcernLevel != "" {
-		s.readConcern = bson.D{{Key: "level", Value: given.ReadConcernLevel}}
-	}
-	if given.WNumberSet {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "w", Value: int32(given.WNumber)})
-	} else if given.WString != "" {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "w", Value: given.WString})
-	}
-	if given.JSet {
-		s.writeConcern = append(s.writeConcern, bson.E{Key: "j", Value: given.J})
-	}
+	s.readConcern = addIf(nil, given.ReadConcernLevel != "", "level", given.ReadConcernLevel)
+	s.writeConcern = addIf(nil, given.WNumberSet, "w", int32(given.WNumber))
+	s.writeConcern = addIf(s.writeConcern, !given.WNumberSet && given.WString != "", "w", given.WString)
+	s.writeConcern = addIf(s.writeConcern, given.JSet, "j", given.J)
 	if given.TimeoutSet {
 		s.timeout = &given.Timeout
-	}
-	if given.ServerSelectionTimeoutSet {
-		s.serverSelectionTimeout = given.ServerSelectionTimeout
-	}
-	if given.LocalThresholdSet {
-		s.localThreshold = given.LocalThreshold
 	}
 	if given.MaxAdaptiveRetriesSet {
 		retries := int(given.MaxAdaptiveRetries)

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -9,46 +10,54 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// document returns a document with keys and values in turn.
+func document(pairs ...any) bson.D {
+	d := bson.D{}
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+// addIf appends a field to a document if a condition holds.
+func addIf(d bson.D, holds bool, key string, value any) bson.D {
+	if holds {
+		d = append(d, bson.E{Key: key, Value: value})
+	}
+	return d
+}
+
 // invalidField is the error for an unknown field of a common option.
 func invalidField(field string) error { return errors.New(field + " is not valid") }
 
 // unsupportedField is the error for a field that the engine does not support.
 func unsupportedField(field string) error { return unsupported(field) }
 
-// collect returns a function that appends a field to a document under a name.
-func collect[T any](to *bson.D, name string, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
-	return func(v bson.RawValue) error {
-		value, ok := read(v)
-		if !ok {
-			return enginekit.ErrType
-		}
-		*to = append(*to, bson.E{Key: name, Value: value})
-		return nil
-	}
-}
-
 // readConcernOf reads the common option readConcern.
 func readConcernOf(v bson.RawValue) (bson.D, error) {
-	out := bson.D{}
-	err := enginekit.Fields{"level": collect(&out, "level", bson.RawValue.StringValueOK)}.Read("readConcern", v, invalidField)
-	return out, err
+	level := ""
+	fields := enginekit.Fields{"level": enginekit.Set(&level, bson.RawValue.StringValueOK)}
+	err := fields.Read("readConcern", v, invalidField)
+	return addIf(bson.D{}, level != "", "level", level), err
 }
 
 // writeConcernOf reads the common option writeConcern, and uses the server's names.
 func writeConcernOf(v bson.RawValue) (bson.D, error) {
-	out := bson.D{}
-	as := func(v bson.RawValue) (bson.RawValue, bool) { return v, true }
+	var w, journal, timeout any
+	value := func(v bson.RawValue) (any, bool) { return v, true }
 	err := enginekit.Fields{
-		"w": collect(&out, "w", func(v bson.RawValue) (any, bool) {
+		"w": enginekit.Set(&w, func(v bson.RawValue) (any, bool) {
 			if n, ok := enginekit.Integer(v); ok {
 				return int32(n), true
 			}
 			return v.StringValueOK()
 		}),
-		"journal":    collect(&out, "j", as),
-		"wtimeoutMS": collect(&out, "wtimeout", as),
+		"journal":    enginekit.Set(&journal, value),
+		"wtimeoutMS": enginekit.Set(&timeout, value),
 	}.Read("writeConcern", v, invalidField)
-	return out, err
+	out := addIf(bson.D{}, w != nil, "w", w)
+	out = addIf(out, journal != nil, "j", journal)
+	return addIf(out, timeout != nil, "wtimeout", timeout), err
 }
 
 // preferenceOf reads the common option readPreference.
@@ -62,20 +71,11 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 		"maxStalenessSeconds": enginekit.Point(&p.MaxStalenessSeconds, enginekit.Integer),
 		"tagSets":             func(v bson.RawValue) error { return v.Unmarshal(&p.TagSets) },
 		"hedge": func(v bson.RawValue) error {
-			hedge, ok := v.DocumentOK()
-			if !ok {
-				return enginekit.ErrType
-			}
-			if on, ok := hedge.Lookup("enabled").BooleanOK(); ok {
-				p.Hedge = &on
-			}
-			return nil
+			fields := enginekit.Fields{"enabled": enginekit.Point(&p.Hedge, bson.RawValue.BooleanOK)}
+			return fields.Read("hedge", v, invalidField)
 		},
 	}.Read("readPreference", v, invalidField)
-	if err != nil {
-		return p, err
-	}
-	return p, p.Validate()
+	return p, cmp.Or(err, p.Validate())
 }
 
 // timeoutOf reads a timeoutMS.

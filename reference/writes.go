@@ -13,20 +13,11 @@ import (
 
 // writeRows lists the writes of collections and clients.
 func writeRows() []row {
-	inserted := func(t *tally) bson.D {
-		d := bson.D{}
-		if len(t.insertedIDs) > 0 {
-			d = append(d, bson.E{Key: "insertedId", Value: t.insertedIDs[0].Value})
-		}
-		return d
-	}
-	deleted := func(t *tally) bson.D { return bson.D{{Key: "deletedCount", Value: t.deleted}} }
+	inserted := func(t *tally) bson.D { return withFirst(bson.D{}, "insertedId", t.insertedIDs) }
+	deleted := func(t *tally) bson.D { return document("deletedCount", t.deleted) }
 	updated := func(t *tally) bson.D {
-		d := bson.D{{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified}, {Key: "upsertedCount", Value: t.upserted}}
-		if len(t.upsertedIDs) > 0 {
-			d = append(d, bson.E{Key: "upsertedId", Value: t.upsertedIDs[0].Value})
-		}
-		return d
+		d := document("matchedCount", t.matched, "modifiedCount", t.modified, "upsertedCount", t.upserted)
+		return withFirst(d, "upsertedId", t.upsertedIDs)
 	}
 	return []row{
 		single("deleteMany", "bypassDocumentValidation", deleted),
@@ -44,6 +35,14 @@ func writeRows() []row {
 	}
 }
 
+// withFirst appends the first value of a document to another document, if it has one.
+func withFirst(d bson.D, key string, values bson.D) bson.D {
+	if len(values) > 0 {
+		d = append(d, bson.E{Key: key, Value: values[0].Value})
+	}
+	return d
+}
+
 // single returns a row for an operation with one write.
 func single(kind, lacks string, answer func(*tally) bson.D) row {
 	return row{operations.Collection, kind, lacks, func(c *call) (any, *result.Error) {
@@ -51,16 +50,24 @@ func single(kind, lacks string, answer func(*tally) bson.D) row {
 		for _, a := range modelArgs("bulkWrite", kind) {
 			args = c.copyArgs(args, a.Name)
 		}
-		raw, err := bson.Marshal(args)
+		model, err := newModel(kind, args)
 		if err != nil {
-			return nil, argument(err.Error())
+			return nil, err
 		}
-		sum, failure := c.writeModels([]enginekit.Model{{Kind: kind, Args: raw}}, true)
-		if failure != nil {
-			return nil, failure
+		sum, err := c.writeModels([]enginekit.Model{model}, true)
+		if err != nil {
+			return nil, err
 		}
 		return answer(sum), nil
 	}}
+}
+
+func newModel(kind string, args bson.D) (enginekit.Model, *result.Error) {
+	raw, err := bson.Marshal(args)
+	if err != nil {
+		return enginekit.Model{}, argument(err.Error())
+	}
+	return enginekit.Model{Kind: kind, Args: raw}, nil
 }
 
 func bulkWrite(c *call) (any, *result.Error) {
@@ -78,11 +85,9 @@ func insertMany(c *call) (any, *result.Error) {
 	}
 	models := make([]enginekit.Model, len(docs))
 	for i, d := range docs {
-		args, err := bson.Marshal(bson.D{{Key: "document", Value: d}})
-		if err != nil {
-			return nil, argument(err.Error())
+		if models[i], err = newModel("insertOne", document("document", d)); err != nil {
+			return nil, err
 		}
-		models[i] = enginekit.Model{Kind: "insertOne", Args: args}
 	}
 	return c.bulk(models)
 }
@@ -113,18 +118,14 @@ func (t *tally) document() bson.D {
 		bson.E{Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)})
 }
 
-// commandFields lists the arguments that apply to a whole write command.
-func commandFields(command string) []string {
-	return map[string][]string{
-		"insert": {"bypassDocumentValidation", "comment", "rawData"},
-		"delete": {"comment", "let", "rawData"},
-		"update": {"bypassDocumentValidation", "comment", "let", "rawData"},
-	}[command]
-}
-
-// statementsField returns the field of a write command that contains its statements.
-func statementsField(command string) string {
-	return map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[command]
+// writeCommands lists the field with the statements of each write command, and the arguments that apply to all of them.
+var writeCommands = map[string]struct {
+	statements string
+	arguments  []string
+}{
+	"insert": {"documents", []string{"bypassDocumentValidation", "comment", "rawData"}},
+	"delete": {"deletes", []string{"comment", "let", "rawData"}},
+	"update": {"updates", []string{"bypassDocumentValidation", "comment", "let", "rawData"}},
 }
 
 // writeModels performs models on a collection. The tally is nil if no command was built.
@@ -142,12 +143,13 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	if b.many() {
 		name = "multi-document " + name
 	}
-	d := bson.D{{Key: b.command, Value: c.coll}, {Key: statementsField(b.command), Value: b.statements()}, {Key: "ordered", Value: ordered}}
-	d = c.copyArgs(d, commandFields(b.command)...)
+	as := writeCommands[b.command]
+	d := c.copyArgs(document(b.command, c.coll, as.statements, b.statements(), "ordered", ordered), as.arguments...)
 	hinted := slices.ContainsFunc(b.writes, func(w *write) bool {
 		return slices.ContainsFunc(w.statement, func(e bson.E) bool { return e.Key == "hint" })
 	})
-	cmd := c.writing(b.command, name, func(t target) (bson.D, error) { return d, checkHint(b.command, t, hinted) })
+	cmd := c.writing(name, d)
+	cmd.checkHint(hinted)
 	r, err := c.run(cmd)
 	if err != nil && r.doc == nil {
 		return err
@@ -182,13 +184,10 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 
 // update adds the reply of an update with n documents.
 func (t *tally) update(reply bson.Raw, n int64, places []int) {
-	array, _ := reply.Lookup("upserted").ArrayOK()
-	upserts, _ := array.Values()
-	for _, v := range upserts {
-		at, _ := lookupIn(v, "index")
-		id, _ := lookupIn(v, "_id")
-		if i, ok := enginekit.Integer(at); ok && int(i) < len(places) {
-			t.upsertedIDs = append(t.upsertedIDs, bson.E{Key: fmt.Sprint(places[i]), Value: id})
+	upserts, _ := enginekit.NewArguments(reply).Documents("upserted")
+	for _, u := range upserts {
+		if i, ok := enginekit.Integer(u.Lookup("index")); ok && int(i) < len(places) {
+			t.upsertedIDs = append(t.upsertedIDs, bson.E{Key: fmt.Sprint(places[i]), Value: u.Lookup("_id")})
 		}
 	}
 	modified, _ := enginekit.Integer(reply.Lookup("nModified"))
@@ -197,13 +196,15 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 	t.upserted += int64(len(upserts))
 }
 
-// checkHint returns an error for a hint with an unacknowledged write, if the server would reject it without a reply
-// (CRUD, "hint" of the write models): delete and findAndModify support it since 4.4.
-func checkHint(command string, t target, hint bool) error {
-	if !hint || !t.silent || command == "update" || t.wire >= wire44 {
-		return nil
+// checkHint makes a command with a hint fail if it is unacknowledged, and the server would reject the hint without a
+// reply (CRUD, "hint" of the write models): delete and findAndModify support it since 4.4.
+func (cmd *command) checkHint(hinted bool) {
+	cmd.adapt = func(a *attempt) (bson.D, error) {
+		if hinted && a.silent && cmd.name() != "update" && a.wire < wire44 {
+			return nil, argument("the server is too old for hint with an unacknowledged write concern")
+		}
+		return nil, nil
 	}
-	return argument("the server is too old for hint with an unacknowledged write concern")
 }
 
 // reindex replaces indexes in a batch by indexes in the bulk write.
@@ -211,19 +212,16 @@ func reindex(e *result.Error, at []int) *result.Error {
 	out := *e
 	out.WriteErrors = nil
 	for i, w := range e.WriteErrors {
-		if i < 0 || i >= len(at) {
-			continue
+		if i >= 0 && i < len(at) {
+			enginekit.AddWriteError(&out, at[i], w)
 		}
-		enginekit.AddWriteError(&out, at[i], w)
 	}
 	return &out
 }
 
 func findAndModify(c *call) (any, *result.Error) {
-	d := bson.D{{Key: "findAndModify", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
-	if c.Row.name == "findOneAndDelete" {
-		d = append(d, bson.E{Key: "remove", Value: true})
-	}
+	d := document("findAndModify", c.coll, "query", c.filter())
+	d = addIf(d, c.Row.name == "findOneAndDelete", "remove", true)
 	for _, name := range []string{"replacement", "update"} {
 		if c.Has(name) {
 			if err := validateUpdate(name, c.Arg(name)); err != nil {
@@ -232,9 +230,7 @@ func findAndModify(c *call) (any, *result.Error) {
 			d = append(d, bson.E{Key: "update", Value: c.Arg(name)})
 		}
 	}
-	if c.Has("projection") {
-		d = append(d, bson.E{Key: "fields", Value: c.Arg("projection")})
-	}
+	d = addIf(d, c.Has("projection"), "fields", c.Arg("projection"))
 	switch after := strings.ToLower(c.Text("returnDocument")); after {
 	case "":
 	case "before", "after":
@@ -242,15 +238,9 @@ func findAndModify(c *call) (any, *result.Error) {
 	default:
 		return nil, argument("unknown returnDocument " + after)
 	}
-	d = c.options(d, "filter", "replacement", "update", "projection", "returnDocument")
-	r, err := c.run(c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
-		return d, checkHint("findAndModify", t, c.Has("hint"))
-	}))
-	if err := withWriteError(r, err); err != nil {
-		return nil, err
-	}
-	if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
-		return value, nil
-	}
-	return nil, nil
+	cmd := c.writing("findAndModify", c.options(d, "filter", "replacement", "update", "projection", "returnDocument"))
+	cmd.checkHint(c.Has("hint"))
+	r, err := c.run(cmd)
+	value, _ := r.doc.Lookup("value").DocumentOK() // or null
+	return value, err
 }

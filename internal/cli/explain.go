@@ -254,7 +254,7 @@ func rulesOf(p *retry.Policy) []retry.Rule {
 	if p.Pinning == "" {
 		return p.RulesInForce()
 	}
-	return append(p.RulesInForce(), pinning.Named(p.Pinning).RulesInForce()...)
+	return append(p.RulesInForce(), pinning.RulesInForce(p.Pinning)...)
 }
 
 // attemptResult parses a value of --try.
@@ -399,7 +399,7 @@ func (e *explainFlags) selectServer(c *call) error {
 		if err != nil {
 			return err
 		}
-		one.Options.Operation = map[bool]selection.Operation{true: selection.Write}[simulated.Class == retry.Write]
+		one.Options.Write = simulated.Class == retry.Write
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {

@@ -20,29 +20,26 @@ type Preference struct {
 	Latency time.Duration
 }
 
-// Revision is a dated revision of the specification: the IDs of its rules.
-type Revision struct{ Rules []string }
-
 // The revisions. First is the behavior of 2.2, as described in "Note On Pinning".
 const (
 	Newest = "read-preferences@2014-02-14"
 	First  = "read-preferences@2012-08"
 )
 
-// Named returns the revision with a name. For an unknown name it has no rules.
-func Named(name string) (v Revision) {
+// Named returns the IDs of the rules of a revision, none for an unknown name.
+func Named(name string) (ids []string) {
 	lacks, known := map[string][]string{Newest: {old}, First: {same, unpins}}[name]
 	for _, r := range Rules() {
 		if known && !slices.Contains(lacks, r.ID) {
-			v.Rules = append(v.Rules, r.ID)
+			ids = append(ids, r.ID)
 		}
 	}
-	return v
+	return ids
 }
 
 // Thread is the state of an application thread. Next never modifies its argument.
 type Thread struct {
-	Revision  Revision
+	Rules     []string // IDs of the rules of the revision: see Named
 	InRequest bool
 	Pinned    string     // address of the member that the thread is pinned to, or ""
 	By        Preference // of the read that pinned it
@@ -57,18 +54,18 @@ type Reading struct {
 	Failed     []string // addresses of members with socket errors
 }
 
-// InputKind distinguishes inputs.
+// InputKind distinguishes inputs. Each kind is a bit, so that a rule can apply to several.
 type InputKind uint8
 
 // The inputs.
 const (
-	StartRequest InputKind = iota + 1 // from the application
-	EndRequest                        // from the application
-	Read                              // begins a read: Preference, Members and Random are set
-	Answered                          // ends a read: the member has replied
-	Refused                           // ends a read: the member has replied with an error
-	Broken                            // a socket error: Members and Random are set
-	Refreshed                         // an update of the replica set's state: Members is set
+	StartRequest InputKind = 1 << iota // from the application
+	EndRequest                         // from the application
+	Read                               // begins a read: Preference, Members and Random are set
+	Answered                           // ends a read: the member has replied
+	Refused                            // ends a read: the member has replied with an error
+	Broken                             // a socket error: Members and Random are set
+	Refreshed                          // an update of the replica set's state: Members is set
 )
 
 // Input is an event since the last decision.
@@ -112,12 +109,12 @@ func Next(t Thread, in Input) (Thread, Decision) {
 		s.t.Reading = &Reading{Preference: in.Preference}
 	}
 	for _, r := range table() {
-		if r.on&(1<<in.Kind) != 0 && !s.done && r.when(s) && slices.Contains(t.Revision.Rules, r.ID) {
+		if r.on&in.Kind != 0 && !s.done && r.when(s) && slices.Contains(t.Rules, r.ID) {
 			s.d.Rules = append(s.d.Rules, r.ID)
 			r.then(s)
 		}
 	}
-	if !s.done && in.Kind != StartRequest && in.Kind != EndRequest && in.Kind != Refreshed {
+	if !s.done && in.Kind&(StartRequest|EndRequest|Refreshed) == 0 {
 		s.raise("no rule handles this input")
 	}
 	s.t.Primary = cmp.Or(primary(in.Members), t.Primary)
@@ -150,9 +147,11 @@ func (s *step) send(member string) {
 	s.t.Reading, s.d.Action, s.d.Member, s.done = &reading, Send, member, true
 }
 
-// RulesInForce lists the rules of the revision, followed by PassingRules.
-func (r Revision) RulesInForce() []retry.Rule {
-	return append(slices.DeleteFunc(Rules(), func(of retry.Rule) bool { return !slices.Contains(r.Rules, of.ID) }), PassingRules()...)
+// RulesInForce lists the rules of the revision with a name, followed by PassingRules.
+func RulesInForce(name string) []retry.Rule {
+	ids := Named(name)
+	other := func(r retry.Rule) bool { return !slices.Contains(ids, r.ID) }
+	return append(slices.DeleteFunc(Rules(), other), PassingRules()...)
 }
 
 // Rules lists the rules of Next in the order in which it applies them.

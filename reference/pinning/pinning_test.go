@@ -27,12 +27,12 @@ var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "r
 	"broken": Broken, "members": Refreshed}
 
 // play plays a story, with rules changed by change if it is not nil. "revision NAME" selects a revision.
-func play(t *testing.T, text string, change func(*Revision)) (transcript string) {
-	thread := Thread{Revision: Named(Newest)}
+func play(t *testing.T, text string, change func(*[]string)) (transcript string) {
+	thread := Thread{Rules: Named(Newest)}
 	var members []selection.Server
 	changed := func() {
 		if change != nil {
-			change(&thread.Revision)
+			change(&thread.Rules)
 		}
 	}
 	changed()
@@ -43,7 +43,7 @@ func play(t *testing.T, text string, change func(*Revision)) (transcript string)
 		transcript += line
 		words := strings.Fields(line)[1:]
 		if words[0] == "revision" {
-			thread.Revision = Named(words[1])
+			thread.Rules = Named(words[1])
 			changed()
 			continue
 		}
@@ -134,8 +134,8 @@ func TestEveryRuleHasAStory(t *testing.T) {
 	}
 	all := testkit.Stories(t, stories)
 	for _, r := range Rules() {
-		without := func(v *Revision) {
-			v.Rules = slices.DeleteFunc(slices.Clone(v.Rules), func(id string) bool { return id == r.ID })
+		without := func(ids *[]string) {
+			*ids = slices.DeleteFunc(slices.Clone(*ids), func(id string) bool { return id == r.ID })
 		}
 		if !slices.ContainsFunc(all, func(s testkit.Story) bool {
 			return !slices.Equal(decisions(play(t, s.Text, nil)), decisions(play(t, s.Text, without)))
@@ -168,7 +168,7 @@ func TestAsToday(t *testing.T) {
 			testkit.Check(t, err)
 			var then []string
 			for k := range 3 {
-				_, d := Next(Thread{Revision: Named(Newest)}, Input{Kind: Read, Preference: p, Members: members, Random: float64(k) / 3})
+				_, d := Next(Thread{Rules: Named(Newest)}, Input{Kind: Read, Preference: p, Members: members, Random: float64(k) / 3})
 				if d.Action == Send && !slices.Contains(then, d.Member) {
 					then = append(then, d.Member)
 				}

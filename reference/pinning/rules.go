@@ -23,21 +23,13 @@ const limit = 3
 // row is a rule for some kinds of input. It applies if when returns true.
 type row struct {
 	retry.Rule
-	on   uint // bits of InputKind
+	on   InputKind // one or more
 	when func(*step) bool
 	then func(*step)
 }
 
-const (
-	onStart     = 1 << StartRequest
-	onEnd       = 1 << EndRequest
-	onRead      = 1 << Read
-	onAnswered  = 1 << Answered
-	onRefused   = 1 << Refused
-	onBroken    = 1 << Broken
-	onRefreshed = 1 << Refreshed
-	choosing    = onRead | onBroken
-)
+// choosing are the inputs after which a member is chosen.
+const choosing = Read | Broken
 
 func always(*step) bool { return true }
 
@@ -53,46 +45,46 @@ func table() []row {
 		return func(s *step) bool { return reading(s) && slices.Contains(of, s.t.Reading.Preference.Reads()) }
 	}
 	return []row{
-		{rule("P1", "A thread is in a request from the start of the request to its end.", "Requests"), onStart, always,
+		{rule("P1", "A thread is in a request from the start of the request to its end.", "Requests"), StartRequest, always,
 			func(s *step) { s.t.InRequest = true }},
-		{rule("P2", "The end of a request unpins the thread.", "Requests"), onEnd, always,
+		{rule("P2", "The end of a request unpins the thread.", "Requests"), EndRequest, always,
 			func(s *step) { s.t.InRequest = false; s.unpin() }},
 
 		// Changes of the replica set.
-		{rule("P3", "A new primary unpins all threads.", "Requests"), onRefreshed,
+		{rule("P3", "A new primary unpins all threads.", "Requests"), Refreshed,
 			func(s *step) bool { p := primary(s.in.Members); return s.t.Pinned != "" && p != "" && p != s.t.Primary },
 			func(s *step) { s.unpin() }},
 		{rule("P4", "A pinned member that becomes primary or secondary and therefore no longer matches the mode is unpinned. "+
-			"Changes of tags and ping times do not unpin.", "Requests"), onRefreshed,
+			"Changes of tags and ping times do not unpin.", "Requests"), Refreshed,
 			func(s *step) bool {
 				return slices.ContainsFunc(s.up(), func(v selection.Server) bool { return v.Address == s.t.Pinned && misplaced(v, s.t.By) })
 			},
 			func(s *step) { s.unpin() }},
 
 		// The end of an attempt.
-		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), onAnswered,
+		{rule("P5", "When a read succeeds in a request, the thread is pinned to its member, and its read preference is remembered.", "Requests"), Answered,
 			func(s *step) bool { return reading(s) && s.t.InRequest },
 			func(s *step) { s.t.Pinned, s.t.By = s.t.Reading.Member, s.t.Reading.Preference }},
-		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"), onAnswered | onRefused,
+		{rule("P6", "Any reply ends the read, even an error: only socket errors are retried.", "Auto-retry"), Answered | Refused,
 			reading, func(s *step) { s.end(ReturnReply) }},
-		{rule("P7", "After a socket error, the member is not tried again for this read, and the client checks the set as soon as possible.", "Auto-retry"), onBroken,
+		{rule("P7", "After a socket error, the member is not tried again for this read, and the client checks the set as soon as possible.", "Auto-retry"), Broken,
 			reading,
 			func(s *step) {
 				r := *s.t.Reading
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P8", "After a socket error, the thread is no longer pinned to that member.", "Auto-retry"), onBroken,
+		{rule("P8", "After a socket error, the thread is no longer pinned to that member.", "Auto-retry"), Broken,
 			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
 			func(s *step) { s.unpin() }},
-		{rule("P9", "After three members in all, the error is raised.", "Requests"), onBroken,
+		{rule("P9", "After three members in all, the error is raised.", "Requests"), Broken,
 			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
 
 		// The choice of a member.
-		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), onRead,
+		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), Read,
 			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
 			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
-		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.", "Requests"), onRead,
+		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.", "Requests"), Read,
 			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Reads go only to primaries and secondaries that are up, whatever the mode.", "Mode"), choosing, reading,
@@ -101,10 +93,10 @@ func table() []row {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
-		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), onRead,
+		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), Read,
 			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.in.Preference) },
 			func(s *step) { s.send(s.t.Pinned) }},
-		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), onRead,
+		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), Read,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
 		{rule("P15", "Mode primary: the primary.", "Mode"), choosing, modes(selection.Primary),
 			func(s *step) { s.left = ofType(s.left, selection.RSPrimary) }},
@@ -224,11 +216,10 @@ func ofType(members []selection.Server, types ...selection.ServerType) []selecti
 	return selection.Filter(members, selection.OfType(types...))
 }
 
-func first(of ...[]selection.Server) []selection.Server {
-	for _, members := range of {
-		if len(members) > 0 {
-			return members
-		}
+// first returns the members, or others if there are no members.
+func first(members, others []selection.Server) []selection.Server {
+	if len(members) > 0 {
+		return members
 	}
-	return nil
+	return others
 }

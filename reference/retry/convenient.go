@@ -13,12 +13,8 @@ const (
 	transactionCap    = 500 * time.Millisecond
 	// TransactionTime is the timeout of withTransaction without timeoutMS.
 	TransactionTime = 120 * time.Second
-)
 
-const (
-	labelTransient     = "TransientTransactionError"
-	labelUnknownCommit = "UnknownTransactionCommitResult"
-	maxTimeExpired     = 50 // MaxTimeMSExpired
+	maxTimeExpired = 50 // the code MaxTimeMSExpired
 )
 
 // TransactionState is the state of withTransaction. NextTransaction never modifies its argument.
@@ -85,7 +81,7 @@ var transactionTable = []transactionRow{
 	{Rule{"T7", "An error without the label TransientTransactionError is raised.", sequence,
 		"2018-02-13", "the error is not transient"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
-			return !in.has(labelTransient)
+			return !in.has(LabelTransient)
 		}, Decision{Action: ReturnError}},
 	{Rule{"T8", "A backoff that would exceed the timeout is not started.", sequence,
 		"2025-11-20", "there is no time left for another transaction"},
@@ -113,7 +109,7 @@ var transactionTable = []transactionRow{
 const expiry = "T11"
 
 func commitAgain(_ TransactionState, in TransactionInput) bool {
-	return in.has(labelUnknownCommit) && in.Code != maxTimeExpired
+	return in.has(LabelUnknownCommit) && in.Code != maxTimeExpired
 }
 
 func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {

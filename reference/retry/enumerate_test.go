@@ -26,22 +26,22 @@ var outcomes = []struct {
 	{"r", "handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
 	{"r", "handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
 	{"r", "handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
-	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
-	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
-	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}},
+	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}, "retryable overload error"},
+	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded}}, "overload error that is not retryable"},
+	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable, LabelNoWrites}},
 		"an earlier error is raised"},
-	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
-	{"w", "network", Failure{Kind: Network, Labels: []string{labelWrite}}, "may have written"},
+	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded}}, "retryable as a read, and overload"},
+	{"w", "network", Failure{Kind: Network, Labels: []string{LabelWrite}}, "may have written"},
 	{"w", "silent network", Failure{Kind: Network}, "no label: the client does not retry writes"},
-	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "a label"},
+	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite}}, "a label"},
 	{"w", "bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
-	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite, labelNoWrites}}, "retryable, nothing written"},
-	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{labelNoWrites}}, "not retryable, nothing written"},
-	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, not sent"},
+	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelWrite, LabelNoWrites}}, "retryable, nothing written"},
+	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{LabelNoWrites}}, "not retryable, nothing written"},
+	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{LabelWrite}}, "retryable, not sent"},
 	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
 	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
-	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
-	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded, labelWrite}}, "retryable as a write, and overload"},
+	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{LabelWrite}}, "retryable, nothing written"},
+	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{LabelOverloaded, LabelWrite}}, "retryable as a write, and overload"},
 }
 
 // config is one way to run an operation.
@@ -103,7 +103,7 @@ type wanted struct {
 }
 
 func overloaded(h []Failure) bool {
-	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelOverloaded) })
+	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(LabelOverloaded) })
 }
 
 func want(c config, h []Failure) wanted {
@@ -122,10 +122,10 @@ func want(c config, h []Failure) wanted {
 	case "getMore":
 		gate = c.retryReads
 	case "insert":
-		eligible = last.Has(labelWrite) && c.retryWrites && !c.txn && c.supports(n)
+		eligible = last.Has(LabelWrite) && c.retryWrites && !c.txn && c.supports(n)
 		gate = c.retryWrites
 	case "commitTransaction":
-		eligible = last.Has(labelWrite) && c.supports(n)
+		eligible = last.Has(LabelWrite) && c.supports(n)
 		gate = true
 	case "multi-document update", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
@@ -139,7 +139,7 @@ func want(c config, h []Failure) wanted {
 	if c.policy.Pinning != "" {
 		eligible = false
 	}
-	if pressure && (gate || december) && last.Has(labelOverloaded) && last.Has(labelRetryable) {
+	if pressure && (gate || december) && last.Has(LabelOverloaded) && last.Has(LabelRetryable) {
 		eligible = true
 	}
 	var w wanted
@@ -154,16 +154,16 @@ func want(c config, h []Failure) wanted {
 			w.most, step = 6, step/2
 		}
 	}
-	w.backoff = pressure && last.Has(labelOverloaded)
+	w.backoff = pressure && last.Has(LabelOverloaded)
 	left := c.leftAt(n)
 	enough := !c.timeout || first || left > 0 && (!w.backoff || left >= step)
 	w.retry = eligible && n < w.most && enough
 	w.tokens = c.tokens()
 	for i, f := range h {
-		if december && i > 0 && !f.Has(labelOverloaded) {
+		if december && i > 0 && !f.Has(LabelOverloaded) {
 			w.tokens = min(10_000, w.tokens+10)
 		}
-		if last := i == n-1; december && f.Has(labelOverloaded) && (!last || w.retry) {
+		if last := i == n-1; december && f.Has(LabelOverloaded) && (!last || w.retry) {
 			if last && w.tokens < 10 {
 				w.retry = false
 				break
@@ -177,7 +177,7 @@ func want(c config, h []Failure) wanted {
 	for i, f := range h {
 		attempted := f.Kind == Network || f.Kind == Server
 		if c.op != "find" && c.op != "getMore" {
-			attempted = attempted && !f.Handshake && (!f.Has(labelNoWrites) || first)
+			attempted = attempted && !f.Handshake && (!f.Has(LabelNoWrites) || first)
 		}
 		if attempted {
 			w.raise = i
@@ -185,7 +185,7 @@ func want(c config, h []Failure) wanted {
 	}
 	for _, f := range h {
 		away := c.sharded
-		if !c.sharded && f.Has(labelOverloaded) {
+		if !c.sharded && f.Has(LabelOverloaded) {
 			away = final && c.retarget || c.policy.Name == "retryable-reads@2026"
 		}
 		if !away && !december || first {
@@ -202,13 +202,13 @@ func want(c config, h []Failure) wanted {
 
 // shed reports whether every retryable write error is a retryable overload error, so that nothing was executed.
 func shed(h []Failure) bool {
-	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelWrite) && !(f.Has(labelOverloaded) && f.Has(labelRetryable)) })
+	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(LabelWrite) && !(f.Has(LabelOverloaded) && f.Has(LabelRetryable)) })
 }
 
 // proves reports whether a failure proves that nothing was executed.
 func proves(f Failure) bool {
-	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(labelNoWrites) ||
-		f.Has(labelOverloaded) && f.Has(labelRetryable)
+	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(LabelNoWrites) ||
+		f.Has(LabelOverloaded) && f.Has(LabelRetryable)
 }
 
 func configs() []config {

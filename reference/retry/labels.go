@@ -2,12 +2,22 @@ package retry
 
 import "slices"
 
+// The error labels that the rules depend on.
+const (
+	LabelOverloaded    = "SystemOverloadedError"
+	LabelRetryable     = "RetryableError"
+	LabelWrite         = "RetryableWriteError"
+	LabelNoWrites      = "NoWritesPerformed"
+	LabelTransient     = "TransientTransactionError"
+	LabelUnknownCommit = "UnknownTransactionCommitResult"
+)
+
 // Labels reports whether the driver adds RetryableWriteError to an error (Retryable Writes, "RetryableWriteError
 // Labels"): to its own errors, and to those of servers before 4.4.
 func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
 	ends := s.Operation.EndsTransaction
 	switch {
-	case !p.has("W10"), !s.Operation.RetryableWrite, f.Has(labelWrite), !labelled(f),
+	case !p.has("W10"), !s.Operation.RetryableWrite, f.Has(LabelWrite), !labelled(f),
 		!ends && (!s.RetryWrites || s.InTransaction):
 		return false
 	case f.Kind == PoolCleared, f.Handshake:

@@ -1,9 +1,6 @@
 package retry
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Class determines which client option enables a retry after an overload error.
 type Class uint8
@@ -66,8 +63,7 @@ var operationTable = []Operation{
 
 // Lookup returns an operation by name. An operation that is not in the table is a generic command.
 func Lookup(name string) Operation {
-	i, found := slices.BinarySearchFunc(operationTable, name, func(o Operation, name string) int { return cmp.Compare(o.Name, name) })
-	if found {
+	if i := slices.IndexFunc(operationTable, func(o Operation) bool { return o.Name == name }); i >= 0 {
 		return operationTable[i]
 	}
 	return Operation{Name: name, Class: Command, Why: genericCommand}

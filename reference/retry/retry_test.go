@@ -63,7 +63,7 @@ func TestEveryListedCodeIsRetryable(t *testing.T) {
 func TestBackoffsDoNotOverflow(t *testing.T) {
 	s, retries := failing("find", 900), 1000
 	s.Settings.MaxAdaptiveRetries = &retries
-	_, d := Next(s, Input{Kind: Failed, Jitter: 1, Failure: Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}})
+	_, d := Next(s, Input{Kind: Failed, Jitter: 1, Failure: Failure{Kind: Server, Code: 462, Labels: []string{LabelOverloaded, LabelRetryable}}})
 	testkit.Equal(t, "the delay", d.Delay, 10*time.Second)
 }
 

@@ -8,14 +8,6 @@ import (
 
 //go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocumentIsTrue$ .
 
-// Error labels that the rules depend on.
-const (
-	labelOverloaded = "SystemOverloadedError"
-	labelRetryable  = "RetryableError"
-	labelWrite      = "RetryableWriteError"
-	labelNoWrites   = "NoWritesPerformed"
-)
-
 // Rule is one statement of a specification.
 type Rule struct {
 	// ID is stable: R for reads and rules of all retries, W for writes, B for client backpressure, T for
@@ -165,7 +157,7 @@ func always(*step) bool { return true }
 func (st *step) old(at Chosen) bool { return st.Policy.MinWireVersion > at.Wire }
 
 // shed reports whether the server rejected the command because it is overloaded.
-func (st *step) shed() bool { return st.f.Has(labelOverloaded) }
+func (st *step) shed() bool { return st.f.Has(LabelOverloaded) }
 
 // listed reports whether the failure is a server error with one of the codes.
 func (st *step) listed(codes []int32) bool {
@@ -238,10 +230,10 @@ var table = []row{
 		}, allowRead},
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
-		Failed, func(st *step) bool { return !st.reads() && st.f.Has(labelWrite) },
+		Failed, func(st *step) bool { return !st.reads() && st.f.Has(LabelWrite) },
 		func(st *step) {
 			st.write = true
-			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(labelRetryable))
+			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(LabelRetryable))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-08", ""},
@@ -256,7 +248,7 @@ var table = []row{
 		}, allowWrite},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
-		Failed, func(st *step) bool { return st.shed() && st.f.Has(labelRetryable) },
+		Failed, func(st *step) bool { return st.shed() && st.f.Has(LabelRetryable) },
 		func(st *step) { st.overload = true }},
 	{Rule{"B2", "After an overload error, the number of retries is limited to MAX_RETRIES for every policy, even under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
@@ -265,7 +257,7 @@ var table = []row{
 	// The error to raise.
 	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
-		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites) },
+		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.writes() && st.f.Has(LabelNoWrites) },
 		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},

@@ -27,9 +27,9 @@ type caseFile struct {
 		Type    string       `yaml:"type"`
 		Servers []caseServer `yaml:"servers"`
 	} `yaml:"topology_description"`
-	Operation     string         `yaml:"operation"`
-	Preference    casePreference `yaml:"read_preference"`
-	Deprioritized []caseServer   `yaml:"deprioritized_servers"`
+	Operation     string       `yaml:"operation"`
+	Preference    Preference   `yaml:"read_preference"`
+	Deprioritized []caseServer `yaml:"deprioritized_servers"`
 
 	Suitable    any `yaml:"suitable_servers"`
 	Window      any `yaml:"in_latency_window"`
@@ -54,12 +54,6 @@ type caseServer struct {
 	} `yaml:"lastWrite"`
 }
 
-type casePreference struct {
-	Mode         string              `yaml:"mode"`
-	TagSets      []map[string]string `yaml:"tag_sets"`
-	MaxStaleness *int64              `yaml:"maxStalenessSeconds"`
-}
-
 // ParseCase reads a case from a YAML document in the format of the Server Selection test files. It returns an error
 // for unknown fields and types. heartbeatFrequencyMS defaults to 10 seconds; localThresholdMS is 15.
 func ParseCase(text []byte) (Case, error) {
@@ -67,7 +61,7 @@ func ParseCase(text []byte) (Case, error) {
 	if err := decode(text, &f); err != nil {
 		return Case{}, err
 	}
-	c := Case{Topology: Topology{Type: TopologyType(f.Topology.Type)},
+	c := Case{Topology: Topology{Type: TopologyType(f.Topology.Type)}, Preference: f.Preference,
 		Options: Options{LocalThreshold: DefaultLocalThreshold, HeartbeatFrequency: 10 * time.Second}}
 	if f.HeartbeatMS > 0 {
 		c.Options.HeartbeatFrequency = time.Duration(f.HeartbeatMS) * time.Millisecond
@@ -85,29 +79,24 @@ func ParseCase(text []byte) (Case, error) {
 	for _, s := range f.Deprioritized {
 		c.Deprioritized = append(c.Deprioritized, s.Address)
 	}
-	switch f.Operation {
-	case "", "read":
-	case "write":
-		c.Options.Operation = Write
-	default:
+	c.Options.Write = f.Operation == "write"
+	if !slices.Contains([]string{"", "read", "write"}, f.Operation) {
 		return c, fmt.Errorf("operation: %q is not one of read, write", f.Operation)
 	}
-	c.Preference = f.Preference.preference()
 	return c, nil
 }
 
 // ParsePreference reads a read preference from YAML: either a mode, or a document with mode, tag_sets and
 // maxStalenessSeconds.
 func ParsePreference(text string) (Preference, error) {
-	var p casePreference
+	var p Preference
 	if decode([]byte(text), &p.Mode) != nil {
-		p = casePreference{}
+		p = Preference{}
 		if err := decode([]byte(text), &p); err != nil {
 			return Preference{}, err
 		}
 	}
-	out := p.preference()
-	return out, out.Validate()
+	return p, p.Validate()
 }
 
 // decode reads one YAML document and rejects unknown fields.
@@ -119,10 +108,6 @@ func decode(text []byte, to any) error {
 		return errors.New("empty document")
 	}
 	return err
-}
-
-func (p casePreference) preference() Preference {
-	return Preference{Mode: ModeOf(p.Mode), TagSets: p.TagSets, MaxStalenessSeconds: p.MaxStaleness}
 }
 
 func (s caseServer) server() (Server, error) {

@@ -35,7 +35,7 @@ func TestParseCase(t *testing.T) {
 				RTT: 2500 * time.Microsecond, Tags: tags{"dc": "ny"}, LastUpdate: time.UnixMilli(7), LastWrite: time.UnixMilli(9)}}},
 			Preference:    selection.Preference{Mode: nearest, TagSets: []tags{{"dc": "ny"}}, MaxStalenessSeconds: &minute},
 			Deprioritized: []string{"a"},
-			Options: selection.Options{Operation: selection.Write, LocalThreshold: selection.DefaultLocalThreshold,
+			Options: selection.Options{Write: true, LocalThreshold: selection.DefaultLocalThreshold,
 				HeartbeatFrequency: 500 * time.Millisecond},
 		}
 		testkit.Same(t, r.reason, got, want)

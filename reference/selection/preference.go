@@ -32,15 +32,21 @@ func ModeOf(name string) Mode {
 	return Mode(strings.ToLower(name[:1]) + name[1:])
 }
 
+// UnmarshalText reads a mode like ModeOf.
+func (m *Mode) UnmarshalText(name []byte) error {
+	*m = ModeOf(string(name))
+	return nil
+}
+
 // Preference is a read preference. The zero value is the default: primary.
 type Preference struct {
-	Mode Mode // "" means primary
+	Mode Mode `yaml:"mode"` // "" means primary
 	// TagSets are tried in order until one matches a candidate. An empty list and an empty tag set match every server.
-	TagSets []map[string]string
+	TagSets []map[string]string `yaml:"tag_sets"`
 	// MaxStalenessSeconds is the maximum replication lag of a secondary. Nil and -1 mean no maximum.
-	MaxStalenessSeconds *int64
+	MaxStalenessSeconds *int64 `yaml:"maxStalenessSeconds"`
 	// Hedge is hedge.enabled, deprecated since server 8.0. Nil: not sent.
-	Hedge *bool
+	Hedge *bool `yaml:"-"`
 }
 
 // Constants of the specifications.
@@ -146,4 +152,19 @@ func shortest(n int64) any {
 		return int32(n)
 	}
 	return n
+}
+
+// Pass returns the $readPreference to send with a read to a server of this type, and whether to send one at all
+// (Server Selection, "Passing read preference to mongos and load balancers" and "Topology type: …"). Writes never
+// have one. Since 4.2, only the first hello is sent as OP_QUERY, so the SecondaryOk flag needs no rule.
+func Pass(topology TopologyType, server ServerType, p Preference) (Preference, bool) {
+	switch {
+	case topology == Unknown, topology == Single && server == Standalone:
+		return Preference{}, false
+	case p.Reads() != Primary:
+		return p, true
+	case topology == Single && server != Mongos:
+		return Preference{Mode: PrimaryPreferred}, true // so that a secondary accepts the read
+	}
+	return Preference{}, false
 }

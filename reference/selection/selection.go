@@ -7,18 +7,9 @@ import (
 	"time"
 )
 
-// Operation is the type of operation that a server is selected for.
-type Operation uint8
-
-// The operation types. runCommand is a read.
-const (
-	Read Operation = iota
-	Write
-)
-
-// Options are the client settings and the operation type.
+// Options are the client settings and the type of the operation.
 type Options struct {
-	Operation          Operation
+	Write              bool          // the operation writes; runCommand does not
 	LocalThreshold     time.Duration // localThresholdMS; 0 keeps only the nearest servers
 	HeartbeatFrequency time.Duration // heartbeatFrequencyMS
 }
@@ -90,37 +81,36 @@ func (s selector) leaves(left []Server, rule string, args ...any) []Server {
 	return left
 }
 
+// all returns the suitable servers within the latency window. Writes ignore the preference.
 func (s selector) all(deprioritized []string) ([]Server, error) {
-	found, err := s.usable(deprioritized)
-	if err != nil || len(found) == 0 {
+	if s.options.Write {
+		s.preference = Preference{}
+	}
+	p, heartbeat := s.preference, s.options.HeartbeatFrequency
+	err := cmp.Or(p.Validate(), p.validateStaleness(s.topology.Type, heartbeat))
+	if err != nil {
 		return nil, err
+	}
+	found := s.usable(deprioritized)
+	if len(found) == 0 {
+		return nil, nil
 	}
 	return s.leaves(InWindow(found, s.options.LocalThreshold), "within localThresholdMS %d of the nearest of them",
 		s.options.LocalThreshold.Milliseconds()), nil
 }
 
 // usable returns the suitable servers before the latency window is applied (Server Selection, "Multi-threaded or
-// asynchronous server selection", step 3). Writes ignore the preference. Deprioritized servers are used only if no
-// other server is suitable.
-func (s selector) usable(deprioritized []string) ([]Server, error) {
-	if s.options.Operation == Write {
-		s.preference = Preference{}
-	}
-	if err := s.preference.Validate(); err != nil {
-		return nil, err
-	}
-	if err := s.preference.validateStaleness(s.topology.Type, s.options.HeartbeatFrequency); err != nil {
-		return nil, err
-	}
+// asynchronous server selection", step 3). Deprioritized servers are used only if no other server is suitable.
+func (s selector) usable(deprioritized []string) []Server {
 	all := s.topology.Servers
 	preferred := Filter(all, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
 	if len(preferred) == len(all) {
-		return s.suitable(all), nil
+		return s.suitable(all)
 	}
 	if found := s.suitable(s.leaves(preferred, "not deprioritized")); len(found) > 0 {
-		return found, nil
+		return found
 	}
-	return s.suitable(s.leaves(all, "all, because no other is suitable")), nil
+	return s.suitable(s.leaves(all, "all, because no other is suitable"))
 }
 
 // suitable applies the rules of the topology type.

@@ -87,7 +87,7 @@ var defaults = selection.Options{LocalThreshold: selection.DefaultLocalThreshold
 // TestSelect plays the cases that TestTwin, which generates its cases at random, does not reach. It also modifies
 // the returned slices, which belong to the caller.
 func TestSelect(t *testing.T) {
-	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Operation = selection.Write },
+	options := map[string]func(*selection.Options){"write": func(o *selection.Options) { o.Write = true },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},
 		"rare heartbeats": func(o *selection.Options) { o.HeartbeatFrequency = 120 * time.Second }}
 	testkit.PlayStories(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (transcript string) {

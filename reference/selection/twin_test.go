@@ -25,7 +25,7 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 		exists := func(fits func(selection.Server) bool) bool { return slices.ContainsFunc(among, fits) }
 		isPrimary := func(w selection.Server) bool { return w.Type == selection.RSPrimary }
 		m := p.Mode
-		if o.Operation == selection.Write || m == "" {
+		if o.Write || m == "" {
 			m = selection.Primary
 		}
 		candidate := func(w selection.Server) bool {
@@ -132,7 +132,7 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 		}
 	}
 	o := defaults
-	o.Operation = selection.Operation(r.IntN(2))
+	o.Write = r.IntN(2) == 1
 	return t, p, deprioritized, o
 }
 
@@ -140,7 +140,7 @@ func TestTwin(t *testing.T) {
 	for seed := range uint64(50_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		topology, preference, deprioritized, options := random(r)
-		if options.Operation == selection.Write {
+		if options.Write {
 			preference = selection.Preference{}
 		}
 		got, err := suitable(topology, preference, deprioritized, options)
