@@ -10,10 +10,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report in a job log:
-// "::error file=…,line=…,col=…,title=…::message" for every red test, at the
-// position of its first mismatch, and for every problem of the run. They precede
-// the text of inner, whose last line stays last. Text of inner that looks like a
+// Annotated adds workflow commands of GitHub Actions to a report in a job log: "::error
+// file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for every
+// problem of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
 // command, for instance because it comes from a server, is altered.
 func Annotated(inner Generator) Generator {
 	return func(n result.Note) []byte {
@@ -83,8 +82,7 @@ func commandProperty(s string) string {
 // leadingColons matches "::" at the beginning of a line, after any white space.
 var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)
 
-// withoutCommands inserts a space into workflow commands: "::" at the beginning of a
-// line, and "##[" anywhere.
+// withoutCommands inserts a space into workflow commands: "::" at the beginning of a line, and "##[" anywhere.
 func withoutCommands(text []byte) []byte {
 	return leadingColons.ReplaceAll(bytes.ReplaceAll(text, []byte("##["), []byte("# #[")), []byte("${1}: :"))
 }

@@ -27,8 +27,7 @@ func badgeColor(s result.Summary) string {
 	}
 }
 
-// badge draws a label and a message. textLength makes the assumed letter width
-// true in every font.
+// badge draws a label and a message. textLength makes the assumed letter width true in every font.
 func badge(out *bytes.Buffer, label, message, color string) {
 	const letter, padding, height = 7, 6, 20
 	left := letter*utf8.RuneCountInString(label) + 2*padding

@@ -9,8 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Cells adds a table of cells and their total before the summary of a report.
-// Without cells it adds nothing.
+// Cells adds a table of cells and their total before the summary of a report. Without cells it adds nothing.
 func Cells(inner Generator) Generator {
 	var cells []result.CellFinished
 	return func(n result.Note) []byte {
@@ -51,8 +50,7 @@ func keptFrom(c result.CellFinished) string {
 	return "kept from an earlier run, of " + c.KeptFrom.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// sign is the sign of a cell: red if it makes its matrix red, neutral if no test
-// ran.
+// sign is the sign of a cell: red if it makes its matrix red, neutral if no test ran.
 func sign(c result.CellFinished) string {
 	s := c.Summary
 	switch {

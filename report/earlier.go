@@ -12,8 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// EarlierRun is the time, duration and statuses of an earlier run, for trends. It
-// takes some tens of bytes per test.
+// EarlierRun is the time, duration and statuses of an earlier run, for trends. It takes some tens of bytes per test.
 type EarlierRun struct {
 	name     string
 	began    time.Time

@@ -10,9 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// direction is the direction of a conversion between records of a JSON report and
-// verdicts. The functions below name each field once and serve both directions, so
-// that reading and writing a report reproduces it.
+// direction is the direction of a conversion between records of a JSON report and verdicts. The functions below name
+// each field once and serve both directions, so that reading and writing a report reproduces it.
 type direction bool
 
 const (

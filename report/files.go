@@ -8,9 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Files adds progress to a report in a log: a line for each file after its last
-// test, with timings also the total duration of its tests. It adds no line to a
-// run of one file, nor for a file whose tests were all filtered out.
+// Files adds progress to a report in a log: a line for each file after its last test, with timings also the total
+// duration of its tests. It adds no line to a run of one file, nor for a file whose tests were all filtered out.
 func Files(inner Generator, timings bool) Generator {
 	f := &fileLines{timings: timings}
 	lines := hooks{start: f.start, test: f.add}.generator(&f.out)

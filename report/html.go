@@ -24,9 +24,8 @@ var pageCSS string
 //go:embed page/page.js
 var pageJS string
 
-// HTML writes a self-contained page for a browser. The page precedes the lines of
-// data that it adds for each test, so that a run takes constant memory and a
-// truncated report can be opened. Text from suites and servers is data, never
+// HTML writes a self-contained page for a browser. The page precedes the lines of data that it adds for each test, so
+// that a run takes constant memory and a truncated report can be opened. Text from suites and servers is data, never
 // markup, and the content security policy allows no other script.
 //
 // With earlier runs, in any order, it shows the history of each test and compares
@@ -102,9 +101,8 @@ func pageHead() string {
 // fields are the fields of a line of data, as page.js reads them.
 type fields map[string]any
 
-// line writes a line of data: a JSON object whose only key is the kind. It omits
-// lines without fields. encoding/json escapes <, > and &, so that no text ends the
-// script element.
+// line writes a line of data: a JSON object whose only key is the kind. It omits lines without fields. encoding/json
+// escapes <, > and &, so that no text ends the script element.
 func (h *page) line(kind string, about any) error {
 	text, err := json.Marshal(fields{kind: about})
 	if err == nil && !bytes.HasSuffix(text, []byte(":{}}")) {
@@ -125,8 +123,7 @@ func causeOf(v *result.Verdict) string {
 // causeWidth limits the value in a cause, in characters.
 const causeWidth = 120
 
-// verdict writes a verdict and, on a separate line, its details, which page.js
-// parses on demand.
+// verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
 	about := fields{
@@ -160,8 +157,7 @@ func (h *page) verdict(v *result.Verdict) {
 	h.details += h.Len() - before
 }
 
-// detailBytes is the size of all details after which each is cut shorter, so that
-// browsers can open the page.
+// detailBytes is the size of all details after which each is cut shorter, so that browsers can open the page.
 const detailBytes = 32 << 20
 
 // limits are the limits of the next test; the JSON report has more.
@@ -182,8 +178,7 @@ type pageDetail struct {
 	Rerun    string          `json:"rerun,omitempty"`
 }
 
-// evidence cuts long lists in the middle and omits successful heartbeats, before
-// anything is converted to JSON.
+// evidence cuts long lists in the middle and omits successful heartbeats, before anything is converted to JSON.
 func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
 	short := *v
 	short.Clients = slices.Clone(v.Clients)

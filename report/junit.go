@@ -12,10 +12,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// JUnit writes an XML document at the end of the run: a testsuite for each file,
-// deployment and cell in the order in which their first tests ended, a testcase
-// for each test. Failed and flaky tests are failures, broken tests errors, and
-// known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
+// JUnit writes an XML document at the end of the run: a testsuite for each file, deployment and cell in the order in
+// which their first tests ended, a testcase for each test. Failed and flaky tests are failures, broken tests errors,
+// and known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{index: map[[2]string]int{}}
 	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)

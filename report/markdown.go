@@ -19,10 +19,9 @@ const (
 	markdownBytes    = 700_000 // after which failures are omitted
 )
 
-// Markdown writes a CI job summary at the end of the run: the counts, the cells of a
-// matrix, the first 50 failures with their positions, mismatches and rerun commands,
-// the reasons of skipped tests, and the slowest tests. Suites and servers cannot add
-// markup.
+// Markdown writes a CI job summary at the end of the run: the counts, the cells of a matrix, the first 50 failures
+// with their positions, mismatches and rerun commands, the reasons of skipped tests, and the slowest tests. Suites and
+// servers cannot add markup.
 func Markdown() Generator {
 	m := &markdown{skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
 	return hooks{
@@ -140,8 +139,7 @@ func (m *markdown) skipped() {
 	}
 }
 
-// markdownEscape returns a text on one line without markup. It escapes @ so that it
-// notifies nobody.
+// markdownEscape returns a text on one line without markup. It escapes @ so that it notifies nobody.
 func markdownEscape(s string) string {
 	const markup = "\\`*_{}[]()<>#+-!|~&@:."
 	var b strings.Builder
@@ -161,8 +159,7 @@ func markdownEscape(s string) string {
 	return b.String()
 }
 
-// markupHere reports whether a character is markup here; some are only at the
-// beginning of a line.
+// markupHere reports whether a character is markup here; some are only at the beginning of a line.
 func markupHere(before *strings.Builder, r rune) bool {
 	if strings.ContainsRune("+-.!():", r) {
 		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""

@@ -8,9 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Merge returns the notes of a run that consists of several, such as its shards.
-// Tests in more than one part, missing or truncated shards, and the problems of
-// each part become problems of the run.
+// Merge returns the notes of a run that consists of several, such as its shards. Tests in more than one part, missing
+// or truncated shards, and the problems of each part become problems of the run.
 func Merge(parts []*SavedRun) []result.Note {
 	var notes []result.Note
 	var s result.Summary

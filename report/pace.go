@@ -35,8 +35,7 @@ func (p *pace) add(at time.Time) {
 	if last := p.marks[len(p.marks)-1]; at.Sub(last.at) >= paceStep {
 		p.marks = append(p.marks, milestone{at, p.ended})
 	}
-	// Count from the last milestone before the window, or from an older one if few
-	// tests have ended since.
+	// Count from the last milestone before the window, or from an older one if few tests have ended since.
 	n := 0
 	for n+1 < len(p.marks) && at.Sub(p.marks[n+1].at) > paceWindow && p.ended-p.marks[n+1].ended >= paceTests {
 		n++
@@ -54,8 +53,7 @@ func (p *pace) perSecond(now time.Time) float64 {
 	return float64(ended) / took.Seconds()
 }
 
-// rateText and leftText format the pace and the time left, with the precision that
-// they have.
+// rateText and leftText format the pace and the time left, with the precision that they have.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 9.95:

@@ -10,10 +10,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// JSON writes a record for each test as JSON Lines. docs/records.md and
-// record.schema.json describe the record. BSON documents are in relaxed Extended
-// JSON. The report of a shard, a matrix or a cell ends with a line about its run,
-// by which Read knows that it is complete.
+// JSON writes a record for each test as JSON Lines. docs/records.md and record.schema.json describe the record. BSON
+// documents are in relaxed Extended JSON. The report of a shard, a matrix or a cell ends with a line about its run, by
+// which Read knows that it is complete.
 func JSON() Generator {
 	r := &records{kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)

@@ -26,8 +26,7 @@ func (s *slowest) add(v *result.Verdict) {
 	s.verdicts = s.verdicts[:min(len(s.verdicts), s.limit)]
 }
 
-// slim copies a verdict without its events and operations, to bound the memory of
-// long runs.
+// slim copies a verdict without its events and operations, to bound the memory of long runs.
 func slim(v *result.Verdict) *result.Verdict {
 	out := *v
 	out.Clients, out.Operations, out.ServerLog, out.Attempts = nil, nil, nil, nil

@@ -19,19 +19,16 @@ type TextOptions struct {
 	Verbose bool
 	// Quiet leaves only the problems and counts at the end.
 	Quiet bool
-	// Timings adds durations, totals by phase, and the slowest tests. Without
-	// it, equal runs have equal reports.
+	// Timings adds durations, totals by phase, and the slowest tests. Without it, equal runs have equal reports.
 	Timings bool
-	// Slowest is the number of slowest tests to list at the end; 0 means five
-	// with Timings and none without.
+	// Slowest is the number of slowest tests to list at the end; 0 means five with Timings and none without.
 	Slowest int
 	// Color colors verdicts with ANSI escape sequences.
 	Color bool
 }
 
-// Text writes every failure with its evidence and, at the end, the counts. The last
-// line is exactly "N passed, N failed, N skipped". A separate line before it
-// counts broken and known-failing tests.
+// Text writes every failure with its evidence and, at the end, the counts. The last line is exactly "N passed, N
+// failed, N skipped". A separate line before it counts broken and known-failing tests.
 func Text(o TextOptions) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
@@ -276,8 +273,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// explainDecisions lists the operations, each with the decisions of the retry
-// core and their rules.
+// explainDecisions lists the operations, each with the decisions of the retry core and their rules.
 func (t *text) explainDecisions(v *result.Verdict) {
 	if len(v.Operations) == 0 {
 		return

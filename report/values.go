@@ -23,8 +23,7 @@ func document(raw bson.Raw) json.RawMessage {
 	return text
 }
 
-// documentOf parses the output of document. It returns nil for anything but a
-// document.
+// documentOf parses the output of document. It returns nil for anything but a document.
 func documentOf(text json.RawMessage) bson.Raw {
 	var raw bson.Raw
 	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
@@ -86,8 +85,7 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// fit shortens a text to one line of at most so many terminal columns, without
-// control characters.
+// fit shortens a text to one line of at most so many terminal columns, without control characters.
 func fit(s string, columns int) string {
 	s = oneLine(s)
 	all, cut := 0, 0 // columns so far; the end of the text that fits before an ellipsis
@@ -103,9 +101,8 @@ func fit(s string, columns int) string {
 	return s
 }
 
-// columnsOf is an upper bound of the columns of a character: two from Hangul on,
-// except for symbols, and one before. An overestimate shortens a line, but no line
-// wraps.
+// columnsOf is an upper bound of the columns of a character: two from Hangul on, except for symbols, and one before.
+// An overestimate shortens a line, but no line wraps.
 func columnsOf(r rune) int {
 	const hangul, symbols, afterSymbols = 0x1100, 0x1E00, 0x2E80
 	if r < hangul || r >= symbols && r < afterSymbols || r == utf8.RuneError {

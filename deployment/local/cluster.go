@@ -316,8 +316,7 @@ func (c *Cluster) Dead() error {
 	return nil
 }
 
-// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than
-// once.
+// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than once.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
