@@ -10,9 +10,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report in a job log: "::error
-// file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for every
-// problem of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
+// Annotated adds workflow commands of GitHub Actions to a report in a job log: an
+// "::error file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for
+// every problem of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
 // command, for instance because it comes from a server, is altered.
 func Annotated(inner Generator) Generator {
 	return func(n result.Note) []byte {
@@ -59,25 +59,21 @@ func messageOf(v *result.Verdict) string {
 // Annotation returns a line with a workflow command of GitHub Actions. The level is
 // error or warning. The position may be zero or have only a file.
 func Annotation(level string, at source.Position, title, message string) string {
-	properties := "title=" + commandProperty(oneLine(title))
+	properties := "title=" + commandProperty.Replace(oneLine(title))
 	switch {
 	case at.Line > 0:
-		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty(at.File), at.Line, at.Column, properties)
+		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty.Replace(at.File), at.Line, at.Column, properties)
 	case at.File != "":
-		properties = "file=" + commandProperty(at.File) + "," + properties
+		properties = "file=" + commandProperty.Replace(at.File) + "," + properties
 	}
-	return "::" + level + " " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
+	return "::" + level + " " + properties + "::" + commandData.Replace(strings.Map(visible, message)) + "\n"
 }
 
-// commandData and commandProperty escape as the runner of GitHub Actions expects:
-// data ends at the end of the line, a property at a comma or colon.
-func commandData(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
-
-func commandProperty(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
-}
+// The runner of GitHub Actions ends data at the end of the line, and a property at a comma or colon.
+var (
+	commandData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
 // leadingColons matches "::" at the beginning of a line, after any white space.
 var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -117,11 +118,10 @@ type cellSums struct {
 	of    map[string]*cellSum
 }
 
+// cellSum is a cell whose Summary.Duration is the sum of its runs, 0 if unknown.
 type cellSum struct {
-	summary result.Summary
-	tests   time.Duration // sum of its tests
-	runs    time.Duration // sum of its runs, 0 if unknown
-	kept    time.Time     // start of the earlier run that it is kept from
+	result.CellFinished
+	tests time.Duration // sum of its tests
 }
 
 func (c *cellSums) cell(name string) *cellSum {
@@ -129,7 +129,7 @@ func (c *cellSums) cell(name string) *cellSum {
 		c.of = map[string]*cellSum{}
 	}
 	if c.of[name] == nil {
-		c.of[name] = &cellSum{}
+		c.of[name] = &cellSum{CellFinished: result.CellFinished{Cell: name}}
 		c.order = append(c.order, name)
 	}
 	return c.of[name]
@@ -138,7 +138,7 @@ func (c *cellSums) cell(name string) *cellSum {
 func (c *cellSums) add(v *result.Verdict) {
 	if v.Test.Cell != "" {
 		sum := c.cell(v.Test.Cell)
-		sum.summary.Add(v)
+		sum.Summary.Add(v)
 		sum.tests += v.Duration
 	}
 }
@@ -146,26 +146,23 @@ func (c *cellSums) add(v *result.Verdict) {
 // addRun adds the run of a report. p.Run is not nil.
 func (c *cellSums) addRun(p *SavedRun) {
 	for name, began := range p.Run.Kept {
-		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
-			sum.kept = began
+		if sum := c.cell(name); sum.KeptFrom.IsZero() || began.Before(sum.KeptFrom) {
+			sum.KeptFrom = began
 		}
 	}
 	if p.Cell != "" {
-		sum := c.cell(p.Cell)
-		sum.runs += p.Run.Duration()
-		sum.summary.Interrupted = sum.summary.Interrupted || p.Run.Interrupted
-		sum.summary.Problems = append(sum.summary.Problems, p.Run.Problems...)
+		s := &c.cell(p.Cell).Summary
+		s.Duration += p.Run.Duration()
+		s.Interrupted = s.Interrupted || p.Run.Interrupted
+		s.Problems = append(s.Problems, p.Run.Problems...)
 	}
 }
 
 func (c *cellSums) notes() (notes []result.Note) {
 	for _, name := range c.order {
 		sum := c.of[name]
-		sum.summary.Duration = sum.tests
-		if sum.runs > 0 {
-			sum.summary.Duration = sum.runs
-		}
-		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary, KeptFrom: sum.kept})
+		sum.Summary.Duration = cmp.Or(sum.Summary.Duration, sum.tests)
+		notes = append(notes, sum.CellFinished)
 	}
 	return notes
 }

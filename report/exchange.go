@@ -21,8 +21,11 @@ const (
 
 // move copies a field that has the same type in both.
 func move[T any](d direction, record, value *T) {
-	same := func(t T) T { return t }
-	convert(d, record, value, same, same)
+	if d == reading {
+		*value = *record
+	} else {
+		*record = *value
+	}
 }
 
 func convert[R, V any](d direction, record *R, value *V, write func(V) R, read func(R) V) {
@@ -77,14 +80,6 @@ func (d direction) document(text *json.RawMessage, raw *bson.Raw) {
 
 func (d direction) value(text *json.RawMessage, v *bson.RawValue) {
 	convert(d, text, v, value, valueOf)
-}
-
-func (d direction) service(hex *string, id **bson.ObjectID) {
-	if d == writing && *id != nil {
-		*hex = (*id).Hex()
-	} else if found, err := bson.ObjectIDFromHex(*hex); d == reading && err == nil {
-		*id = &found
-	}
 }
 
 func (d direction) record(r *record, v *result.Verdict) {
@@ -220,7 +215,7 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 		move(d, &r.Connection, &c.ConnectionID)
 		move(d, &r.ServerConnectionID, &c.ServerConnectionID)
 		move(d, &r.Redacted, &c.Redacted)
-		d.service(&r.ServiceID, &c.ServiceID)
+		move(d, &r.ServiceID, &c.ServiceID)
 		d.duration(&r.DurationMS, &c.Duration)
 		d.document(&r.Body, body)
 		pointers(d, &r.Failure, &c.Failure, direction.error)
@@ -230,7 +225,7 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 		move(d, &r.Reason, &p.Reason)
 		move(d, &r.InterruptInUseConnections, &p.InterruptInUseConnections)
 		move(d, &r.Err, &p.Err)
-		d.service(&r.ServiceID, &p.ServiceID)
+		move(d, &r.ServiceID, &p.ServiceID)
 	}
 	if s := e.SDAM; s != nil {
 		move(d, &r.Awaited, &s.Awaited)

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"strings"
-	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
@@ -25,7 +24,6 @@ type fileLines struct {
 type fileCount struct {
 	left     int // verdicts to come
 	summary  result.Summary
-	took     time.Duration
 	selected bool // a test was not filtered out
 }
 
@@ -44,7 +42,7 @@ func (f *fileLines) add(v *result.Verdict) {
 		return
 	}
 	c.summary.Add(v)
-	c.took += v.Duration
+	c.summary.Duration += v.Duration
 	c.selected = c.selected || v.SkipKind != result.SkipFilter
 	if c.left--; c.left > 0 {
 		return
@@ -55,6 +53,6 @@ func (f *fileLines) add(v *result.Verdict) {
 	}
 	t := text{options: TextOptions{Timings: f.timings}}
 	t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
-		counted(c.summary, func(result.Status) bool { return true }), t.took(" (%s)", c.took))
+		counted(c.summary, func(result.Status) bool { return true }), t.took(" (%s)", c.summary.Duration))
 	f.out.Write(t.buffer.Bytes())
 }

@@ -35,67 +35,46 @@ func HTML(earlier ...*EarlierRun) Generator {
 	if len(earlier) > 0 {
 		h.trends = newTrends(earlier)
 	}
-	return func(n result.Note) []byte {
-		h.Reset()
-		h.note(n)
-		return bytes.Clone(h.Bytes())
-	}
+	return hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
 }
 
 type page struct {
 	bytes.Buffer
-	begun   bool
 	trends  *trends  // nil without earlier runs
 	details int      // bytes of details so far
 	kept    []string // messages about kept cells
 }
 
-func (h *page) note(n result.Note) {
-	if !h.begun {
-		h.begun = true
-		h.WriteString(pageHead())
-		h.earlier()
+func (h *page) start(n result.RunStarted) {
+	hash := sha256.Sum256([]byte(pageJS))
+	script := base64.StdEncoding.EncodeToString(hash[:])
+	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", script).Replace(pageHTML))
+	if h.trends != nil {
+		for _, r := range h.trends.runs {
+			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
+				"durationMS": milliseconds(r.duration), "counts": r.counts})
+		}
 	}
-	switch n := n.(type) {
-	case result.RunStarted:
-		about := fields{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
-		if !n.Time.IsZero() {
-			about["time"] = n.Time.UTC().Format(time.RFC3339)
-		}
-		h.line("run", about)
-	case result.TestFinished:
-		h.verdict(n.Verdict)
-	case result.CellFinished:
-		if !n.KeptFrom.IsZero() {
-			h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
-		}
-	case result.RunFinished:
-		about := fields{"kept": h.kept, "durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems}
-		if h.trends != nil {
-			about["gone"] = h.trends.gone()
-		}
-		h.line("end", about)
-		h.WriteString("</script>\n</body>\n</html>\n")
+	about := fields{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
+	if !n.Time.IsZero() {
+		about["time"] = n.Time.UTC().Format(time.RFC3339)
+	}
+	h.line("run", about)
+}
+
+func (h *page) cell(n result.CellFinished) {
+	if !n.KeptFrom.IsZero() {
+		h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
 	}
 }
 
-func (h *page) earlier() {
-	if h.trends == nil {
-		return
+func (h *page) finish(s result.Summary) {
+	about := fields{"kept": h.kept, "durationMS": milliseconds(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
+	if h.trends != nil {
+		about["gone"] = h.trends.gone()
 	}
-	for _, r := range h.trends.runs {
-		h.line("earlier", fields{
-			"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339), "durationMS": milliseconds(r.duration), "counts": r.counts,
-		})
-	}
-}
-
-func pageHead() string {
-	hash := func(s string) string {
-		sum := sha256.Sum256([]byte(s))
-		return base64.StdEncoding.EncodeToString(sum[:])
-	}
-	return strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", hash(pageJS)).Replace(pageHTML)
+	h.line("end", about)
+	h.WriteString("</script>\n</body>\n</html>\n")
 }
 
 // fields are the fields of a line of data, as page.js reads them.

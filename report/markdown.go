@@ -141,28 +141,14 @@ func (m *markdown) skipped() {
 
 // markdownEscape returns a text on one line without markup. It escapes @ so that it notifies nobody.
 func markdownEscape(s string) string {
-	const markup = "\\`*_{}[]()<>#+-!|~&@:."
-	var b strings.Builder
-	for _, r := range oneLine(s) {
-		switch {
-		case r == '<' || r == '>' || r == '&':
-			b.WriteString(html.EscapeString(string(r)))
-			continue
-		case r == '@':
-			b.WriteString("&#64;")
-			continue
-		case strings.ContainsRune(markup, r) && markupHere(&b, r):
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
+	s = oneLine(s)
+	rest := strings.TrimLeft(s, "0123456789")
+	escaped := markdownMarkup.Replace(rest)
+	if strings.IndexAny(rest, "+-.!():") == 0 { // markup only at the beginning of a line or after its number
+		escaped = `\` + escaped
 	}
-	return b.String()
+	return s[:len(s)-len(rest)] + escaped
 }
 
-// markupHere reports whether a character is markup here; some are only at the beginning of a line.
-func markupHere(before *strings.Builder, r rune) bool {
-	if strings.ContainsRune("+-.!():", r) {
-		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""
-	}
-	return true
-}
+var markdownMarkup = strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "@", "&#64;", `\`, `\\`, "`", "\\`",
+	"*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "#", `\#`, "|", `\|`, "~", `\~`)

@@ -16,7 +16,7 @@ func Merge(parts []*SavedRun) []result.Note {
 	started := result.RunStarted{Jobs: len(parts)}
 	var cells cellSums
 	files, engines := map[string]bool{}, []string{}
-	reports := map[verdictKey]string{} // the last report with a test
+	reports := map[testKey]string{} // the last report with a test
 	problem := func(format string, args ...any) {
 		if p := fmt.Sprintf(format, args...); !slices.Contains(s.Problems, p) {
 			s.Problems = append(s.Problems, p)
@@ -26,7 +26,7 @@ func Merge(parts []*SavedRun) []result.Note {
 	for _, p := range parts {
 		var tests span
 		shared, with, example := 0, "", ""
-		for i, k := range keyed(p.Verdicts) {
+		for i, k := range keys(p.Verdicts) {
 			v := p.Verdicts[i]
 			if other, found := reports[k]; found && other != p.Name {
 				shared++

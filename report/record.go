@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -141,7 +143,7 @@ type (
 		OperationID        int64           `json:"operationId,omitempty"`
 		Connection         string          `json:"connection,omitempty"`
 		ServerConnectionID *int64          `json:"serverConnectionId,omitempty"`
-		ServiceID          string          `json:"serviceId,omitempty"`
+		ServiceID          *bson.ObjectID  `json:"serviceId,omitempty"`
 		Redacted           bool            `json:"redacted,omitempty"`
 		DurationMS         float64         `json:"durationMS,omitempty"`
 		Body               json.RawMessage `json:"body,omitempty"`

@@ -330,11 +330,11 @@ func eventLine(e result.Event) string {
 		case c.Redacted:
 			s += " (redacted)"
 		case len(c.Command) > 0:
-			s += " " + brief(c.Command, briefWidth)
+			s += " " + brief(c.Command)
 		case c.Failure != nil:
 			s += " " + errorLine(c.Failure)
 		case len(c.Reply) > 0:
-			s += " " + brief(c.Reply, briefWidth)
+			s += " " + brief(c.Reply)
 		}
 	case e.Pool != nil:
 		p := e.Pool

@@ -56,23 +56,13 @@ func valueOf(text json.RawMessage) bson.RawValue {
 // noise are the fields of commands and replies that seldom explain a failure.
 var noise = []string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 
-// brief renders a document without noise in at most width characters.
-func brief(raw bson.Raw, width int) string {
-	elements, err := raw.Elements()
-	if err != nil || len(raw) == 0 {
-		return ""
-	}
-	kept := bson.D{}
-	for _, e := range elements {
-		if !slices.Contains(noise, e.Key()) {
-			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
-		}
-	}
-	text, err := bson.MarshalExtJSON(kept, false, false)
-	if err != nil {
-		return ""
-	}
-	return clip(string(text), width)
+// brief renders a document without noise on one line.
+func brief(raw bson.Raw) string {
+	var doc bson.D
+	_ = bson.Unmarshal(raw, &doc) // an invalid document is left out
+	doc = slices.DeleteFunc(doc, func(e bson.E) bool { return slices.Contains(noise, e.Key) })
+	text, _ := bson.MarshalExtJSON(doc, false, false)
+	return clip(string(text), briefWidth)
 }
 
 // clip shortens a text to one line of at most width characters.
