@@ -16,13 +16,18 @@ import (
 // Test is one prose test.
 type Test struct {
 	// Name consists of the specification and the number of the section, such as "reads-2.1".
-	Name          string
-	Specification string
-	Section       string
-	Needs         Needs
+	Name    string
+	Section string
+	Needs   Needs
 	// Policies are the policies of the reference engine whose specifications require the test to pass.
 	Policies []string
 	run      func(*stage)
+}
+
+// Specification returns the name of the test's specification.
+func (t Test) Specification() string {
+	prefix, _, _ := strings.Cut(t.Name, "-")
+	return map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}[prefix]
 }
 
 // Needs are what a test requires of a deployment.
@@ -33,9 +38,6 @@ type Needs struct {
 	Version [2]int
 }
 
-// For reports whether the test applies to a policy.
-func (t Test) For(policy string) bool { return slices.Contains(t.Policies, policy) }
-
 // Deployment is the deployment of a test. The methods are those of deployment.Deployment.
 type Deployment interface {
 	URI() string
@@ -45,8 +47,7 @@ type Deployment interface {
 
 // Constants are the constants of client backpressure that tests use.
 type Constants struct {
-	MaxRetries int
-	// Backoffs are the maximum backoffs of the MaxRetries retries, in order.
+	// Backoffs are the maximum backoffs of all retries, in order.
 	Backoffs []time.Duration
 	// Tokens is the capacity of the token bucket, 0 without one.
 	Tokens int
@@ -92,15 +93,7 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 }
 
 // Tests lists the tests in the order of the specifications.
-func Tests() []Test {
-	all := slices.Concat(readTests(), writeTests(), overloadTests())
-	names := map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}
-	for i, t := range all {
-		prefix, _, _ := strings.Cut(t.Name, "-")
-		all[i].Specification = names[prefix]
-	}
-	return all
-}
+func Tests() []Test { return slices.Concat(readTests(), writeTests(), overloadTests()) }
 
 // Policies of the reference engine.
 const (
@@ -109,6 +102,8 @@ const (
 	reads24  = "retryable-reads@2024"
 	proposal = "client-backpressure@2025-12"
 )
+
+var everyPolicy = []string{current, reads26, reads24, proposal}
 
 // Sets of topologies.
 var (

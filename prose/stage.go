@@ -129,16 +129,20 @@ func (c *client) open(kind, id, options string) {
 // atEnd performs an operation at the end of the test.
 func (c *client) atEnd(object, name, arguments string) {
 	c.stage.atEnd(func(ctx context.Context) error {
-		doc, err := document(arguments)
-		if err != nil {
-			return err
-		}
-		out := c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
+		out := c.request(ctx, object, name, arguments)
 		if out.Err != nil && out.Err.Unsupported == "" { // an unsupported operation had no effect to undo
 			return fmt.Errorf("%s: %w", name, out.Err)
 		}
 		return out.Broken
 	})
+}
+
+func (c *client) request(ctx context.Context, object, name, arguments string) result.Outcome {
+	doc, err := document(arguments)
+	if err != nil {
+		return result.Outcome{Broken: err}
+	}
+	return c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
 }
 
 // document parses Extended JSON.
@@ -149,10 +153,8 @@ func document(text string) (doc bson.Raw, err error) {
 
 // do performs an operation and returns its value or error.
 func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Error) {
-	doc, err := document(arguments)
-	c.stage.check(err)
-	out := c.test.Do(c.stage.ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
-	err = out.Broken
+	out := c.request(c.stage.ctx, object, name, arguments)
+	err := out.Broken
 	if out.Err != nil && out.Err.Unsupported != "" {
 		err = out.Err
 	}

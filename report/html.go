@@ -35,7 +35,14 @@ func HTML(earlier ...*EarlierRun) Generator {
 	if len(earlier) > 0 {
 		h.trends = newTrends(earlier)
 	}
-	return hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
+	h.head()
+	head := bytes.Clone(h.Bytes())
+	lines := hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
+	return func(n result.Note) []byte {
+		text := append(head, lines(n)...)
+		head = nil
+		return text
+	}
 }
 
 type page struct {
@@ -45,7 +52,7 @@ type page struct {
 	kept    []string // messages about kept cells
 }
 
-func (h *page) start(n result.RunStarted) {
+func (h *page) head() {
 	hash := sha256.Sum256([]byte(pageJS))
 	script := base64.StdEncoding.EncodeToString(hash[:])
 	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", script).Replace(pageHTML))
@@ -55,6 +62,9 @@ func (h *page) start(n result.RunStarted) {
 				"durationMS": milliseconds(r.duration), "counts": r.counts})
 		}
 	}
+}
+
+func (h *page) start(n result.RunStarted) {
 	about := fields{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
 	if !n.Time.IsZero() {
 		about["time"] = n.Time.UTC().Format(time.RFC3339)

@@ -116,7 +116,7 @@ func TestRecordOfNaN(t *testing.T) {
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
 	testkit.Contains(t, got, `"status":"failed"`, "details left out")
 	testkit.Equal(t, "lines", strings.Count(got, "\n"), 1)
-	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{result.RunStarted{}, finished(v)}), "verdict")), 1)
+	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{finished(v)}), "verdict")), 1)
 }
 
 // A disk accepts some writes before it is full.
