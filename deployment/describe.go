@@ -18,7 +18,7 @@ import (
 // lookTimeout is long enough for an election.
 const lookTimeout = 10 * time.Second
 
-// runFunc runFunc a command on a server or deployment.
+// runFunc runs a command on a server or deployment.
 type runFunc func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 
 // ask runs a command on the database admin.
@@ -66,11 +66,7 @@ func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err
 // greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
 // own address.
 func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
-	reply, err := run.ask(ctx, "hello", 1)
-	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
-		reply, err = run.ask(ctx, "isMaster", 1)
-	}
-	hello, err := wire.ReadHello(reply, err)
+	hello, err := wire.ReadHello(run.ask(ctx, "isMaster", 1))
 	if err != nil {
 		return d, err
 	}
