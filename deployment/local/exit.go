@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strings"
 )
@@ -36,8 +35,8 @@ var signals = map[string]string{
 	"signal: killed":              "by another process, or by the system when memory ran out",
 }
 
-// endedError describes how a process ended.
-func endedError(state *os.ProcessState) error {
+// ending describes how a process ended.
+func ending(state *os.ProcessState) string {
 	text := state.String() // "exit status 48", "signal: killed"
 	words := statuses[state.ExitCode()]
 	if words == "" {
@@ -46,7 +45,7 @@ func endedError(state *os.ProcessState) error {
 	if words != "" {
 		text += " (" + words + ")"
 	}
-	return errors.New(text)
+	return text
 }
 
 // portTaken reports whether a server exited because another process had its port. If both bind before they listen, the

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,17 +121,11 @@ func readVersion(ctx context.Context, path string) (v Version, err error) {
 }
 
 // versionPattern matches "db version v4.2.24" and "mongos version v8.0.4-rc0".
-var versionPattern = regexp.MustCompile(`(?m)\bversion v(\d+)\.(\d+)\.(\d+)`)
+var versionPattern = regexp.MustCompile(`\bversion v\d+\.\d+\.\d+`)
 
 func parseVersion(out string) (v Version, err error) {
-	found := versionPattern.FindStringSubmatch(out)
-	if found == nil {
+	if _, err := fmt.Sscanf(versionPattern.FindString(out), "version v%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
 		return v, errors.New("no version in the output")
-	}
-	for i := range v {
-		if v[i], err = strconv.Atoi(found[i+1]); err != nil {
-			return v, err
-		}
 	}
 	return v, nil
 }
@@ -143,13 +136,4 @@ func environment() []string {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains([]string{"UTR_URI", "UTR_SINGLE_URI", "UTR_PASSWORD"}, name)
 	})
-}
-
-// Plan plans a cluster of the release.
-func (r Release) Plan(s Shape) (Plan, error) {
-	p, err := NewPlan(s, r.Version)
-	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		err = fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
-	}
-	return p, err
 }
