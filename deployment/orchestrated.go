@@ -47,10 +47,9 @@ type OrchestrationOptions struct {
 	Secret func(string)
 	// Note receives messages, a line at a time, from any goroutine. It may be nil.
 	Note func(string)
-	// Limits bound requests to the service.
-	Limits orchestration.Limits
-	// Serve bounds the wait until a new cluster accepts commands; 0 means one minute.
-	Serve time.Duration
+	// Create and Serve bound creating a cluster, and the wait until it accepts commands; 0 means orchestration's default,
+	// and one minute.
+	Create, Serve time.Duration
 }
 
 // OrchestratedCluster is a cluster to create, or an existing one.
@@ -81,10 +80,11 @@ func (c OrchestratedCluster) topology() Topology {
 // removes the clusters that were created. After an error OpenOrchestration has removed them, and has reported to Note
 // what it could not remove.
 func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, err error) {
-	client, err := orchestration.New(o.URL, o.Limits)
+	client, err := orchestration.New(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
+	client.CreateLimit = cmp.Or(o.Create, client.CreateLimit)
 	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
 	o.Clusters = slices.Clone(o.Clusters)
 	self, err := ledger.Self()

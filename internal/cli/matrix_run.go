@@ -234,7 +234,7 @@ func (c *cellRun) resources() (names []string) {
 		names = append(names, deployment.HostsOf(uri)...)
 	}
 	o := &c.flags.orchestration
-	service, err := orchestration.New(o.URL, orchestration.Limits{})
+	service, err := orchestration.New(o.URL)
 	if err != nil {
 		return names
 	}
