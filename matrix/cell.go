@@ -40,6 +40,13 @@ type part struct {
 	paths    []string
 }
 
+func partNames(parts []part) (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // setting is a key with the values of its flag: none if it is false, an empty one for a flag without a value.
 type setting struct {
 	key    key
