@@ -148,7 +148,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		return err
 	}
-	if _, err := certificate.Write(below, "127.0.0.1"); err != nil {
+	if _, err := certificate.Write(below); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
 	for _, c := range needed {

@@ -84,13 +84,13 @@ func (t *text) took(format string, d time.Duration) string {
 	return fmt.Sprintf(format, round(d))
 }
 
-func (t *text) headline(v *result.Verdict, format string, args ...any) {
+func (t *text) headline(v *result.Verdict, rest string) {
 	if t.options.Color {
 		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
 	} else {
 		fmt.Fprintf(&t.buffer, "%s ", v.Status)
 	}
-	t.line(0, "%s"+format, append([]any{title(v.Test)}, args...)...)
+	t.line(0, "%s%s", title(v.Test), rest)
 }
 
 // title returns the name of a test on one line.
@@ -141,14 +141,13 @@ func (t *text) finished(v *result.Verdict) {
 	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // their number at the end is enough
 		return
 	}
-	switch {
-	case v.Status == result.Skipped:
-		t.headline(v, " — %s", skipReason(v))
-	case v.Reason != "":
-		t.headline(v, "%s — %s", t.took(" (%s)", v.Duration), clip(v.Reason, briefWidth))
-	default:
-		t.headline(v, "%s", t.took(" (%s)", v.Duration))
+	rest := t.took(" (%s)", v.Duration)
+	if v.Status == result.Skipped {
+		rest = " — " + skipReason(v)
+	} else {
+		add(&rest, v.Reason != "", " — %s", clip(v.Reason, briefWidth))
 	}
+	t.headline(v, rest)
 	t.explainDecisions(v)
 }
 
@@ -157,7 +156,7 @@ func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v
 // explain writes all the evidence of a failure and the command that reruns it.
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
-	t.headline(v, "%s", t.took(" (%s)", v.Duration))
+	t.headline(v, t.took(" (%s)", v.Duration))
 	t.mismatches(v)
 	t.explainDecisions(v)
 	for _, c := range v.Clients {

@@ -254,7 +254,7 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 		return nil
 	}
 	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), certificate.CAFile), filepath.Join(c.Folder(), certificate.ServerFile)
-	c.secure, err = certificate.Write(c.Folder(), address)
+	c.secure, err = certificate.Write(c.Folder())
 	return err
 }
 

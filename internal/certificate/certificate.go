@@ -74,9 +74,9 @@ const (
 	ServerFile = "server.pem" // certificate and key
 )
 
-// Write writes a new pair for a host into a folder and returns a TLS configuration that trusts it.
-func Write(folder, host string) (*tls.Config, error) {
-	pair, err := New(host)
+// Write writes a new pair for the loopback interface into a folder and returns a TLS configuration that trusts it.
+func Write(folder string) (*tls.Config, error) {
+	pair, err := New("localhost")
 	if err != nil {
 		return nil, err
 	}
