@@ -144,11 +144,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 		return err
 	}
 	s.pool.cleanUp = append(s.pool.cleanUp, folder.Close)
-	below := filepath.Join(folder.Path, filepath.FromSlash(certificateFolder))
-	if err := os.MkdirAll(below, 0o700); err != nil {
-		return err
-	}
-	if _, err := certificate.Write(below); err != nil {
+	if _, err := certificate.Write(filepath.Join(folder.Path, filepath.FromSlash(certificateFolder))); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
 	for _, c := range needed {

@@ -54,7 +54,9 @@ func (k *stage) poolCleared(command, data string) {
 	perform := func() { k.try(func() { k.succeeded(command, c.perform(command)) }) }
 	defer both.Wait()
 	both.Go(perform)
-	k.await("the first "+command+" to be sent", func() bool { return c.started(command) > 0 })
+	for deadline := time.Now().Add(limit / 6); c.started(command) == 0; time.Sleep(time.Millisecond) {
+		k.require(time.Now().Before(deadline), "waited %s for the first %s to be sent", limit/6, command)
+	}
 	both.Go(perform)
 	both.Wait()
 	pool := c.events("", poolTypes...)
@@ -79,13 +81,6 @@ func (k *stage) poolCleared(command, data string) {
 }
 
 var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.ConnectionCheckOutFailed, result.PoolCleared}
-
-// await waits for an event on another goroutine.
-func (k *stage) await(what string, happened func() bool) {
-	for deadline := time.Now().Add(limit / 6); !happened(); time.Sleep(time.Millisecond) {
-		k.require(time.Now().Before(deadline), "waited %s for %s", limit/6, what)
-	}
-}
 
 // attempts requires a number of attempts of a command.
 func (k *stage) attempts(c *client, command string, want int) {
@@ -149,7 +144,7 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 func (k *stage) secondFailure(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
-	uri := k.between(address, k.afterFirst(command, func() { setup.failPoint(mode, second) }))
+	uri := k.between(address, command, func() { setup.failPoint(mode, second) })
 	c := k.jittered(jitter, uri, retries)
 	setup.failPoint(once, first)
 	return c, c.perform(command)

@@ -236,9 +236,15 @@ func (c *client) discovered(n int, kinds ...string) []string {
 	}
 }
 
-// between starts a proxy for a server and returns its connection string.
-func (k *stage) between(address string, hooks interpose.Hooks) string {
-	p, err := interpose.Listen(address, hooks)
+// between starts a proxy for a server and returns its connection string. The proxy calls f after the first reply to a
+// command, before the client receives it.
+func (k *stage) between(address, command string, f func()) string {
+	var first sync.Once
+	p, err := interpose.Listen(address, interpose.Hooks{Replied: func(name string, _ interpose.Action) {
+		if name == command {
+			first.Do(func() { k.try(f) })
+		}
+	}})
 	k.check(err)
 	k.atEnd(func(context.Context) error { p.Close(); return nil })
 	uri := k.setting.Deployment.DirectURI(p.Address())
@@ -246,14 +252,4 @@ func (k *stage) between(address string, hooks interpose.Hooks) string {
 		k.check(&Unmet{"it reads the messages of clients, which must not be encrypted or compressed"})
 	}
 	return uri
-}
-
-// afterFirst calls f after the first reply to a command, before the client receives it.
-func (k *stage) afterFirst(command string, f func()) interpose.Hooks {
-	var first sync.Once
-	return interpose.Hooks{Replied: func(name string, _ interpose.Action) {
-		if name == command {
-			first.Do(func() { k.try(f) })
-		}
-	}}
 }

@@ -27,7 +27,8 @@ func Annotated(inner Generator) Generator {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}
-		out.Write(withoutCommands(inner(n)))
+		text := bytes.ReplaceAll(inner(n), []byte("##["), []byte("# #["))
+		out.Write(leadingColons.ReplaceAll(text, []byte("${1}: :")))
 		return out.Bytes()
 	}
 }
@@ -75,10 +76,5 @@ var (
 	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// leadingColons matches "::" at the beginning of a line, after any white space.
+// leadingColons matches "::" at the beginning of a line, after any white space. Like "##[" anywhere, it begins a command.
 var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)
-
-// withoutCommands inserts a space into workflow commands: "::" at the beginning of a line, and "##[" anywhere.
-func withoutCommands(text []byte) []byte {
-	return leadingColons.ReplaceAll(bytes.ReplaceAll(text, []byte("##["), []byte("# #[")), []byte("${1}: :"))
-}

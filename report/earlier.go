@@ -109,12 +109,6 @@ type trends struct {
 	seen map[testKey]bool // tests of this run
 }
 
-func newTrends(runs []*EarlierRun) *trends {
-	runs = slices.Clone(runs)
-	slices.SortStableFunc(runs, func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
-	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
-}
-
 // history returns a character for each earlier run: the number of the test's
 // status, or a minus if the run did not have the test.
 func (t *trends) history(id result.TestID) string {

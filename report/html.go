@@ -33,7 +33,8 @@ var pageJS string
 func HTML(earlier ...*EarlierRun) Generator {
 	h := &page{}
 	if len(earlier) > 0 {
-		h.trends = newTrends(earlier)
+		runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
+		h.trends = &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
 	}
 	h.head()
 	head := bytes.Clone(h.Bytes())
@@ -100,16 +101,7 @@ func (h *page) line(kind string, about any) error {
 	return err
 }
 
-// causeOf is the first mismatch with its actual value.
-func causeOf(v *result.Verdict) string {
-	cause := oneLine(firstFault(v))
-	if len(v.Mismatches) > 0 {
-		add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
-	}
-	return cause
-}
-
-// causeWidth limits the value in a cause, in characters.
+// causeWidth limits the actual value in a cause, in characters.
 const causeWidth = 120
 
 // verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
@@ -125,7 +117,11 @@ func (h *page) verdict(v *result.Verdict) {
 	case v.Status == result.Skipped:
 		about["reason"] = skipReason(v)
 	case v.Status.FailsRun():
-		about["cause"] = causeOf(v)
+		cause := oneLine(firstFault(v))
+		if len(v.Mismatches) > 0 {
+			add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
+		}
+		about["cause"] = cause
 	}
 	if h.trends != nil {
 		about["history"] = h.trends.history(id)

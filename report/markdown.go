@@ -55,7 +55,11 @@ func (m *markdown) add(v *result.Verdict) {
 func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(&m.out, format, args...) }
 
 func (m *markdown) write(s result.Summary) {
-	m.printf("## %s utr: %s\n\n", mark(s), markdownEscape(headline(s)))
+	mark := "✘"
+	if s.ExitCode() == 0 {
+		mark = "✔"
+	}
+	m.printf("## %s utr: %s\n\n", mark, markdownEscape(headline(s)))
 	if m.started.Engine != "" {
 		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
 	}

@@ -70,11 +70,3 @@ func plural(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
-
-// mark is the sign of a green or red run.
-func mark(s result.Summary) string {
-	if s.ExitCode() == 0 {
-		return "✔"
-	}
-	return "✘"
-}

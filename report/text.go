@@ -172,7 +172,9 @@ func (t *text) explain(v *result.Verdict) {
 	if t.options.Verbose && len(v.ServerLog) > 0 {
 		t.head("the servers' logs")
 		withGap(t, 4, v.ServerLog, v.OmittedLog, "line", func(l result.LogLine) {
-			t.line(4, "%s%s %s", t.stamp(l.Time), l.Server, l.Text)
+			stamp := ""
+			add(&stamp, t.options.Timings, "%s ", l.Time.UTC().Format("15:04:05.000"))
+			t.line(4, "%s%s %s", stamp, l.Server, l.Text)
 		})
 	}
 	if len(v.Rerun) > 0 {
@@ -232,14 +234,6 @@ func (t *text) omitted(indent int, g result.Gap, noun string) {
 	if g.Count > 0 {
 		t.line(indent, "… %s left out", plural(g.Count, noun))
 	}
-}
-
-// stamp formats the time of day, or returns "" without Timings.
-func (t *text) stamp(at time.Time) string {
-	if !t.options.Timings {
-		return ""
-	}
-	return at.UTC().Format("15:04:05.000") + " "
 }
 
 // events lists events. It counts runs of more than two heartbeat events: a test has
