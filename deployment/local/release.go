@@ -34,31 +34,26 @@ type Release struct {
 
 // Find finds a release and runs its programs with --version. where is a folder with bin/mongod or mongod, the path of a
 // mongod, or a name in $PATH. The error lists where it looked.
-func Find(ctx context.Context, where string) (Release, error) {
-	mongod, err := findMongod(where)
-	if err != nil {
-		return Release{}, err
+func Find(ctx context.Context, where string) (r Release, err error) {
+	if r.Mongod, err = findMongod(where); err != nil {
+		return r, err
 	}
-	if mongod, err = filepath.Abs(mongod); err != nil {
-		return Release{}, err
-	}
-	r := Release{Mongod: mongod}
-	if r.Version, err = readVersion(ctx, mongod); err != nil {
-		return Release{}, err
+	if r.Version, err = readVersion(ctx, r.Mongod); err != nil {
+		return r, err
 	}
 	if !r.Version.atLeast(oldest) {
-		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", mongod, r.Version, oldest[0], oldest[1])
+		return r, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", r.Mongod, r.Version, oldest[0], oldest[1])
 	}
-	mongos, err := exec.LookPath(mongosFor(mongod))
+	mongos, err := exec.LookPath(mongosFor(r.Mongod))
 	if err != nil {
 		return r, nil // no sharded clusters
 	}
 	router, err := readVersion(ctx, mongos)
 	if err != nil {
-		return Release{}, err
+		return r, err
 	}
 	if router[0] != r.Version[0] || router[1] != r.Version[1] {
-		return Release{}, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", mongod, r.Version, mongos, router)
+		return r, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", r.Mongod, r.Version, mongos, router)
 	}
 	r.Mongos = mongos
 	return r, nil
@@ -73,13 +68,14 @@ func mongosFor(mongod string) string {
 	return filepath.Join(folder, "mongos")
 }
 
+// findMongod returns the absolute path of a mongod.
 func findMongod(where string) (string, error) {
 	if about, err := os.Stat(where); err != nil || !about.IsDir() {
 		found, err := exec.LookPath(where)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
 			return "", fmt.Errorf("%q is neither a folder nor a program: %w", where, err)
 		}
-		return found, nil
+		return filepath.Abs(found)
 	}
 	folder, err := filepath.Abs(where)
 	if err != nil {

@@ -27,6 +27,9 @@ const (
 	ShardedCluster Kind = "sharded_clusters"
 )
 
+// kinds are all kinds, those with parts first.
+var kinds = []Kind{ShardedCluster, ReplicaSet, Server}
+
 // Limits of requests.
 const (
 	createLimit = 5 * time.Minute // a sharded cluster with access control starts each of its servers twice
@@ -148,7 +151,7 @@ func (c *Client) Get(ctx context.Context, kind Kind, id string) (Cluster, error)
 
 // Find searches all kinds for a cluster.
 func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
-	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
+	for _, kind := range kinds {
 		found, err := c.Get(ctx, kind, id)
 		if !errors.Is(err, ErrNotFound) {
 			return found, err
@@ -215,7 +218,7 @@ type Made struct {
 
 // Made lists the clusters that runs created, by the marks in their ids.
 func (c *Client) Made(ctx context.Context) (made []Made, err error) {
-	all, err := c.list(ctx, ShardedCluster, ReplicaSet, Server)
+	all, err := c.list(ctx, kinds...)
 	for _, p := range all {
 		p.ID, _, _ = strings.Cut(p.ID, partMark)
 		known := slices.ContainsFunc(made, func(m Made) bool { return m.ID == p.ID })

@@ -96,20 +96,17 @@ func decode(text []byte) (map[string]any, error) {
 }
 
 // kindKeys are the keys that identify a kind.
-var kindKeys = []struct {
-	kind Kind
-	keys []string
-}{
-	{ShardedCluster, []string{"shards", "routers", "configsvrs"}},
-	{ReplicaSet, []string{"members"}},
-	{Server, []string{"name", "procParams"}},
+var kindKeys = map[Kind][]string{
+	ShardedCluster: {"shards", "routers", "configsvrs"},
+	ReplicaSet:     {"members"},
+	Server:         {"name", "procParams"},
 }
 
 func configuration(name string, doc map[string]any, preset bool) (Configuration, error) {
 	var found []Kind
-	for _, m := range kindKeys {
-		if slices.ContainsFunc(m.keys, func(k string) bool { _, is := doc[k]; return is }) {
-			found = append(found, m.kind)
+	for _, kind := range kinds {
+		if slices.ContainsFunc(kindKeys[kind], func(k string) bool { _, is := doc[k]; return is }) {
+			found = append(found, kind)
 		}
 	}
 	switch {
@@ -328,13 +325,9 @@ func nodes(kind Kind, doc map[string]any) (all []node) {
 
 // check checks that objects and lists are where they must be.
 func check(kind Kind, doc map[string]any) error {
-	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
-	for _, key := range lists[kind] {
+	for _, key := range kindKeys[kind] {
 		all, isList := doc[key].([]any)
-		if _, given := doc[key]; given && !isList {
-			return fmt.Errorf("%s must be a list", key)
-		}
-		if len(objects(all)) != len(all) {
+		if _, given := doc[key]; kind != Server && given && (!isList || len(objects(all)) != len(all)) {
 			return fmt.Errorf("%s must be a list of objects", key)
 		}
 	}
