@@ -273,8 +273,10 @@ func (p *pool) Release(d Deployment, broken bool) {
 func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.slots = append(p.slots, slots...)
 	for _, s := range slots {
+		if s.offer == nil {
+			p.slots = append(p.slots, s)
+		}
 		p.prepare(s)
 	}
 	for count(slots, slotBusy) > 0 {

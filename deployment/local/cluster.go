@@ -175,13 +175,11 @@ func together[T any](ctx context.Context, all []T, do func(T, context.Context) e
 
 func (c *Cluster) startServer(p Process) (_ *server, err error) {
 	at := c.place
-	if at.Port, err = c.options.Ports.Next(); err != nil {
-		return nil, err
+	if at.Port, err = c.options.Ports.Next(); err == nil && p.Balanced {
+		at.BalancerPort, err = c.options.Ports.Next()
 	}
-	if p.Balanced {
-		if at.BalancerPort, err = c.options.Ports.Next(); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	path := c.options.Release.Mongod
 	if p.Role == RoleMongos {
