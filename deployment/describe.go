@@ -107,8 +107,8 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 		}
 		d.Parameters = nil
 	}
-	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
-	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // always, since 3.6
+	_ = d.Parameters.Lookup("authenticationMechanisms").Unmarshal(&d.AuthMechanisms) // nil if it is not a list of strings
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced         // always, since 3.6
 	d.Auth = u.authenticates()
 	*d = d.named()
 	return nil
@@ -117,16 +117,7 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 // noScripting reports whether a server was built without JavaScript or started with --noscripting, by its replies to
 // buildInfo and getCmdLineOpts.
 func noScripting(build, started bson.Raw) bool {
+	engine, _ := build.Lookup("javascriptEngine").StringValueOK()
 	enabled, set := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
-	return text(build, "javascriptEngine") == "none" || set && !enabled
-}
-
-func text(doc bson.Raw, key string) string {
-	s, _ := doc.Lookup(key).StringValueOK()
-	return s
-}
-
-func texts(doc bson.Raw, key string) (out []string) {
-	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of strings
-	return out
+	return engine == "none" || set && !enabled
 }

@@ -161,18 +161,16 @@ func (s *orchestrated) open(ctx context.Context) error {
 	each := max(1, s.Each)
 	created := 0
 	var parameters []string // set by configurations
-	for _, c := range s.Clusters {
-		if c.ID == "" {
-			created += each
-			parameters = append(parameters, c.Configuration.Parameters...)
-		}
-	}
 	var groups [][]*poolSlot
 	var first []*poolSlot
 	for _, c := range s.Clusters {
 		name := "cluster " + c.String()
-		group := slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
-		if c.ID != "" {
+		var group []*poolSlot
+		if c.ID == "" {
+			created += each
+			parameters = append(parameters, c.Configuration.Parameters...)
+			group = slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
+		} else {
 			found, err := s.client.Find(ctx, c.ID)
 			if err != nil {
 				return err
