@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -51,7 +52,7 @@ func messageOf(v *result.Verdict) string {
 	}
 	for _, m := range v.Mismatches {
 		line := m.Path + ": " + m.Message
-		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
+		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", cmp.Or(m.Want, nothing), cmp.Or(m.Got, nothing))
 		lines = append(lines, clip(line, briefWidth))
 	}
 	return strings.Join(lines, "\n")

@@ -24,9 +24,7 @@ func Cells(inner Generator) Generator {
 	}
 }
 
-func cellHead() []string {
-	return []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
-}
+var cellHead = []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
 
 func cellRow(name string, s result.Summary, remark string) []string {
 	row := []string{name}
@@ -68,7 +66,7 @@ func cellText(cells []result.CellFinished, all result.Summary) []byte {
 	if len(cells) == 0 {
 		return nil
 	}
-	rows := [][]string{cellHead()}
+	rows := [][]string{cellHead}
 	for _, c := range cells {
 		rows = append(rows, cellRow(sign(c)+" "+c.Cell, c.Summary, oneLine(remark(c))))
 	}
@@ -98,9 +96,8 @@ func cellMarkdown(cells []result.CellFinished) string {
 	if len(cells) == 0 {
 		return ""
 	}
-	head := cellHead()
 	var b strings.Builder
-	b.WriteString("\n### Cells\n\n| " + strings.Join(head, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(head)-2) + "| --- |\n")
+	b.WriteString("\n### Cells\n\n| " + strings.Join(cellHead, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(cellHead)-2) + "| --- |\n")
 	for i, c := range cells {
 		if i == markdownCells {
 			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(cells)-i, "cell"))
@@ -125,9 +122,6 @@ type cellSum struct {
 }
 
 func (c *cellSums) cell(name string) *cellSum {
-	if c.of == nil {
-		c.of = map[string]*cellSum{}
-	}
 	if c.of[name] == nil {
 		c.of[name] = &cellSum{CellFinished: result.CellFinished{Cell: name}}
 		c.order = append(c.order, name)

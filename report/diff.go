@@ -181,15 +181,14 @@ func (c Change) describe(kind ChangeKind) string {
 
 // outcome is a status with its reason.
 func outcome(v *result.Verdict) string {
-	s := string(v.Status)
+	s, why := string(v.Status), v.Reason
 	switch {
 	case v.Status == result.Skipped:
-		s += " (" + skipReason(v) + ")"
-	case v.Status.FailsRun() && len(v.Mismatches)+len(v.Reason) > 0:
-		s += " (" + clip(firstFault(v), briefWidth) + ")"
-	case v.Reason != "":
-		s += " (" + clip(v.Reason, briefWidth) + ")"
+		why = skipReason(v)
+	case v.Status.FailsRun():
+		why = firstFault(v)
 	}
+	add(&s, why != "", " (%s)", clip(why, briefWidth))
 	return s
 }
 

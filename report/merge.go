@@ -14,7 +14,7 @@ func Merge(parts []*SavedRun) []result.Note {
 	var notes []result.Note
 	var s result.Summary
 	started := result.RunStarted{Jobs: len(parts)}
-	var cells cellSums
+	cells := cellSums{of: map[string]*cellSum{}}
 	files, engines := map[string]bool{}, []string{}
 	reports := map[testKey]string{} // the last report with a test
 	problem := func(format string, args ...any) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -196,8 +197,8 @@ func (t *text) mismatches(v *result.Verdict) {
 		t.head(strings.TrimSpace(m.Path + "  " + m.Position.String()))
 		t.line(4, "%s", m.Message)
 		if m.Want != "" || m.Got != "" {
-			t.line(4, "want %s", orNothing(m.Want))
-			t.line(4, "got  %s", orNothing(m.Got))
+			t.line(4, "want %s", cmp.Or(m.Want, nothing))
+			t.line(4, "got  %s", cmp.Or(m.Got, nothing))
 		}
 		if m.Diff != "" {
 			t.line(4, "difference (- want, + got)")
@@ -259,12 +260,8 @@ func isHeartbeat(e result.Event) bool {
 	return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
 }
 
-func orNothing(s string) string {
-	if s == "" {
-		return "(nothing)"
-	}
-	return s
-}
+// nothing stands for the absent value of a mismatch.
+const nothing = "(nothing)"
 
 // explainDecisions lists the operations, each with the decisions of the retry core and their rules.
 func (t *text) explainDecisions(v *result.Verdict) {

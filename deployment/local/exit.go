@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"strings"
 )
@@ -38,11 +39,7 @@ var signals = map[string]string{
 // ending describes how a process ended.
 func ending(state *os.ProcessState) string {
 	text := state.String() // "exit status 48", "signal: killed"
-	words := statuses[state.ExitCode()]
-	if words == "" {
-		words = signals[strings.TrimSuffix(text, " (core dumped)")]
-	}
-	if words != "" {
+	if words := cmp.Or(statuses[state.ExitCode()], signals[strings.TrimSuffix(text, " (core dumped)")]); words != "" {
 		text += " (" + words + ")"
 	}
 	return text

@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"embed"
 	"encoding/json"
@@ -223,10 +224,7 @@ func markOf(id string) (m Mark, found bool) {
 
 // NewID returns a unique id that contains a mark.
 func (c Configuration) NewID(m Mark) string {
-	id := firstText(c.doc(), "id")
-	if id == "" {
-		id = strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json")
-	}
+	id := cmp.Or(firstText(c.doc(), "id"), strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json"))
 	id = strings.Trim(notInIDs.ReplaceAllString(id, "-"), "-")
 	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner, rand.Text()[:10]}, "-"))
 }
