@@ -79,10 +79,9 @@ func visible(r rune) rune {
 
 // took formats a duration, or returns "" without Timings.
 func (t *text) took(format string, d time.Duration) string {
-	if !t.options.Timings {
-		return ""
-	}
-	return fmt.Sprintf(format, round(d))
+	s := ""
+	add(&s, t.options.Timings, format, round(d))
+	return s
 }
 
 func (t *text) headline(v *result.Verdict, rest string) {
@@ -126,18 +125,17 @@ func (t *text) ready(n result.DeploymentReady) {
 }
 
 func (t *text) finished(v *result.Verdict) {
-	if v.Status != result.Skipped {
+	if v.Status == result.Skipped {
+		t.skips[skipReason(v)]++
+	} else {
 		t.ended++
 		t.slowest.add(v)
 	}
-	switch v.Status {
-	case result.Failed, result.Broken, result.Flaky:
+	if v.Status.FailsRun() {
 		if !t.options.Quiet {
 			t.explain(v)
 		}
 		return
-	case result.Skipped:
-		t.skips[skipReason(v)]++
 	}
 	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // their number at the end is enough
 		return
