@@ -91,7 +91,7 @@ func (c *Client) Local(ctx context.Context) bool {
 		return false
 	}
 	defer func() { _ = conn.Close() }()
-	return sameMachine(conn.LocalAddr(), conn.RemoteAddr())
+	return sameMachine(conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr))
 }
 
 // localLimit bounds the connection of Local.
@@ -99,10 +99,8 @@ const localLimit = 5 * time.Second
 
 // sameMachine reports whether both ends of a connection are on one machine: only then do they have the same address or
 // a loopback address.
-func sameMachine(here, there net.Addr) bool {
-	a, okA := here.(*net.TCPAddr)
-	b, okB := there.(*net.TCPAddr)
-	return okA && okB && (b.IP.IsLoopback() || a.IP.Equal(b.IP))
+func sameMachine(here, there *net.TCPAddr) bool {
+	return there.IP.IsLoopback() || here.IP.Equal(there.IP)
 }
 
 // Close closes idle connections.
@@ -162,14 +160,12 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 }
 
 func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (found Cluster, err error) {
-	if err := c.do(ctx, limit, method, place(kind, id), body, &found); err != nil {
-		return Cluster{}, err
-	}
-	if found.URI == "" {
-		return Cluster{}, &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
+	err = c.do(ctx, limit, method, place(kind, id), body, &found)
+	if err == nil && found.URI == "" {
+		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
 	}
 	found.Kind = kind
-	return found, nil
+	return found, err
 }
 
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
