@@ -56,7 +56,7 @@ type Constants struct {
 // Setting is the environment of a test.
 type Setting struct {
 	// Engine returns the engine under test, which the caller closes. If jitter is not nil, its random
-	// numbers are jitter; the error is a *Lacking if the engine does not support this.
+	// numbers are jitter; the error is an *Unmet if the engine does not support this.
 	Engine     func(jitter *float64) (engine.Engine, error)
 	Deployment Deployment // nil for a test that needs none
 	Constants  Constants
@@ -65,21 +65,19 @@ type Setting struct {
 // Unmet is the error of a test that could not run.
 type Unmet struct{ What string }
 
-// Error implements error.
 func (l *Unmet) Error() string { return l.What }
 
 // Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not
 // be used again.
 type Unclean struct{ Err error }
 
-// Error implements error.
 func (u *Unclean) Error() string { return "cleaning up: " + u.Err.Error() }
 
 // limit is the time limit of a test.
 const limit = time.Minute
 
 // Check runs the test and cleans up. The error describes the deviation from the specification. It is an *Unclean if
-// the cleanup failed, and a *Lacking or a *result.Error with Unsupported if the test could not run. A deployment must
+// the cleanup failed, and an *Unmet or a *result.Error with Unsupported if the test could not run. A deployment must
 // run only one test at a time, since tests set the same fail points.
 func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))

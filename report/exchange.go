@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/json"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -194,10 +193,10 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 	move(d, &r.Type, &e.Type)
 	move(d, &r.Address, &e.Address)
 	if d == reading {
-		switch kind := string(r.Type); {
-		case strings.HasPrefix(kind, "command"):
+		switch r.Type.Monitor() {
+		case result.MonitorCommand:
 			e.Command = &result.CommandEvent{}
-		case strings.HasPrefix(kind, "pool"), strings.HasPrefix(kind, "connection"):
+		case result.MonitorCMAP:
 			e.Pool = &result.PoolEvent{}
 		default:
 			e.SDAM = &result.SDAMEvent{}

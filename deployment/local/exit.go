@@ -20,7 +20,6 @@ var statuses = map[int]string{
 	5:       "sharding: invalid configuration",
 	12:      "it was asked to shut down",
 	14:      "unrecoverable error",
-	20:      "error of the Windows service",
 	exitNet: "it cannot listen on its port",
 	61:      "the disk does not respond",
 	62:      "the data files are of a newer version",

@@ -74,7 +74,8 @@ const (
 	ServerFile = "server.pem" // certificate and key
 )
 
-// Write writes a new pair for the loopback interface into a folder, which it creates if necessary, and returns a TLS configuration that trusts it.
+// Write writes a new pair for the loopback interface into a folder, which it creates if necessary, and returns a TLS
+// configuration that trusts it.
 func Write(folder string) (*tls.Config, error) {
 	pair, err := New("localhost")
 	if err != nil {
