@@ -62,9 +62,6 @@ func (s *server) hello(ctx context.Context) (wire.Hello, error) {
 
 var errOtherServer = errors.New("another server answers on its port")
 
-// identifying are the arguments with values that no other server has.
-var identifying = []string{"--dbpath", "--configdb"}
-
 // verify checks that the server on the port is the one we started. Another process may have the port, and ours exits
 // only later. A server that does not answer getCmdLineOpts, such as a mongod that requires authentication, is trusted.
 func (s *server) verify(ctx context.Context) error {
@@ -83,19 +80,18 @@ func (s *server) verify(ctx context.Context) error {
 
 // differs reports whether arguments are those of another server.
 func differs(theirs, ours []string) bool {
-	return slices.ContainsFunc(identifying, func(name string) bool {
-		value := valueOf(theirs, name)
-		return value != "" && value != valueOf(ours, name)
-	})
+	id := identity(theirs)
+	return id != "" && id != identity(ours)
 }
 
-// valueOf returns the value of an option among arguments, or "".
-func valueOf(args []string, name string) string {
+// identity returns the value among a server's arguments that no other server has, or "".
+func identity(args []string) string {
 	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, name+"="); ok {
+		switch name, value, joined := strings.Cut(arg, "="); {
+		case name != "--dbpath" && name != "--configdb":
+		case joined:
 			return value
-		}
-		if arg == name && i+1 < len(args) {
+		case i+1 < len(args):
 			return args[i+1]
 		}
 	}
