@@ -53,7 +53,7 @@ func TestOneOfManyWins(t *testing.T) {
 					t.Fatal("no run has the lock")
 				}
 				h := s.holder()
-				testkit.Equal(t, "run and lease", []any{h.Run, h.Expires.Sub(h.Renewed)}, []any{s.holder().Run, lock.Lease})
+				testkit.Equal(t, "run and lease", []any{h.Run, h.Expires.Sub(h.Renewed)}, []any{s.holder().Run, lock.DefaultLease})
 				testkit.Contains(t, fmt.Sprintf("%+v", h))
 				testkit.Equal(t, "a lock is taken over", strings.Count(messages.String(), "took over the lock"), map[bool]int{true: 1}[stale])
 				if stale {

@@ -2,6 +2,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,10 +25,10 @@ const (
 )
 
 const (
-	Lease      = time.Minute // how long the lock is valid after a renewal
-	RenewEvery = 5 * time.Second
-	lockTry    = 10 * time.Second // limit of one attempt to acquire, renew or remove
-	lockPoll   = time.Second      // between attempts while waiting
+	DefaultLease = time.Minute
+	RenewEvery   = 5 * time.Second
+	lockTry      = 10 * time.Second // limit of one attempt to acquire, renew or remove
+	lockPoll     = time.Second      // between attempts while waiting
 )
 
 // Options configures a lock. Package deployment sets Note; the zero value is valid otherwise.
@@ -36,6 +37,8 @@ type Options struct {
 	Name string
 	// Wait is how long to wait for another run to end; 0 fails immediately.
 	Wait time.Duration
+	// Lease is how long the lock is valid after a renewal; 0 means DefaultLease.
+	Lease time.Duration
 	// Lost is called once, from another goroutine, if the lock is lost before Release: the run must stop. It may be
 	// nil.
 	Lost func(error)
@@ -68,6 +71,7 @@ func Acquire(ctx context.Context, store Store, hosts []string, o Options) (_ *Lo
 			store.Close()
 		}
 	}()
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	self, err := ledger.Self()
 	if err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func (l *Lock) try(ctx context.Context) (*Holder, error) {
 			}
 		}
 		sent := time.Now()
-		ok, err := l.store.Take(ctx, l.me, Lease)
+		ok, err := l.store.Take(ctx, l.me, l.o.Lease)
 		if err != nil {
 			return nil, failed("taking", err)
 		}
@@ -168,24 +172,24 @@ func (l *Lock) Renew(ctx context.Context, age time.Duration) {
 		return
 	}
 	l.tried = now
-	ctx, cancel := context.WithTimeout(ctx, min(lockTry, Lease/4))
+	ctx, cancel := context.WithTimeout(ctx, min(lockTry, l.o.Lease/4))
 	defer cancel()
-	ok, err := l.store.Renew(ctx, l.me.Run, Lease)
+	ok, err := l.store.Renew(ctx, l.me.Run, l.o.Lease)
 	if err == nil && !ok {
 		ok, err = l.recover(ctx)
 	}
 	switch {
 	case ok:
 		l.renewed = now
-	case err != nil && time.Since(l.renewed) >= Lease:
-		l.lose(&LostError{Hosts: l.hosts, Err: fmt.Errorf("it could not be renewed for %s: %w", Lease, err)})
+	case err != nil && time.Since(l.renewed) >= l.o.Lease:
+		l.lose(&LostError{Hosts: l.hosts, Err: fmt.Errorf("it could not be renewed for %s: %w", l.o.Lease, err)})
 	}
 }
 
 // recover takes the lock again if its document has disappeared, as it does when a test drops the database. If another
 // run has taken it, the lock is lost.
 func (l *Lock) recover(ctx context.Context) (bool, error) {
-	ok, err := l.store.Take(ctx, l.me, Lease)
+	ok, err := l.store.Take(ctx, l.me, l.o.Lease)
 	if err != nil || ok {
 		return ok, err
 	}
@@ -206,7 +210,7 @@ func (l *Lock) lose(err *LostError) {
 
 // beat renews the lease during tests that take so long that nobody calls Renew.
 func (l *Lock) beat(ctx context.Context) {
-	ticker := time.NewTicker(Lease / 30)
+	ticker := time.NewTicker(l.o.Lease / 30)
 	defer ticker.Stop()
 	for {
 		select {
@@ -217,12 +221,12 @@ func (l *Lock) beat(ctx context.Context) {
 		l.mu.Lock()
 		age := time.Since(l.renewed)
 		l.mu.Unlock()
-		if age < Lease/3 {
+		if age < l.o.Lease/3 {
 			continue
 		}
 		// While the test has fail points on, wait, but not until the lease expires.
-		if age > Lease*2/3 || l.store.Quiet(ctx) {
-			l.Renew(ctx, Lease/3)
+		if age > l.o.Lease*2/3 || l.store.Quiet(ctx) {
+			l.Renew(ctx, l.o.Lease/3)
 		}
 	}
 }
@@ -246,7 +250,7 @@ func (l *Lock) Release() error {
 	defer cancel()
 	if err := l.store.Remove(ctx, l.me.Run); err != nil {
 		return fmt.Errorf("the lock of the deployment at %s could not be removed and expires in %s: %w",
-			strings.Join(l.hosts, ","), Lease, err)
+			strings.Join(l.hosts, ","), l.o.Lease, err)
 	}
 	return nil
 }

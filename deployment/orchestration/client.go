@@ -315,8 +315,8 @@ func (c *Client) exchange(ctx context.Context, e *Error, url string, body any) (
 	if err != nil {
 		var dialing *net.OpError
 		dialed := !errors.As(err, &dialing) || dialing.Op != "dial"
-		e.Unanswered = dialed && response == nil // a rejected redirect is a response
-		return nil, reason(ctx, err)
+		e.Unanswered = dialed && response == nil    // a rejected redirect is a response
+		return nil, reason(ctx, errors.Unwrap(err)) // the *url.Error repeats the URL
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
@@ -328,14 +328,10 @@ func (c *Client) exchange(ctx context.Context, e *Error, url string, body any) (
 	return text, nil
 }
 
-// reason returns why a request failed, without the *url.Error, which repeats the URL.
+// reason returns why a request failed.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
 	}
 	return err
 }
