@@ -146,7 +146,7 @@ const stepUpPause = 200 * time.Millisecond
 // initiate initiates a replica set, and waits until it has a primary and all other members are secondaries.
 func initiate(ctx context.Context, set Set, members []*server) error {
 	command := bson.D{{Key: "replSetInitiate", Value: initiation(set, addresses(members))}}
-	err := members[0].runOnce(ctx, "replica set "+set.Name+" to be initiated", command, codeAlreadyInitialized)
+	err := members[0].ensure(ctx, "replica set "+set.Name+" to be initiated", command, codeAlreadyInitialized)
 	if err != nil {
 		return err
 	}
@@ -211,12 +211,12 @@ func (s *server) createUser(ctx context.Context, user *options.Credential, w any
 		{Key: "createUser", Value: user.Username}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
 		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: w}}},
 	}
-	return s.runOnce(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codeUserExists)
+	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codeUserExists)
 }
 
-// runOnce runs a command until it succeeds or fails with a permanent error. Other errors may be those of a slow machine,
-// such as an unreachable member. The code done means that an earlier attempt has succeeded, whose reply was lost.
-func (s *server) runOnce(ctx context.Context, what string, command bson.D, done int32) error {
+// ensure runs a command until it succeeds or fails with a permanent error. Other errors may be those of a slow machine,
+// such as an unreachable member. The code done means that an earlier attempt succeeded, whose reply was lost.
+func (s *server) ensure(ctx context.Context, what string, command bson.D, done int32) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		_, err := s.run(ctx, command)
 		switch code := wire.CodeOf(err); {

@@ -106,8 +106,11 @@ func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool)
 		{Key: "new", Value: true},
 		majority,
 	})
+	if err != nil {
+		return nil, err
+	}
 	now, _ := reply.Lookup("value").DocumentOK()
-	return now, err
+	return now, nil
 }
 
 // Take is atomic: it leaves the document unchanged if another run holds the lock, and reads the result. The query
@@ -151,9 +154,12 @@ func (d *Document) Read(ctx context.Context) (*Holder, error) {
 		}},
 		{Key: "cursor", Value: bson.D{}},
 	})
+	if err != nil {
+		return nil, err
+	}
 	found, ok := reply.Lookup("cursor", "firstBatch", "0").DocumentOK()
 	if !ok {
-		return nil, err
+		return nil, nil
 	}
 	var h Holder
 	if err := bson.Unmarshal(found, &h); err != nil {
