@@ -92,16 +92,18 @@ func Compare(before, after []*result.Verdict, slower time.Duration) (d Differenc
 // testKey identifies a test in a run: a hash of its identity and of the number of tests before it with the same one.
 type testKey uint64
 
+type repeatedTest struct {
+	result.TestID
+	repeat int
+}
+
 var keySeed = maphash.MakeSeed()
 
 // nextKey returns the key of a test, which is the first one of its identity that is not used.
 func nextKey[T any](id result.TestID, used map[testKey]T) testKey {
 	id.Suite, id.Iteration = "", max(1, id.Iteration)
-	for n := struct {
-		result.TestID
-		repeat int
-	}{id, 0}; ; n.repeat++ {
-		k := testKey(maphash.Comparable(keySeed, n))
+	for repeat := 0; ; repeat++ {
+		k := testKey(maphash.Comparable(keySeed, repeatedTest{id, repeat}))
 		if _, found := used[k]; !found {
 			return k
 		}

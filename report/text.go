@@ -28,8 +28,8 @@ type TextOptions struct {
 	Color bool
 }
 
-// Text writes every failure with its evidence and, at the end, the counts. The last line is exactly "N passed, N
-// failed, N skipped". A separate line before it counts broken and known-failing tests.
+// Text writes every failure with its evidence and, at the end, the counts. The last line is exactly
+// "N passed, N failed, N skipped". A separate line before it counts broken and known-failing tests.
 func Text(o TextOptions) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
