@@ -94,21 +94,17 @@ func (j *junit) add(v *result.Verdict) {
 	case result.Broken:
 		s.Errors++
 		c.Error = j.fault(v)
-	case result.Skipped:
+	case result.Skipped, result.KnownFailing:
+		reason := "known-failing: " + v.Reason
+		if v.Status == result.Skipped {
+			reason = skipReason(v)
+		}
 		s.Skipped++
-		c.Skipped = skippedFor(skipReason(v))
-	case result.KnownFailing:
-		s.Skipped++
-		c.Skipped = skippedFor("known-failing: " + v.Reason)
+		c.Skipped = &junitSkipped{unique.Make(printable(reason)).Value()} // many tests have the same one
 	}
 	s.Tests++
 	s.took += v.Duration
 	s.Cases = append(s.Cases, c)
-}
-
-// skippedFor interns reasons, since many tests have the same one.
-func skippedFor(reason string) *junitSkipped {
-	return &junitSkipped{Message: unique.Make(printable(reason)).Value()}
 }
 
 // fault contains the explanation of the text report.
