@@ -92,10 +92,12 @@ func (u uri) unblock(ctx context.Context) (off []leftFailPoint, err error) {
 
 // failsHandshake reports whether failCommand with this data fails the handshake of every client.
 func failsHandshake(data bson.Raw) bool {
-	if text(data, "appName") != "" {
-		return false
+	var fails struct {
+		AppName  string   `bson:"appName"`
+		Commands []string `bson:"failCommands"`
 	}
-	return slices.ContainsFunc(texts(data, "failCommands"), func(name string) bool { return slices.Contains(handshake, name) })
+	_ = bson.Unmarshal(data, &fails)
+	return fails.AppName == "" && slices.ContainsFunc(fails.Commands, func(name string) bool { return slices.Contains(handshake, name) })
 }
 
 // bareLimit bounds a command without a handshake.

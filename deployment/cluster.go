@@ -141,21 +141,18 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 		limit = time.Duration(ms) * time.Millisecond
 	}
 	d := &c.description
-	if *d, err = u.greet(ctx, limit); err != nil {
-		if o.Lock == nil {
-			return nil, failed(err)
-		}
+	*d, err = u.greet(ctx, limit)
+	if err != nil && o.Lock != nil {
 		off, blocked := u.unblock(ctx)
 		if held := new(lock.HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}
-		if len(off) == 0 {
-			return nil, failed(err)
+		if report(o.Note, leftOver, off); len(off) > 0 {
+			*d, err = u.greet(ctx, limit)
 		}
-		report(o.Note, leftOver, off)
-		if *d, err = u.greet(ctx, limit); err != nil {
-			return nil, failed(err)
-		}
+	}
+	if err != nil {
+		return nil, failed(err)
 	}
 	defer func() {
 		if err != nil {
@@ -233,8 +230,6 @@ func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error)
 		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
 			u.names(), lock.Database, lock.Collection))
 		return nil
-	case isUnauthorized(err):
-		return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), u.plain(ctx, err))
 	}
-	return u.plain(ctx, err)
+	return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), u.plain(ctx, err))
 }

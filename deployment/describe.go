@@ -18,7 +18,7 @@ import (
 // lookTimeout is long enough for an election.
 const lookTimeout = 10 * time.Second
 
-// runFunc runFunc a command on a server or deployment.
+// runFunc runs a command on a server or deployment.
 type runFunc func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 
 // ask runs a command on the database admin.
@@ -66,11 +66,7 @@ func (u uri) greet(ctx context.Context, limit time.Duration) (d Description, err
 // greet determines topology and hosts. Only members of a replica set report hosts; a mongos does not even report its
 // own address.
 func greet(ctx context.Context, run runFunc, u uri) (d Description, err error) {
-	reply, err := run.ask(ctx, "hello", 1)
-	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
-		reply, err = run.ask(ctx, "isMaster", 1)
-	}
-	hello, err := wire.ReadHello(reply, err)
+	hello, err := wire.ReadHello(run.ask(ctx, "isMaster", 1))
 	if err != nil {
 		return d, err
 	}
@@ -111,8 +107,8 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 		}
 		d.Parameters = nil
 	}
-	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
-	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // always, since 3.6
+	_ = d.Parameters.Lookup("authenticationMechanisms").Unmarshal(&d.AuthMechanisms) // nil if it is not a list of strings
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced         // always, since 3.6
 	d.Auth = u.authenticates()
 	*d = d.named()
 	return nil
@@ -121,16 +117,7 @@ func describe(ctx context.Context, run runFunc, u uri, d *Description) error {
 // noScripting reports whether a server was built without JavaScript or started with --noscripting, by its replies to
 // buildInfo and getCmdLineOpts.
 func noScripting(build, started bson.Raw) bool {
+	engine, _ := build.Lookup("javascriptEngine").StringValueOK()
 	enabled, set := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
-	return text(build, "javascriptEngine") == "none" || set && !enabled
-}
-
-func text(doc bson.Raw, key string) string {
-	s, _ := doc.Lookup(key).StringValueOK()
-	return s
-}
-
-func texts(doc bson.Raw, key string) (out []string) {
-	_ = doc.Lookup(key).Unmarshal(&out) // nil if it is not a list of strings
-	return out
+	return engine == "none" || set && !enabled
 }

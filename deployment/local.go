@@ -61,22 +61,18 @@ func OpenLocal(ctx context.Context, o LocalOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	places := make([][]*poolSlot, len(offers))
 	for i, about := range offers {
 		// learn may change the offer later.
-		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, offers[i]) }
-		places[i] = slots(max(1, o.Jobs), "cluster "+about.Name, make)
+		make := func(ctx context.Context) (*cluster, error) { return s.start(ctx, s.about[i]) }
+		s.add(about, slots(max(1, o.Jobs), "cluster "+about.Name, make)...)
 	}
 	if o.Parameters {
-		if err := s.learn(ctx, offers, places); err != nil {
+		if err := s.learn(ctx); err != nil {
 			if ctx.Err() == nil { // otherwise nobody needs them
 				s.KeepLogs()
 			}
 			return nil, errors.Join(err, s.Close())
 		}
-	}
-	for i, about := range offers {
-		s.add(about, places[i]...)
 	}
 	return s, nil
 }
@@ -95,11 +91,11 @@ func (o LocalOptions) shape(about Description) local.Shape {
 
 // learn starts the first offer that clients reach through a mongod and the first through a mongos, and adds their
 // parameters to all offers. The first tests use these clusters.
-func (s *localSource) learn(ctx context.Context, offers []Description, places [][]*poolSlot) error {
+func (s *localSource) learn(ctx context.Context) error {
 	var first []*poolSlot
 	for _, routed := range []bool{false, true} {
-		if i := slices.IndexFunc(offers, func(o Description) bool { return o.ReplicaSetShards == routed }); i >= 0 {
-			first = append(first, places[i][0])
+		if i := slices.IndexFunc(s.about, func(o Description) bool { return o.ReplicaSetShards == routed }); i >= 0 {
+			first = append(first, s.offers[i].slots[0])
 		}
 	}
 	if err := s.fill(ctx, first); err != nil {
@@ -112,8 +108,8 @@ func (s *localSource) learn(ctx context.Context, offers []Description, places []
 			return err
 		}
 		about.Parameters, about.AuthMechanisms = found.Parameters, found.AuthMechanisms
-		for i := range offers {
-			if o := &offers[i]; o.ReplicaSetShards == about.ReplicaSetShards {
+		for i := range s.about {
+			if o := &s.about[i]; o.ReplicaSetShards == about.ReplicaSetShards {
 				o.Parameters, o.AuthMechanisms = found.Parameters, found.AuthMechanisms
 			}
 		}

@@ -47,10 +47,9 @@ type OrchestrationOptions struct {
 	Secret func(string)
 	// Note receives messages, a line at a time, from any goroutine. It may be nil.
 	Note func(string)
-	// Limits bound requests to the service.
-	Limits orchestration.Limits
-	// Serve bounds the wait until a new cluster accepts commands; 0 means one minute.
-	Serve time.Duration
+	// Create and Serve bound creating a cluster, and the wait until it accepts commands; 0 means orchestration's default,
+	// and one minute.
+	Create, Serve time.Duration
 }
 
 // OrchestratedCluster is a cluster to create, or an existing one.
@@ -81,10 +80,11 @@ func (c OrchestratedCluster) topology() Topology {
 // removes the clusters that were created. After an error OpenOrchestration has removed them, and has reported to Note
 // what it could not remove.
 func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, err error) {
-	client, err := orchestration.New(o.URL, o.Limits)
+	client, err := orchestration.New(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the orchestration service: %w", err)
 	}
+	client.CreateLimit = cmp.Or(o.Create, client.CreateLimit)
 	o.Secret, o.Note, o.Serve = orIgnore(o.Secret), orIgnore(o.Note), cmp.Or(o.Serve, time.Minute)
 	o.Clusters = slices.Clone(o.Clusters)
 	self, err := ledger.Self()
@@ -144,11 +144,7 @@ func (s *orchestrated) certify(ctx context.Context) error {
 		return err
 	}
 	s.pool.cleanUp = append(s.pool.cleanUp, folder.Close)
-	below := filepath.Join(folder.Path, filepath.FromSlash(certificateFolder))
-	if err := os.MkdirAll(below, 0o700); err != nil {
-		return err
-	}
-	if _, err := certificate.Write(below, "127.0.0.1"); err != nil {
+	if _, err := certificate.Write(filepath.Join(folder.Path, filepath.FromSlash(certificateFolder))); err != nil {
 		return fmt.Errorf("certificates for clusters with TLS: %w", err)
 	}
 	for _, c := range needed {
@@ -165,18 +161,16 @@ func (s *orchestrated) open(ctx context.Context) error {
 	each := max(1, s.Each)
 	created := 0
 	var parameters []string // set by configurations
-	for _, c := range s.Clusters {
-		if c.ID == "" {
-			created += each
-			parameters = append(parameters, c.Configuration.Parameters...)
-		}
-	}
 	var groups [][]*poolSlot
 	var first []*poolSlot
 	for _, c := range s.Clusters {
 		name := "cluster " + c.String()
-		group := slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
-		if c.ID != "" {
+		var group []*poolSlot
+		if c.ID == "" {
+			created += each
+			parameters = append(parameters, c.Configuration.Parameters...)
+			group = slots(each, name, func(ctx context.Context) (*cluster, error) { return s.create(ctx, c.Configuration, created == 1) })
+		} else {
 			found, err := s.client.Find(ctx, c.ID)
 			if err != nil {
 				return err

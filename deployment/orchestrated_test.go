@@ -43,7 +43,7 @@ func orchestrate(t *testing.T) *service {
 	s.verbs = map[string]func(string){
 		"name":   func(names string) { s.options.Clusters = named(t, strings.Fields(names)) },
 		"serve":  func(limit string) { s.options.Serve, _ = time.ParseDuration(limit) },
-		"create": func(limit string) { s.options.Limits.Create, _ = time.ParseDuration(limit) },
+		"create": func(limit string) { s.options.Create, _ = time.ParseDuration(limit) },
 		"select": func(ms string) { s.options.URIOptions = []URIOption{{"serverSelectionTimeoutMS", ms}} },
 		"each":   func(n string) { s.options.Each, _ = strconv.Atoi(n) },
 		"only":   func(topology string) { s.options.Topology = Topology(topology) },

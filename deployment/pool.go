@@ -160,7 +160,14 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		if count(o.slots, slotDead) == len(o.slots) {
 			return nil, fmt.Errorf("no cluster is left: %w", o.fault)
 		}
-		p.grow(o)
+		// As many clusters are created as callers wait for.
+		wanted := o.waiting - count(o.slots, slotBusy)
+		for _, s := range o.slots {
+			if s.state == slotAbsent && wanted > 0 {
+				wanted--
+				p.prepare(s)
+			}
+		}
 		if err := p.wait(ctx); err != nil {
 			return nil, fmt.Errorf("waiting for a cluster to be free: %w", err)
 		}
@@ -184,17 +191,6 @@ func (p *pool) wait(ctx context.Context) error {
 func (p *pool) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
-}
-
-// grow starts creating as many clusters as callers wait for.
-func (p *pool) grow(o *poolOffer) {
-	wanted := o.waiting - count(o.slots, slotBusy)
-	for _, s := range o.slots {
-		if s.state == slotAbsent && wanted > 0 {
-			wanted--
-			p.prepare(s)
-		}
-	}
 }
 
 // prepare starts creating or repairing the cluster of a slot. A cluster that cannot be repaired is removed, and
@@ -277,8 +273,10 @@ func (p *pool) Release(d Deployment, broken bool) {
 func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.slots = append(p.slots, slots...)
 	for _, s := range slots {
+		if s.offer == nil {
+			p.slots = append(p.slots, s)
+		}
 		p.prepare(s)
 	}
 	for count(slots, slotBusy) > 0 {

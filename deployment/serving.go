@@ -10,31 +10,22 @@ import (
 	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// greeting is a host's reply to isMaster, or the error.
-type greeting struct {
-	wire.Hello
-	err error
-}
-
-// notServing returns what each host still lacks: every host must answer, a member of a replica set must be primary,
-// secondary or arbiter, and a replica set must have a primary.
-func notServing(hosts []string, replies map[string]greeting) (missing []string) {
+// notServing returns what each host still lacks, according to its reply to isMaster or the error: every host must
+// answer, a member of a replica set must be primary, secondary or arbiter, and a replica set must have a primary.
+func notServing(hosts []string, replies []wire.Hello, errs []error) (missing []string) {
 	set, primary := "", false
-	for _, host := range hosts {
-		g, asked := replies[host]
+	for i, h := range replies {
 		switch {
-		case g.err != nil:
-			missing = append(missing, host+": "+advise(g.err.Error()))
-		case !asked:
-			missing = append(missing, host+" was not asked yet")
-		case g.Mongos():
-		case g.SetName == "" && !g.Writable:
-			missing = append(missing, host+" is not initiated yet")
-		case g.SetName != "" && !g.Writable && !g.Secondary && !g.Arbiter:
-			missing = append(missing, host+" is neither primary nor secondary nor arbiter yet")
+		case errs[i] != nil:
+			missing = append(missing, hosts[i]+": "+advise(errs[i].Error()))
+		case h.Mongos():
+		case h.SetName == "" && !h.Writable:
+			missing = append(missing, hosts[i]+" is not initiated yet")
+		case h.SetName != "" && !h.Writable && !h.Secondary && !h.Arbiter:
+			missing = append(missing, hosts[i]+" is neither primary nor secondary nor arbiter yet")
 		}
-		if g.SetName != "" {
-			set, primary = g.SetName, primary || g.Writable
+		if h.SetName != "" {
+			set, primary = h.SetName, primary || h.Writable
 		}
 	}
 	if set != "" && !primary {
@@ -50,13 +41,19 @@ const servingPoll = 50 * time.Millisecond
 // does not authenticate, because arbiters have no users.
 func awaitServing(ctx context.Context, u uri) error {
 	for hosts := slices.Clone(u.hosts); ; {
-		replies := greetings(ctx, u, hosts)
-		for _, g := range replies {
-			hosts = slices.Concat(hosts, g.Hosts, g.Passives, g.Arbiters)
+		replies, errs := concurrently(hosts, func(host string) (wire.Hello, error) {
+			return wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
+		})
+		known := slices.Clone(hosts)
+		for _, h := range replies {
+			known = slices.Concat(known, h.Hosts, h.Passives, h.Arbiters)
 		}
-		slices.Sort(hosts)
-		hosts = slices.Compact(hosts)
-		missing := notServing(hosts, replies)
+		slices.Sort(known)
+		if known = slices.Compact(known); !slices.Equal(known, hosts) {
+			hosts = known // ask the other members, too
+			continue
+		}
+		missing := notServing(hosts, replies, errs)
 		if len(missing) == 0 {
 			return nil
 		}
@@ -66,16 +63,4 @@ func awaitServing(ctx context.Context, u uri) error {
 			return fmt.Errorf("%w: %s", context.Cause(ctx), strings.Join(missing, "; "))
 		}
 	}
-}
-
-// greetings sends isMaster to all hosts concurrently.
-func greetings(ctx context.Context, u uri, hosts []string) map[string]greeting {
-	hellos, errs := concurrently(hosts, func(host string) (wire.Hello, error) {
-		return wire.ReadHello(u.bare(host).ask(ctx, "isMaster", 1))
-	})
-	replies := make(map[string]greeting)
-	for i, host := range hosts {
-		replies[host] = greeting{hellos[i], errs[i]}
-	}
-	return replies
 }

@@ -49,18 +49,16 @@ var transcripts = testkit.Commands{
 		return fmt.Sprint(!noScripting(document[bson.Raw](t, a[0]), document[bson.Raw](t, a[1]))), nil
 	},
 	"serving": func(t *testing.T, a []string) (string, error) { // hosts with their replies
-		replies := make(map[string]greeting)
-		var hosts []string
-		for _, about := range a {
+		hosts, replies, errs := make([]string, len(a)), make([]wire.Hello, len(a)), make([]error, len(a))
+		for i, about := range a {
 			host, hello, _ := strings.Cut(about, " ")
-			if hosts = append(hosts, host); strings.HasPrefix(hello, "{") {
-				h, err := wire.ReadHello(document[bson.Raw](t, hello), nil)
-				replies[host] = greeting{h, err}
-			} else if hello != "" {
-				replies[host] = greeting{err: errors.New(hello)}
+			if hosts[i] = host; strings.HasPrefix(hello, "{") {
+				replies[i], errs[i] = wire.ReadHello(document[bson.Raw](t, hello), nil)
+			} else {
+				errs[i] = errors.New(hello)
 			}
 		}
-		return "lacks: " + strings.Join(notServing(hosts, replies), "; "), nil
+		return "lacks: " + strings.Join(notServing(hosts, replies, errs), "; "), nil
 	},
 	"release": func(_ *testing.T, a []string) (string, error) { // its version, access control, and the requested topologies
 		r := local.Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: local.Version{8, 0, 4}}

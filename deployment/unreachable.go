@@ -125,9 +125,6 @@ func (u uri) plain(ctx context.Context, err error) error {
 	return u.redact(errors.New(why))
 }
 
-const (
-	codeUnauthorized    = 13
-	codeCommandNotFound = 59
-)
+const codeUnauthorized = 13
 
 func isUnauthorized(err error) bool { return wire.CodeOf(err) == codeUnauthorized }

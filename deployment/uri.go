@@ -80,10 +80,7 @@ func (u uri) names() string { return strings.Join(u.hosts, ",") }
 
 // HostsOf returns the hosts of a connection string with ports, or its SRV name; nil if the string is invalid.
 func HostsOf(text string) (hosts []string) {
-	u, err := parseURI(text)
-	if err != nil {
-		return nil
-	}
+	u, _ := parseURI(text)
 	for _, h := range u.hosts {
 		if u.scheme == "mongodb" {
 			h = withPort(h)

@@ -28,9 +28,8 @@ func ParseAdapters(name string, data []byte, getenv func(string) string, taken [
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{}
-	v := &variables{problems: &r.problems, getenv: getenv, used: map[string]bool{}}
-	if root = v.replace(root); root.Kind != source.Document {
+	r := &reader{variables: variables{getenv: getenv, used: map[string]bool{}}}
+	if root = r.replace(root); root.Kind != source.Document {
 		r.add(root.Position, "an engines file must be a document with a name and a document for each engine")
 	}
 	for _, f := range root.Fields {
@@ -63,21 +62,18 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	a.Environment = r.pairs(v.Get("environment"), "environment", "{LANG: C}")
 	r.path(v, "directory", folder, &a.Directory)
 	r.path(v, "known-failing", folder, &a.KnownFailing)
-	if t := v.Get("start-timeout"); t != nil {
-		if text, ok := r.text(t, "start-timeout"); ok {
-			a.StartTimeout = r.duration(t.Position, "start-timeout", text)
-		}
+	if text, ok := r.text(v.Get("start-timeout"), "start-timeout"); ok {
+		a.StartTimeout = r.duration(v.Get("start-timeout").Position, "start-timeout", text)
 	}
 	return a
 }
 
 func (r *reader) path(in *source.Value, key, folder string, to *string) {
-	v := in.Get(key)
-	if v == nil {
-		return
-	}
-	p, ok := r.text(v, key)
-	if *to = p; ok && !filepath.IsAbs(p) {
+	p, ok := r.text(in.Get(key), key)
+	switch {
+	case ok && filepath.IsAbs(p):
+		*to = p
+	case ok:
 		*to = filepath.Join(folder, p)
 	}
 }

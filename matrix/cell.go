@@ -10,8 +10,7 @@ import (
 
 // A Cell is one run of a matrix: suites, through an engine, on a cluster, with options.
 type Cell struct {
-	// Name joins the names of the parts with _. It is a valid file name: letters, digits, dots, plus and
-	// minus signs.
+	// Name joins the names of the parts with _. It is a valid file name: letters, digits, dots, plus and minus signs.
 	Name     string
 	Position source.Position // of the cluster, or of the block that includes the cell
 	Flags    []string        // of utr run, in a fixed order; may contain secrets
@@ -39,6 +38,13 @@ type part struct {
 	at       source.Position
 	settings []setting
 	paths    []string
+}
+
+func partNames(parts []part) (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // setting is a key with the values of its flag: none if it is false, an empty one for a flag without a value.

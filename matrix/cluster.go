@@ -19,13 +19,10 @@ func (r *reader) clusters(v *source.Value) []part {
 	}
 	before := len(r.problems)
 	p := r.part(v, "a cluster", names...)
-	if v.Kind != source.Document {
+	switch {
+	case v.Kind != source.Document, len(kinds) == 0 && len(r.problems) > before: // probably a misspelt kind
 		return nil
-	}
-	if len(kinds) == 0 && len(r.problems) > before {
-		return nil // part has reported what is probably a misspelt kind
-	}
-	if len(kinds) != 1 {
+	case len(kinds) != 1:
 		r.add(v.Position, "a cluster must have exactly one of %s", strings.Join(names, ", "))
 		return nil
 	}
@@ -39,16 +36,15 @@ func (r *reader) clusters(v *source.Value) []part {
 }
 
 func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
+	short := kind.keys[0]
 	if v.Kind != source.Document {
-		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: kind.short, KeyPosition: v.Position, Value: v}}}
+		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: short.name, KeyPosition: v.Position, Value: v}}}
 	}
 	if !r.document(v, kind.name, keyNames(kind.keys)) {
 		return nil
 	}
-	for _, k := range kind.keys {
-		if k.shape == text && k.name == kind.short && v.Get(k.name) == nil {
-			r.add(v.Position, "%s must have the key %s", kind.name, k.name)
-		}
+	if short.shape == text && v.Get(short.name) == nil {
+		r.add(v.Position, "%s must have the key %s", kind.name, short.name)
 	}
 	return r.keyed(v, kind.keys)
 }

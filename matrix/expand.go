@@ -87,10 +87,8 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 		if !r.document(rule, "a rule of exclude", append(singular[:], "reason")) {
 			continue
 		}
-		reason := ""
-		if why := rule.Get("reason"); why != nil {
-			reason, _ = r.text(why, "reason")
-		} else {
+		reason, _ := r.text(rule.Get("reason"), "reason")
+		if rule.Get("reason") == nil {
 			r.add(rule.Position, "a rule of exclude must have a reason")
 		}
 		patterns := r.patterns(rule)
@@ -120,11 +118,7 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 func (r *reader) hint(rule *source.Value) string {
 	for a, name := range singular {
 		if v := rule.Get(name); v != nil && v.Kind == source.String {
-			var known []string
-			for _, p := range r.top[a] {
-				known = append(known, p.name)
-			}
-			if hint := meant.Hint(v.String, known); hint != "" {
+			if hint := meant.Hint(v.String, partNames(r.top[a])); hint != "" {
 				return strings.Replace(hint, "mean ", "mean "+name+" ", 1)
 			}
 		}

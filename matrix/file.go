@@ -39,21 +39,18 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{}
-	v := &variables{problems: &r.problems, set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}
+	r := &reader{variables: variables{set: set, getenv: getenv, file: map[string]string{}, used: map[string]bool{}}}
 	if !r.document(root, "a matrix file", append(axisNames[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
 	}
-	v.declare(root.Get("variables"))
+	r.declare(root.Get("variables"))
 	filled := *root
 	filled.Fields = slices.DeleteFunc(slices.Clone(root.Fields), func(f source.Field) bool { return f.Key == "variables" })
-	root = v.replace(&filled)
-	v.unused(source.Position{File: name, Line: 1, Column: 1})
+	root = r.replace(&filled)
+	r.unused(source.Position{File: name, Line: 1, Column: 1})
 
 	f := &File{}
-	if d := root.Get("description"); d != nil {
-		r.text(d, "description") // only for readers of the file
-	}
+	r.text(root.Get("description"), "description") // only for readers of the file
 	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
 	for a := range axisCount {
 		r.top[a] = r.parts(a, root.Get(axisNames[a]), nil)
@@ -76,6 +73,7 @@ func Parse(name string, data []byte, set map[string]string, getenv func(string) 
 
 type reader struct {
 	problems
+	variables
 	defaults []setting
 	top      [axisCount][]part // the axes of the file
 }
@@ -124,7 +122,11 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 	return true
 }
 
+// text reads an optional scalar.
 func (r *reader) text(v *source.Value, what string) (string, bool) {
+	if v == nil {
+		return "", false
+	}
 	s, ok := scalar(v)
 	if !ok {
 		r.add(v.Position, "%s must be a text", what)
@@ -166,9 +168,6 @@ func (r *reader) list(v *source.Value, what string) []*source.Value {
 
 // name reads an optional part of the name of a cell.
 func (r *reader) name(v *source.Value, what string) string {
-	if v == nil {
-		return ""
-	}
 	s, ok := r.text(v, "the name of "+what)
 	if ok && safe(s) != s {
 		r.add(v.Position, "the name %q cannot be part of a file name: use letters and digits, with dots, plus and minus signs between them", s)
@@ -284,9 +283,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	if !ok {
 		return []part{}
 	}
-	var names []string
 	for _, p := range defined {
-		names = append(names, p.name)
 		if matches(pattern, p.name) {
 			all = append(all, p)
 		}
@@ -297,6 +294,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
+	names := partNames(defined)
 	r.add(item.Position, "%q matches none of the %s: %s%s", pattern, axisNames[a], strings.Join(names, ", "), meant.Hint(pattern, names))
 	return []part{}
 }
@@ -306,10 +304,8 @@ func (r *reader) oneEngine(v *source.Value) []part {
 		name := r.name(v, "an engine")
 		return r.engine(name, name, v.Position, nil)
 	}
-	p, engine := r.part(v, "an engine", "engine"), ""
-	if e := v.Get("engine"); e != nil {
-		engine, _ = r.text(e, "engine")
-	}
+	p := r.part(v, "an engine", "engine")
+	engine, _ := r.text(v.Get("engine"), "engine")
 	if p.name == "" && engine == "" {
 		r.add(v.Position, "an engine must have a name")
 	}

@@ -36,21 +36,20 @@ var settingKeys = []key{
 	{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
 }
 
-// clusterKind is a kind of deployment. Its value is a document, or the value of the key short.
+// clusterKind is a kind of deployment. Its value is a document, or the value of the first key.
 type clusterKind struct {
-	name  string
-	short string
-	keys  []key
+	name string
+	keys []key
 }
 
 var clusterKinds = []clusterKind{
-	{name: "embedded", short: "topology", keys: []key{
+	{name: "embedded", keys: []key{
 		{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
-	{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
-	{name: "orchestration", short: "url", keys: []key{
+	{name: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
+	{name: "orchestration", keys: []key{
 		{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
 		{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
-	{name: "local", short: "dir", keys: []key{
+	{name: "local", keys: []key{
 		{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
 }
 

@@ -9,16 +9,16 @@ import (
 
 func overloadTests() []Test {
 	return []Test{
-		{Name: "backpressure-1", Section: "Test 1: Operation Retry Uses Exponential Backoff", Needs: Needs{servers, [2]int{4, 4}},
-			Policies: []string{current, proposal}, run: exponentialBackoff},
-		{Name: "backpressure-2", Section: "Test 2: Token Bucket Capacity is Enforced (2025-12, removed since)", Needs: Needs{servers, [2]int{4, 4}},
-			Policies: []string{proposal}, run: tokenBucket},
-		{Name: "backpressure-3", Section: "Test 3: Overload Errors are Retried a Maximum of MAX_RETRIES times", Needs: Needs{servers, [2]int{4, 4}},
-			Policies: []string{current, proposal}, run: func(k *stage) { k.overloadedFind("", k.setting.Constants.MaxRetries) }},
-		{Name: "backpressure-4", Section: "Test 4: Overload Errors are Retried a Maximum of maxAdaptiveRetries times when configured",
-			Needs: Needs{servers, [2]int{4, 4}}, Policies: []string{current}, run: func(k *stage) { k.overloadedFind(`"maxAdaptiveRetries": 1`, 1) }},
-		{Name: "backpressure-5", Section: "Test 5: Overload Errors with baseBackoffMS override base backoff", Needs: Needs{servers, [2]int{9, 0}},
-			Policies: []string{current}, run: baseBackoff},
+		{"backpressure-1", "Test 1: Operation Retry Uses Exponential Backoff", Needs{servers, [2]int{4, 4}},
+			[]string{current, proposal}, exponentialBackoff},
+		{"backpressure-2", "Test 2: Token Bucket Capacity is Enforced (2025-12, removed since)", Needs{servers, [2]int{4, 4}},
+			[]string{proposal}, tokenBucket},
+		{"backpressure-3", "Test 3: Overload Errors are Retried a Maximum of MAX_RETRIES times", Needs{servers, [2]int{4, 4}},
+			[]string{current, proposal}, func(k *stage) { k.overloadedFind("", k.retries()) }},
+		{"backpressure-4", "Test 4: Overload Errors are Retried a Maximum of maxAdaptiveRetries times when configured",
+			Needs{servers, [2]int{4, 4}}, []string{current}, func(k *stage) { k.overloadedFind(`"maxAdaptiveRetries": 1`, 1) }},
+		{"backpressure-5", "Test 5: Overload Errors with baseBackoffMS override base backoff", Needs{servers, [2]int{9, 0}},
+			[]string{current}, baseBackoff},
 	}
 }
 
@@ -72,9 +72,9 @@ func tokenBucket(k *stage) {
 	c := k.jittered(jitter(0), k.setting.Deployment.SingleURI(), "")
 	c.failPoint(always, fails("find", 462, overloaded, retryable))
 	sent := 0
-	for taken := 0; taken < k.setting.Constants.Tokens; taken += k.setting.Constants.MaxRetries {
+	for taken := 0; taken < k.setting.Constants.Tokens; taken += k.retries() {
 		k.serverError(c.perform("find"))
-		sent += 1 + k.setting.Constants.MaxRetries
+		sent += 1 + k.retries()
 	}
 	k.attempts(c, "find", sent)
 	k.serverError(c.perform("find"))

@@ -16,13 +16,18 @@ import (
 // Test is one prose test.
 type Test struct {
 	// Name consists of the specification and the number of the section, such as "reads-2.1".
-	Name          string
-	Specification string
-	Section       string
-	Needs         Needs
+	Name    string
+	Section string
+	Needs   Needs
 	// Policies are the policies of the reference engine whose specifications require the test to pass.
 	Policies []string
 	run      func(*stage)
+}
+
+// Specification returns the name of the test's specification.
+func (t Test) Specification() string {
+	prefix, _, _ := strings.Cut(t.Name, "-")
+	return map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}[prefix]
 }
 
 // Needs are what a test requires of a deployment.
@@ -33,9 +38,6 @@ type Needs struct {
 	Version [2]int
 }
 
-// For reports whether the test applies to a policy.
-func (t Test) For(policy string) bool { return slices.Contains(t.Policies, policy) }
-
 // Deployment is the deployment of a test. The methods are those of deployment.Deployment.
 type Deployment interface {
 	URI() string
@@ -45,8 +47,7 @@ type Deployment interface {
 
 // Constants are the constants of client backpressure that tests use.
 type Constants struct {
-	MaxRetries int
-	// Backoffs are the maximum backoffs of the MaxRetries retries, in order.
+	// Backoffs are the maximum backoffs of all retries, in order.
 	Backoffs []time.Duration
 	// Tokens is the capacity of the token bucket, 0 without one.
 	Tokens int
@@ -55,7 +56,7 @@ type Constants struct {
 // Setting is the environment of a test.
 type Setting struct {
 	// Engine returns the engine under test, which the caller closes. If jitter is not nil, its random
-	// numbers are jitter; the error is a *Lacking if the engine does not support this.
+	// numbers are jitter; the error is an *Unmet if the engine does not support this.
 	Engine     func(jitter *float64) (engine.Engine, error)
 	Deployment Deployment // nil for a test that needs none
 	Constants  Constants
@@ -64,21 +65,19 @@ type Setting struct {
 // Unmet is the error of a test that could not run.
 type Unmet struct{ What string }
 
-// Error implements error.
 func (l *Unmet) Error() string { return l.What }
 
 // Unclean is the error of a test whose cleanup failed, for instance to turn a fail point off. The deployment must not
 // be used again.
 type Unclean struct{ Err error }
 
-// Error implements error.
 func (u *Unclean) Error() string { return "cleaning up: " + u.Err.Error() }
 
 // limit is the time limit of a test.
 const limit = time.Minute
 
 // Check runs the test and cleans up. The error describes the deviation from the specification. It is an *Unclean if
-// the cleanup failed, and a *Lacking or a *result.Error with Unsupported if the test could not run. A deployment must
+// the cleanup failed, and an *Unmet or a *result.Error with Unsupported if the test could not run. A deployment must
 // run only one test at a time, since tests set the same fail points.
 func (t Test) Check(ctx context.Context, s Setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %s", limit))
@@ -92,15 +91,7 @@ func (t Test) Check(ctx context.Context, s Setting) error {
 }
 
 // Tests lists the tests in the order of the specifications.
-func Tests() []Test {
-	all := slices.Concat(readTests(), writeTests(), overloadTests())
-	names := map[string]string{"reads": "Retryable Reads", "writes": "Retryable Writes", "backpressure": "Client Backpressure"}
-	for i, t := range all {
-		prefix, _, _ := strings.Cut(t.Name, "-")
-		all[i].Specification = names[prefix]
-	}
-	return all
-}
+func Tests() []Test { return slices.Concat(readTests(), writeTests(), overloadTests()) }
 
 // Policies of the reference engine.
 const (
@@ -109,6 +100,8 @@ const (
 	reads24  = "retryable-reads@2024"
 	proposal = "client-backpressure@2025-12"
 )
+
+var everyPolicy = []string{current, reads26, reads24, proposal}
 
 // Sets of topologies.
 var (

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The constants of the two policies with client backpressure.
 var (
-	today = Constants{MaxRetries: 2, Backoffs: []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}}
-	then  = Constants{MaxRetries: 5, Tokens: 1000, Backoffs: []time.Duration{100 * time.Millisecond, 200 * time.Millisecond,
+	today = Constants{Backoffs: []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}}
+	then  = Constants{Tokens: 1000, Backoffs: []time.Duration{100 * time.Millisecond, 200 * time.Millisecond,
 		400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond}}
 )
 

@@ -10,38 +10,25 @@ import (
 
 func readTests() []Test {
 	return []Test{
-		{Name: "reads-1", Section: "1. PoolClearedError Retryability Test", Needs: Needs{servers, [2]int{4, 2}},
-			Policies: []string{current, reads26, reads24, proposal},
-			run:      func(k *stage) { k.poolCleared("find", fails("find", 91)) }},
-		{Name: "reads-2.1", Section: "2.1 Retryable Reads Are Retried on a Different mongos When One is Available",
-			Needs: Needs{clusters, [2]int{4, 2}}, Policies: []string{current, reads26, reads24, proposal},
-			run: func(k *stage) { k.otherMongos("find", fails("find", 6)) }},
-		{Name: "reads-2.2", Section: "2.2 Retryable Reads Are Retried on the Same mongos When No Others are Available",
-			Needs: Needs{clusters, [2]int{4, 2}}, Policies: []string{current, reads26, reads24, proposal},
-			run: func(k *stage) { k.sameMongos("find", fails("find", 6)) }},
-		{Name: "reads-3.1", Section: "3.1 Retryable Reads Caused by Overload Errors Are Retried on a Different Replicaset Server When One is Available and " +
-			"enableOverloadRetargeting is enabled", Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads26},
-			run: func(k *stage) { k.retargeted(`, "enableOverloadRetargeting": true`, true, retryable, overloaded) }},
-		{Name: "reads-3.2", Section: "3.2 Retryable Reads Caused by Non-Overload Errors Are Retried on the Same Replicaset Server",
-			Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads26, reads24},
-			run: func(k *stage) { k.retargeted("", false, retryable) }},
-		{Name: "reads-3.3", Section: "3.3 Retryable Reads Caused by Overload Errors Are Retried on Same Replicaset Server When enableOverloadRetargeting is disabled",
-			Needs: Needs{sets, [2]int{4, 4}}, Policies: []string{current, reads24},
-			run: func(k *stage) { k.retargeted("", false, retryable, overloaded) }},
-		{Name: "reads-4", Section: "4. Test that drivers set the maximum number of retries for all retryable read errors when an overload error is encountered",
-			Needs: Needs{servers, [2]int{4, 4}}, Policies: []string{current, proposal},
-			run: func(k *stage) {
-				c, err := k.secondFailure(nil, "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
-				k.serverError(err)
-				k.attempts(c, "find", k.setting.Constants.MaxRetries+1)
-			}},
-		{Name: "reads-5", Section: "5. Test that drivers do not apply backoff to non-overload errors", Needs: Needs{servers, [2]int{4, 4}},
-			Policies: []string{current, proposal},
-			run: func(k *stage) {
-				c, err := k.secondFailure(jitter(1), "find", fails("find", 91, retryable, overloaded), always, fails("find", 91, retryable))
-				k.serverError(err)
-				k.backedOffOnce(c, "find")
-			}},
+		{"reads-1", "1. PoolClearedError Retryability Test", Needs{servers, [2]int{4, 2}}, everyPolicy,
+			func(k *stage) { k.poolCleared("find", fails("find", 91)) }},
+		{"reads-2.1", "2.1 Retryable Reads Are Retried on a Different mongos When One is Available",
+			Needs{clusters, [2]int{4, 2}}, everyPolicy, func(k *stage) { k.otherMongos("find", fails("find", 6)) }},
+		{"reads-2.2", "2.2 Retryable Reads Are Retried on the Same mongos When No Others are Available",
+			Needs{clusters, [2]int{4, 2}}, everyPolicy, func(k *stage) { k.sameMongos("find", fails("find", 6)) }},
+		{"reads-3.1", "3.1 Retryable Reads Caused by Overload Errors Are Retried on a Different Replicaset Server " +
+			"When One is Available and enableOverloadRetargeting is enabled", Needs{sets, [2]int{4, 4}}, []string{current, reads26},
+			func(k *stage) { k.retargeted(`, "enableOverloadRetargeting": true`, true, retryable, overloaded) }},
+		{"reads-3.2", "3.2 Retryable Reads Caused by Non-Overload Errors Are Retried on the Same Replicaset Server",
+			Needs{sets, [2]int{4, 4}}, []string{current, reads26, reads24}, func(k *stage) { k.retargeted("", false, retryable) }},
+		{"reads-3.3", "3.3 Retryable Reads Caused by Overload Errors Are Retried on Same Replicaset Server " +
+			"When enableOverloadRetargeting is disabled", Needs{sets, [2]int{4, 4}}, []string{current, reads24},
+			func(k *stage) { k.retargeted("", false, retryable, overloaded) }},
+		{"reads-4", "4. Test that drivers set the maximum number of retries for all retryable read errors " +
+			"when an overload error is encountered", Needs{servers, [2]int{4, 4}}, []string{current, proposal},
+			func(k *stage) { k.overloadedOnce(nil, "find", retryable, k.allAttempts) }},
+		{"reads-5", "5. Test that drivers do not apply backoff to non-overload errors", Needs{servers, [2]int{4, 4}},
+			[]string{current, proposal}, func(k *stage) { k.overloadedOnce(jitter(1), "find", retryable, k.backedOffOnce) }},
 	}
 }
 
@@ -67,7 +54,9 @@ func (k *stage) poolCleared(command, data string) {
 	perform := func() { k.try(func() { k.succeeded(command, c.perform(command)) }) }
 	defer both.Wait()
 	both.Go(perform)
-	k.await("the first "+command+" to be sent", func() bool { return c.started(command) > 0 })
+	for deadline := time.Now().Add(limit / 6); c.started(command) == 0; time.Sleep(time.Millisecond) {
+		k.require(time.Now().Before(deadline), "waited %s for the first %s to be sent", limit/6, command)
+	}
 	both.Go(perform)
 	both.Wait()
 	pool := c.events("", poolTypes...)
@@ -93,18 +82,17 @@ func (k *stage) poolCleared(command, data string) {
 
 var poolTypes = []result.EventType{result.ConnectionCheckedOut, result.ConnectionCheckOutFailed, result.PoolCleared}
 
-// await waits for an event on another goroutine.
-func (k *stage) await(what string, happened func() bool) {
-	for deadline := time.Now().Add(limit / 6); !happened(); time.Sleep(time.Millisecond) {
-		k.require(time.Now().Before(deadline), "waited %s for %s", limit/6, what)
-	}
-}
-
 // attempts requires a number of attempts of a command.
 func (k *stage) attempts(c *client, command string, want int) {
 	got := c.started(command)
 	k.require(got == want, "%s was sent %d times, not %d", command, got, want)
 }
+
+// retries is the maximum number of retries after an overload error.
+func (k *stage) retries() int { return len(k.setting.Constants.Backoffs) }
+
+// allAttempts requires the maximum number of attempts of a command.
+func (k *stage) allAttempts(c *client, command string) { k.attempts(c, command, k.retries()+1) }
 
 // serverError requires an error from a server.
 func (k *stage) serverError(err *result.Error) {
@@ -156,16 +144,25 @@ func (k *stage) retargeted(option string, different bool, labels ...string) {
 func (k *stage) secondFailure(jitter *float64, command, first, mode, second string) (*client, *result.Error) {
 	setup := k.client(k.setting.Deployment.SingleURI(), "")
 	address := setup.discovered(1, "RSPrimary", "Mongos", "Standalone")[0]
-	uri := k.between(address, k.afterFirst(command, func() { setup.failPoint(mode, second) }))
+	uri := k.between(address, command, func() { setup.failPoint(mode, second) })
 	c := k.jittered(jitter, uri, retries)
 	setup.failPoint(once, first)
 	return c, c.perform(command)
 }
 
+// overloadedOnce performs an operation whose first attempt fails with an overload error, and later attempts with an
+// error that has the label. It judges the attempts.
+func (k *stage) overloadedOnce(jitter *float64, command, label string, judge func(c *client, command string)) {
+	first, second := fails(command, 91, retryable, overloaded), fails(command, 91, label)
+	c, err := k.secondFailure(jitter, command, first, always, second)
+	k.serverError(err)
+	judge(c, command)
+}
+
 // backedOffOnce requires a backoff only before the second attempt.
 func (k *stage) backedOffOnce(c *client, command string) {
 	started, failed := c.events(command, result.CommandStarted), c.events(command, result.CommandFailed)
-	n := k.setting.Constants.MaxRetries + 1
+	n := k.retries() + 1
 	all := len(started) == n && len(failed) == n
 	k.require(all, "%d attempts began and %d failed, not %d", len(started), len(failed), n)
 	wait := func(i int) time.Duration { return started[i+1].Time.Sub(failed[i].Time) }

@@ -129,16 +129,20 @@ func (c *client) open(kind, id, options string) {
 // atEnd performs an operation at the end of the test.
 func (c *client) atEnd(object, name, arguments string) {
 	c.stage.atEnd(func(ctx context.Context) error {
-		doc, err := document(arguments)
-		if err != nil {
-			return err
-		}
-		out := c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
+		out := c.request(ctx, object, name, arguments)
 		if out.Err != nil && out.Err.Unsupported == "" { // an unsupported operation had no effect to undo
 			return fmt.Errorf("%s: %w", name, out.Err)
 		}
 		return out.Broken
 	})
+}
+
+func (c *client) request(ctx context.Context, object, name, arguments string) result.Outcome {
+	doc, err := document(arguments)
+	if err != nil {
+		return result.Outcome{Broken: err}
+	}
+	return c.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
 }
 
 // document parses Extended JSON.
@@ -149,10 +153,8 @@ func document(text string) (doc bson.Raw, err error) {
 
 // do performs an operation and returns its value or error.
 func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Error) {
-	doc, err := document(arguments)
-	c.stage.check(err)
-	out := c.test.Do(c.stage.ctx, engine.Operation{Object: object, Name: name, Arguments: doc})
-	err = out.Broken
+	out := c.request(c.stage.ctx, object, name, arguments)
+	err := out.Broken
 	if out.Err != nil && out.Err.Unsupported != "" {
 		err = out.Err
 	}
@@ -234,9 +236,15 @@ func (c *client) discovered(n int, kinds ...string) []string {
 	}
 }
 
-// between starts a proxy for a server and returns its connection string.
-func (k *stage) between(address string, hooks interpose.Hooks) string {
-	p, err := interpose.Listen(address, hooks)
+// between starts a proxy for a server and returns its connection string. The proxy calls f after the first reply to a
+// command, before the client receives it.
+func (k *stage) between(address, command string, f func()) string {
+	var first sync.Once
+	p, err := interpose.Listen(address, interpose.Hooks{Replied: func(name string, _ interpose.Action) {
+		if name == command {
+			first.Do(func() { k.try(f) })
+		}
+	}})
 	k.check(err)
 	k.atEnd(func(context.Context) error { p.Close(); return nil })
 	uri := k.setting.Deployment.DirectURI(p.Address())
@@ -244,14 +252,4 @@ func (k *stage) between(address string, hooks interpose.Hooks) string {
 		k.check(&Unmet{"it reads the messages of clients, which must not be encrypted or compressed"})
 	}
 	return uri
-}
-
-// afterFirst calls f after the first reply to a command, before the client receives it.
-func (k *stage) afterFirst(command string, f func()) interpose.Hooks {
-	var first sync.Once
-	return interpose.Hooks{Replied: func(name string, _ interpose.Action) {
-		if name == command {
-			first.Do(func() { k.try(f) })
-		}
-	}}
 }

@@ -2,7 +2,6 @@ package prose
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,67 +11,55 @@ import (
 )
 
 func writeTests() []Test {
-	all := []Test{
-		{Name: "writes-1", Section: "1. Test that retryable writes raise an exception when using the MMAPv1 storage engine",
-			Policies: []string{current, reads26, reads24, proposal}, run: withoutTransactionNumbers},
-		{Name: "writes-2", Section: "2. Test that drivers properly retry after encountering PoolClearedErrors", Needs: Needs{retrying, [2]int{4, 4}},
-			Policies: []string{current, reads26, reads24, proposal},
-			run:      func(k *stage) { k.poolCleared("insert", fails("insert", 91, writable)) }},
-		{Name: "writes-3", Section: "3. Test that drivers return the original error after encountering a WriteConcernError with a RetryableWriteError label",
-			Needs: Needs{sets, [2]int{6, 0}}, Policies: []string{current, reads26, reads24, proposal},
-			run: func(k *stage) {
-				_, err := k.secondFailure(nil, "insert", `"failCommands": ["insert"], "errorLabels": ["`+writable+`"], "writeConcernError": {"code": 91, "errmsg": "Replication is being shut down"}`,
-					once, fails("insert", 10107, writable, noWrites))
+	return []Test{
+		{"writes-1", "1. Test that retryable writes raise an exception when using the MMAPv1 storage engine", Needs{}, everyPolicy,
+			withoutTransactionNumbers},
+		{"writes-2", "2. Test that drivers properly retry after encountering PoolClearedErrors", Needs{retrying, [2]int{4, 4}},
+			everyPolicy, func(k *stage) { k.poolCleared("insert", fails("insert", 91, writable)) }},
+		{"writes-3", "3. Test that drivers return the original error after encountering a WriteConcernError " +
+			"with a RetryableWriteError label", Needs{sets, [2]int{6, 0}}, everyPolicy,
+			func(k *stage) {
+				const first = `"failCommands": ["insert"], "errorLabels": ["` + writable + `"], ` +
+					`"writeConcernError": {"code": 91, "errmsg": "Replication is being shut down"}`
+				_, err := k.secondFailure(nil, "insert", first, once, fails("insert", 10107, writable, noWrites))
 				k.code(err, 91)
 			}},
-		{Name: "writes-4", Section: "4. Test that in a sharded cluster writes are retried on a different mongos when one is available",
-			Needs: Needs{clusters, [2]int{4, 4}}, Policies: []string{current, reads26, reads24, proposal},
-			run: func(k *stage) { k.otherMongos("insert", fails("insert", 6, writable)) }},
-		{Name: "writes-5", Section: "5. Test that in a sharded cluster writes are retried on the same mongos when no others are available",
-			Needs: Needs{clusters, [2]int{4, 4}}, Policies: []string{current, reads26, reads24, proposal},
-			run: func(k *stage) { k.sameMongos("insert", fails("insert", 6, writable)+`, "closeConnection": true`) }},
-	}
-	for i, c := range []struct {
-		title         string
-		first, second string
-		judge         func(k *stage, c *client, err *result.Error)
-	}{
-		{"Test that drivers return the correct error when receiving only errors without NoWritesPerformed",
-			fails("insert", 91, retryable, overloaded), fails("insert", 10107, retryable, overloaded),
-			func(k *stage, _ *client, err *result.Error) { k.code(err, 10107) }},
-		{"Test that drivers return the correct error when receiving only errors with NoWritesPerformed",
-			fails("insert", 91, retryable, overloaded, noWrites), fails("insert", 10107, retryable, overloaded, noWrites),
-			func(k *stage, _ *client, err *result.Error) { k.code(err, 91) }},
-		{"Test that drivers return the correct error when receiving some errors with NoWritesPerformed and some without NoWritesPerformed",
-			fails("insert", 91, retryable, overloaded), fails("insert", 91, retryable, overloaded, noWrites),
-			func(k *stage, _ *client, err *result.Error) {
+		{"writes-4", "4. Test that in a sharded cluster writes are retried on a different mongos when one is available",
+			Needs{clusters, [2]int{4, 4}}, everyPolicy, func(k *stage) { k.otherMongos("insert", fails("insert", 6, writable)) }},
+		{"writes-5", "5. Test that in a sharded cluster writes are retried on the same mongos when no others are available",
+			Needs{clusters, [2]int{4, 4}}, everyPolicy,
+			func(k *stage) { k.sameMongos("insert", fails("insert", 6, writable)+`, "closeConnection": true`) }},
+		{"writes-6.1", "6. Case 1: Test that drivers return the correct error when receiving only errors without NoWritesPerformed",
+			Needs{sets, [2]int{6, 0}}, []string{current, proposal},
+			func(k *stage) {
+				err := k.insertError(fails("insert", 91, retryable, overloaded), fails("insert", 10107, retryable, overloaded))
+				k.code(err, 10107)
+			}},
+		{"writes-6.2", "6. Case 2: Test that drivers return the correct error when receiving only errors with NoWritesPerformed",
+			Needs{sets, [2]int{6, 0}}, []string{current, proposal},
+			func(k *stage) {
+				first, second := fails("insert", 91, retryable, overloaded, noWrites), fails("insert", 10107, retryable, overloaded, noWrites)
+				k.code(k.insertError(first, second), 91)
+			}},
+		{"writes-6.3", "6. Case 3: Test that drivers return the correct error when receiving some errors with NoWritesPerformed " +
+			"and some without NoWritesPerformed", Needs{sets, [2]int{6, 0}}, []string{current, proposal},
+			func(k *stage) {
+				err := k.insertError(fails("insert", 91, retryable, overloaded), fails("insert", 91, retryable, overloaded, noWrites))
 				k.code(err, 91)
 				k.require(!err.HasLabel(noWrites), "the error has the label %s", noWrites)
 			}},
-		{"Test that drivers set the maximum number of retries for all retryable write errors when an overload error is encountered",
-			fails("insert", 91, retryable, overloaded), fails("insert", 91, retryable, writable),
-			func(k *stage, c *client, err *result.Error) {
-				k.serverError(err)
-				k.attempts(c, "insert", k.setting.Constants.MaxRetries+1)
-			}},
-		{"Test that drivers do not apply backoff to non-overload errors",
-			fails("insert", 91, retryable, overloaded), fails("insert", 91, retryable, writable),
-			func(k *stage, c *client, err *result.Error) {
-				k.serverError(err)
-				k.backedOffOnce(c, "insert")
-			}},
-	} {
-		var fixed *float64
-		if strings.Contains(c.title, "backoff") {
-			fixed = jitter(1)
-		}
-		all = append(all, Test{Name: fmt.Sprintf("writes-6.%d", i+1), Section: fmt.Sprintf("6. Case %d: %s", i+1, c.title),
-			Needs: Needs{sets, [2]int{6, 0}}, Policies: []string{current, proposal}, run: func(k *stage) {
-				client, err := k.secondFailure(fixed, "insert", c.first, always, c.second)
-				c.judge(k, client, err)
-			}})
+		{"writes-6.4", "6. Case 4: Test that drivers set the maximum number of retries for all retryable write errors " +
+			"when an overload error is encountered", Needs{sets, [2]int{6, 0}}, []string{current, proposal},
+			func(k *stage) { k.overloadedOnce(nil, "insert", writable, k.allAttempts) }},
+		{"writes-6.5", "6. Case 5: Test that drivers do not apply backoff to non-overload errors", Needs{sets, [2]int{6, 0}},
+			[]string{current, proposal}, func(k *stage) { k.overloadedOnce(jitter(1), "insert", writable, k.backedOffOnce) }},
 	}
-	return all
+}
+
+// insertError returns the error of an insert whose first attempt fails with the data first, and later ones with second.
+func (k *stage) insertError(first, second string) *result.Error {
+	_, err := k.secondFailure(nil, "insert", first, always, second)
+	return err
 }
 
 // code requires a server error with a code.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,10 +11,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report in a job log:
-// "::error file=…,line=…,col=…,title=…::message" for every red test, at the
-// position of its first mismatch, and for every problem of the run. They precede
-// the text of inner, whose last line stays last. Text of inner that looks like a
+// Annotated adds workflow commands of GitHub Actions to a report in a job log: an
+// "::error file=…,line=…,col=…,title=…::message" for every red test, at the position of its first mismatch, and for
+// every problem of the run. They precede the text of inner, whose last line stays last. Text of inner that looks like a
 // command, for instance because it comes from a server, is altered.
 func Annotated(inner Generator) Generator {
 	return func(n result.Note) []byte {
@@ -28,7 +28,8 @@ func Annotated(inner Generator) Generator {
 				out.WriteString(Annotation("error", source.Position{}, "utr", p))
 			}
 		}
-		out.Write(withoutCommands(inner(n)))
+		text := bytes.ReplaceAll(inner(n), []byte("##["), []byte("# #["))
+		out.Write(leadingColons.ReplaceAll(text, []byte("${1}: :")))
 		return out.Bytes()
 	}
 }
@@ -51,7 +52,7 @@ func messageOf(v *result.Verdict) string {
 	}
 	for _, m := range v.Mismatches {
 		line := m.Path + ": " + m.Message
-		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
+		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", cmp.Or(m.Want, nothing), cmp.Or(m.Got, nothing))
 		lines = append(lines, clip(line, briefWidth))
 	}
 	return strings.Join(lines, "\n")
@@ -60,31 +61,21 @@ func messageOf(v *result.Verdict) string {
 // Annotation returns a line with a workflow command of GitHub Actions. The level is
 // error or warning. The position may be zero or have only a file.
 func Annotation(level string, at source.Position, title, message string) string {
-	properties := "title=" + commandProperty(oneLine(title))
+	properties := "title=" + commandProperty.Replace(oneLine(title))
 	switch {
 	case at.Line > 0:
-		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty(at.File), at.Line, at.Column, properties)
+		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty.Replace(at.File), at.Line, at.Column, properties)
 	case at.File != "":
-		properties = "file=" + commandProperty(at.File) + "," + properties
+		properties = "file=" + commandProperty.Replace(at.File) + "," + properties
 	}
-	return "::" + level + " " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
+	return "::" + level + " " + properties + "::" + commandData.Replace(strings.Map(visible, message)) + "\n"
 }
 
-// commandData and commandProperty escape as the runner of GitHub Actions expects:
-// data ends at the end of the line, a property at a comma or colon.
-func commandData(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
+// The runner of GitHub Actions ends data at the end of the line, and a property at a comma or colon.
+var (
+	commandData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
-func commandProperty(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
-}
-
-// leadingColons matches "::" at the beginning of a line, after any white space.
+// leadingColons matches "::" at the beginning of a line, after any white space. Like "##[" anywhere, it begins a command.
 var leadingColons = regexp.MustCompile(`(?m)^([\s\v\x{85}\pZ]*)::`)
-
-// withoutCommands inserts a space into workflow commands: "::" at the beginning of a
-// line, and "##[" anywhere.
-func withoutCommands(text []byte) []byte {
-	return leadingColons.ReplaceAll(bytes.ReplaceAll(text, []byte("##["), []byte("# #[")), []byte("${1}: :"))
-}

@@ -12,7 +12,7 @@ import (
 // or grey if no test passed. It has no external references.
 func Badge() Generator {
 	var out bytes.Buffer
-	return hooks{finish: func(s result.Summary) { badge(&out, "utr", headline(s), badgeColor(s)) }}.generator(&out)
+	return hooks{finish: func(s result.Summary) { badge(&out, headline(s), badgeColor(s)) }}.generator(&out)
 }
 
 // The colors give white text a contrast of at least 4.5.
@@ -27,20 +27,19 @@ func badgeColor(s result.Summary) string {
 	}
 }
 
-// badge draws a label and a message. textLength makes the assumed letter width
-// true in every font.
-func badge(out *bytes.Buffer, label, message, color string) {
+// badge draws the label "utr" and a message. textLength makes the assumed letter width true in every font.
+func badge(out *bytes.Buffer, message, color string) {
 	const letter, padding, height = 7, 6, 20
-	left := letter*utf8.RuneCountInString(label) + 2*padding
+	const left = letter*len("utr") + 2*padding
 	right := letter*utf8.RuneCountInString(message) + 2*padding
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s: %[4]s">
-<title>%[3]s: %[4]s</title>
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" role="img" aria-label="utr: %[3]s">
+<title>utr: %[3]s</title>
 <clipPath id="r"><rect width="%[1]d" height="%[2]d" rx="3"/></clipPath>
-<g clip-path="url(#r)"><rect width="%[5]d" height="%[2]d" fill="#444"/><rect x="%[5]d" width="%[6]d" height="%[2]d" fill="%[7]s"/></g>
+<g clip-path="url(#r)"><rect width="%[4]d" height="%[2]d" fill="#444"/><rect x="%[4]d" width="%[5]d" height="%[2]d" fill="%[6]s"/></g>
 <g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
-<text x="%[8]d" y="14" textLength="%[9]d">%[3]s</text>
-<text x="%[10]d" y="14" textLength="%[11]d">%[4]s</text>
+<text x="%[7]d" y="14" textLength="%[8]d">utr</text>
+<text x="%[9]d" y="14" textLength="%[10]d">%[3]s</text>
 </g>
 </svg>
-`, left+right, height, label, message, left, right, color, padding, left-2*padding, left+padding, right-2*padding)
+`, left+right, height, message, left, right, color, padding, left-2*padding, left+padding, right-2*padding)
 }

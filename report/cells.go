@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,8 +10,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Cells adds a table of cells and their total before the summary of a report.
-// Without cells it adds nothing.
+// Cells adds a table of cells and their total before the summary of a report. Without cells it adds nothing.
 func Cells(inner Generator) Generator {
 	var cells []result.CellFinished
 	return func(n result.Note) []byte {
@@ -24,9 +24,7 @@ func Cells(inner Generator) Generator {
 	}
 }
 
-func cellHead() []string {
-	return []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
-}
+var cellHead = []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
 
 func cellRow(name string, s result.Summary, remark string) []string {
 	row := []string{name}
@@ -51,8 +49,7 @@ func keptFrom(c result.CellFinished) string {
 	return "kept from an earlier run, of " + c.KeptFrom.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// sign is the sign of a cell: red if it makes its matrix red, neutral if no test
-// ran.
+// sign is the sign of a cell: red if it makes its matrix red, neutral if no test ran.
 func sign(c result.CellFinished) string {
 	s := c.Summary
 	switch {
@@ -69,7 +66,7 @@ func cellText(cells []result.CellFinished, all result.Summary) []byte {
 	if len(cells) == 0 {
 		return nil
 	}
-	rows := [][]string{cellHead()}
+	rows := [][]string{cellHead}
 	for _, c := range cells {
 		rows = append(rows, cellRow(sign(c)+" "+c.Cell, c.Summary, oneLine(remark(c))))
 	}
@@ -99,9 +96,8 @@ func cellMarkdown(cells []result.CellFinished) string {
 	if len(cells) == 0 {
 		return ""
 	}
-	head := cellHead()
 	var b strings.Builder
-	b.WriteString("\n### Cells\n\n| " + strings.Join(head, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(head)-2) + "| --- |\n")
+	b.WriteString("\n### Cells\n\n| " + strings.Join(cellHead, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(cellHead)-2) + "| --- |\n")
 	for i, c := range cells {
 		if i == markdownCells {
 			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(cells)-i, "cell"))
@@ -119,19 +115,15 @@ type cellSums struct {
 	of    map[string]*cellSum
 }
 
+// cellSum is a cell whose Summary.Duration is the sum of its runs, 0 if unknown.
 type cellSum struct {
-	summary result.Summary
-	tests   time.Duration // sum of its tests
-	runs    time.Duration // sum of its runs, 0 if unknown
-	kept    time.Time     // start of the earlier run that it is kept from
+	result.CellFinished
+	tests time.Duration // sum of its tests
 }
 
 func (c *cellSums) cell(name string) *cellSum {
-	if c.of == nil {
-		c.of = map[string]*cellSum{}
-	}
 	if c.of[name] == nil {
-		c.of[name] = &cellSum{}
+		c.of[name] = &cellSum{CellFinished: result.CellFinished{Cell: name}}
 		c.order = append(c.order, name)
 	}
 	return c.of[name]
@@ -140,7 +132,7 @@ func (c *cellSums) cell(name string) *cellSum {
 func (c *cellSums) add(v *result.Verdict) {
 	if v.Test.Cell != "" {
 		sum := c.cell(v.Test.Cell)
-		sum.summary.Add(v)
+		sum.Summary.Add(v)
 		sum.tests += v.Duration
 	}
 }
@@ -148,26 +140,23 @@ func (c *cellSums) add(v *result.Verdict) {
 // addRun adds the run of a report. p.Run is not nil.
 func (c *cellSums) addRun(p *SavedRun) {
 	for name, began := range p.Run.Kept {
-		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
-			sum.kept = began
+		if sum := c.cell(name); sum.KeptFrom.IsZero() || began.Before(sum.KeptFrom) {
+			sum.KeptFrom = began
 		}
 	}
 	if p.Cell != "" {
-		sum := c.cell(p.Cell)
-		sum.runs += p.Run.Duration()
-		sum.summary.Interrupted = sum.summary.Interrupted || p.Run.Interrupted
-		sum.summary.Problems = append(sum.summary.Problems, p.Run.Problems...)
+		s := &c.cell(p.Cell).Summary
+		s.Duration += p.Run.Duration()
+		s.Interrupted = s.Interrupted || p.Run.Interrupted
+		s.Problems = append(s.Problems, p.Run.Problems...)
 	}
 }
 
 func (c *cellSums) notes() (notes []result.Note) {
 	for _, name := range c.order {
 		sum := c.of[name]
-		sum.summary.Duration = sum.tests
-		if sum.runs > 0 {
-			sum.summary.Duration = sum.runs
-		}
-		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary, KeptFrom: sum.kept})
+		sum.Summary.Duration = cmp.Or(sum.Summary.Duration, sum.tests)
+		notes = append(notes, sum.CellFinished)
 	}
 	return notes
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -71,8 +72,8 @@ func (d Difference) JSON() []byte {
 // Compare compares the verdicts of two runs. It identifies tests by cell, file,
 // description, deployment and iteration. slower is the threshold of Slower.
 func Compare(before, after []*result.Verdict, slower time.Duration) (d Difference) {
-	old, now := keyed(before), keyed(after)
-	seen := map[verdictKey]*result.Verdict{}
+	old, now := keys(before), keys(after)
+	seen := map[testKey]*result.Verdict{}
 	for i, k := range old {
 		seen[k] = before[i]
 	}
@@ -88,27 +89,35 @@ func Compare(before, after []*result.Verdict, slower time.Duration) (d Differenc
 	return d
 }
 
-// verdictKey identifies a verdict in a run. repeat distinguishes tests with the same name.
-type verdictKey struct {
-	cell, file, description, deployment string
-	iteration, repeat                   int
+// testKey identifies a test in a run: a hash of its identity and of the number of tests before it with the same one.
+type testKey uint64
+
+type repeatedTest struct {
+	result.TestID
+	repeat int
 }
 
-func keyOf(id result.TestID) verdictKey {
-	return verdictKey{cell: id.Cell, file: id.File, description: id.Description, deployment: id.Deployment, iteration: max(1, id.Iteration)}
-}
+var keySeed = maphash.MakeSeed()
 
-// keyed returns the keys of verdicts.
-func keyed(verdicts []*result.Verdict) []verdictKey {
-	keys := make([]verdictKey, len(verdicts))
-	times := map[verdictKey]int{}
-	for i, v := range verdicts {
-		k := keyOf(v.Test)
-		times[k]++
-		k.repeat = times[k] - 1
-		keys[i] = k
+// nextKey returns the key of a test, which is the first one of its identity that is not used.
+func nextKey[T any](id result.TestID, used map[testKey]T) testKey {
+	id.Suite, id.Iteration = "", max(1, id.Iteration)
+	for repeat := 0; ; repeat++ {
+		k := testKey(maphash.Comparable(keySeed, repeatedTest{id, repeat}))
+		if _, found := used[k]; !found {
+			return k
+		}
 	}
-	return keys
+}
+
+func keys(verdicts []*result.Verdict) (all []testKey) {
+	used := map[testKey]bool{}
+	for _, v := range verdicts {
+		k := nextKey(v.Test, used)
+		used[k] = true
+		all = append(all, k)
+	}
+	return all
 }
 
 func (d *Difference) add(c Change, slower time.Duration) {
@@ -174,15 +183,14 @@ func (c Change) describe(kind ChangeKind) string {
 
 // outcome is a status with its reason.
 func outcome(v *result.Verdict) string {
-	s := string(v.Status)
+	s, why := string(v.Status), v.Reason
 	switch {
 	case v.Status == result.Skipped:
-		s += " (" + skipReason(v) + ")"
-	case v.Status.FailsRun() && len(v.Mismatches)+len(v.Reason) > 0:
-		s += " (" + clip(firstFault(v), briefWidth) + ")"
-	case v.Reason != "":
-		s += " (" + clip(v.Reason, briefWidth) + ")"
+		why = skipReason(v)
+	case v.Status.FailsRun():
+		why = firstFault(v)
 	}
+	add(&s, why != "", " (%s)", clip(why, briefWidth))
 	return s
 }
 

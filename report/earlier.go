@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,34 +11,19 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// EarlierRun is the time, duration and statuses of an earlier run, for trends. It
-// takes some tens of bytes per test.
+// EarlierRun is the time, duration and statuses of an earlier run, for trends. It takes some tens of bytes per test.
 type EarlierRun struct {
 	name     string
 	began    time.Time
 	duration time.Duration
 	counts   [6]int // in the order of result.Statuses, as page.js has it
-	statuses map[testHash]uint8
-}
-
-// testHash is the hash of a verdictKey.
-type testHash [16]byte
-
-// freeHash returns the hash of a test with the first repeat that is not taken.
-func freeHash[T any](id result.TestID, taken map[testHash]T) testHash {
-	for k := keyOf(id); ; k.repeat++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", k))
-		h := testHash(sum[:])
-		if _, found := taken[h]; !found {
-			return h
-		}
-	}
+	statuses map[testKey]uint8
 }
 
 // ReadEarlier reads a JSON report of an earlier run, possibly by another version of
 // utr. If the report has no time, the run has the time written.
 func ReadEarlier(name string, from io.Reader, written time.Time) (*EarlierRun, error) {
-	e := &EarlierRun{name: name, statuses: map[testHash]uint8{}}
+	e := &EarlierRun{name: name, statuses: map[testKey]uint8{}}
 	var span span
 	err := eachRecord(name, from, func(line []byte) error { return e.add(line, &span) })
 	if e.began = span.first; e.began.IsZero() {
@@ -112,7 +96,7 @@ func (e *EarlierRun) add(line []byte, s *span) error {
 	s.add(r.Time, fromMilliseconds(r.DurationMS))
 	e.counts[status]++
 	id := result.TestID{File: r.File, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration}
-	e.statuses[freeHash(id, e.statuses)] = uint8(status)
+	e.statuses[nextKey(id, e.statuses)] = uint8(status)
 	return nil
 }
 
@@ -122,23 +106,17 @@ const mostEarlier = 16
 // trends are earlier runs, oldest first.
 type trends struct {
 	runs []*EarlierRun
-	seen map[testHash]struct{} // tests of this run
-}
-
-func newTrends(runs []*EarlierRun) *trends {
-	runs = slices.Clone(runs)
-	slices.SortStableFunc(runs, func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
-	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testHash]struct{}{}}
+	seen map[testKey]bool // tests of this run
 }
 
 // history returns a character for each earlier run: the number of the test's
 // status, or a minus if the run did not have the test.
 func (t *trends) history(id result.TestID) string {
-	h := freeHash(id, t.seen)
-	t.seen[h] = struct{}{}
+	k := nextKey(id, t.seen)
+	t.seen[k] = true
 	s := bytes.Repeat([]byte("-"), len(t.runs))
 	for i, r := range t.runs {
-		if status, found := r.statuses[h]; found {
+		if status, found := r.statuses[k]; found {
 			s[i] = '0' + status
 		}
 	}
@@ -147,8 +125,8 @@ func (t *trends) history(id result.TestID) string {
 
 // gone counts the tests of the last run that are not in this run.
 func (t *trends) gone() (n int) {
-	for h := range t.runs[len(t.runs)-1].statuses {
-		if _, found := t.seen[h]; !found {
+	for k := range t.runs[len(t.runs)-1].statuses {
+		if !t.seen[k] {
 			n++
 		}
 	}

@@ -3,16 +3,14 @@ package report
 import (
 	"encoding/json"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// direction is the direction of a conversion between records of a JSON report and
-// verdicts. The functions below name each field once and serve both directions, so
-// that reading and writing a report reproduces it.
+// direction is the direction of a conversion between records of a JSON report and verdicts. The functions below name
+// each field once and serve both directions, so that reading and writing a report reproduces it.
 type direction bool
 
 const (
@@ -22,8 +20,11 @@ const (
 
 // move copies a field that has the same type in both.
 func move[T any](d direction, record, value *T) {
-	same := func(t T) T { return t }
-	convert(d, record, value, same, same)
+	if d == reading {
+		*value = *record
+	} else {
+		*record = *value
+	}
 }
 
 func convert[R, V any](d direction, record *R, value *V, write func(V) R, read func(R) V) {
@@ -78,14 +79,6 @@ func (d direction) document(text *json.RawMessage, raw *bson.Raw) {
 
 func (d direction) value(text *json.RawMessage, v *bson.RawValue) {
 	convert(d, text, v, value, valueOf)
-}
-
-func (d direction) service(hex *string, id **bson.ObjectID) {
-	if d == writing && *id != nil {
-		*hex = (*id).Hex()
-	} else if found, err := bson.ObjectIDFromHex(*hex); d == reading && err == nil {
-		*id = &found
-	}
 }
 
 func (d direction) record(r *record, v *result.Verdict) {
@@ -200,10 +193,10 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 	move(d, &r.Type, &e.Type)
 	move(d, &r.Address, &e.Address)
 	if d == reading {
-		switch kind := string(r.Type); {
-		case strings.HasPrefix(kind, "command"):
+		switch r.Type.Monitor() {
+		case result.MonitorCommand:
 			e.Command = &result.CommandEvent{}
-		case strings.HasPrefix(kind, "pool"), strings.HasPrefix(kind, "connection"):
+		case result.MonitorCMAP:
 			e.Pool = &result.PoolEvent{}
 		default:
 			e.SDAM = &result.SDAMEvent{}
@@ -221,7 +214,7 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 		move(d, &r.Connection, &c.ConnectionID)
 		move(d, &r.ServerConnectionID, &c.ServerConnectionID)
 		move(d, &r.Redacted, &c.Redacted)
-		d.service(&r.ServiceID, &c.ServiceID)
+		move(d, &r.ServiceID, &c.ServiceID)
 		d.duration(&r.DurationMS, &c.Duration)
 		d.document(&r.Body, body)
 		pointers(d, &r.Failure, &c.Failure, direction.error)
@@ -231,7 +224,7 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 		move(d, &r.Reason, &p.Reason)
 		move(d, &r.InterruptInUseConnections, &p.InterruptInUseConnections)
 		move(d, &r.Err, &p.Err)
-		d.service(&r.ServiceID, &p.ServiceID)
+		move(d, &r.ServiceID, &p.ServiceID)
 	}
 	if s := e.SDAM; s != nil {
 		move(d, &r.Awaited, &s.Awaited)

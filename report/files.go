@@ -1,61 +1,44 @@
 package report
 
 import (
-	"bytes"
 	"strings"
-	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Files adds progress to a report in a log: a line for each file after its last
-// test, with timings also the total duration of its tests. It adds no line to a
-// run of one file, nor for a file whose tests were all filtered out.
+// Files adds progress to a report in a log: a line for each file after its last test, with timings also the total
+// duration of its tests. It adds no line to a run of one file, nor for a file whose tests were all filtered out.
 func Files(inner Generator, timings bool) Generator {
-	f := &fileLines{timings: timings}
-	lines := hooks{start: f.start, test: f.add}.generator(&f.out)
+	open := map[string]*fileCount{}
+	t := &text{options: TextOptions{Timings: timings}}
+	lines := hooks{
+		start: func(n result.RunStarted) {
+			for file, tests := range n.ByFile {
+				if len(n.ByFile) > 1 {
+					open[file] = &fileCount{left: tests}
+				}
+			}
+		},
+		test: func(v *result.Verdict) {
+			c := open[v.Test.File]
+			if c == nil {
+				return
+			}
+			c.Add(v)
+			c.Duration += v.Duration
+			c.selected = c.selected || v.SkipKind != result.SkipFilter
+			if c.left--; c.left == 0 && c.selected {
+				t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
+					counted(c.Summary, func(result.Status) bool { return true }), t.took(" (%s)", c.Duration))
+			}
+		},
+	}.generator(&t.buffer)
 	return func(n result.Note) []byte { return append(inner(n), lines(n)...) }
 }
 
-type fileLines struct {
-	timings bool
-	open    map[string]*fileCount
-	out     bytes.Buffer
-}
-
+// fileCount counts the verdicts of a file.
 type fileCount struct {
-	left     int // verdicts to come
-	summary  result.Summary
-	took     time.Duration
+	result.Summary
+	left     int  // verdicts to come
 	selected bool // a test was not filtered out
-}
-
-func (f *fileLines) start(n result.RunStarted) {
-	f.open = map[string]*fileCount{}
-	if len(n.ByFile) > 1 {
-		for file, tests := range n.ByFile {
-			f.open[file] = &fileCount{left: tests}
-		}
-	}
-}
-
-func (f *fileLines) add(v *result.Verdict) {
-	c := f.open[v.Test.File]
-	if c == nil {
-		return
-	}
-	c.summary.Add(v)
-	c.took += v.Duration
-	c.selected = c.selected || v.SkipKind != result.SkipFilter
-	if c.left--; c.left > 0 {
-		return
-	}
-	delete(f.open, v.Test.File)
-	if !c.selected {
-		return
-	}
-	t := text{options: TextOptions{Timings: f.timings}}
-	t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
-		counted(c.summary, func(result.Status) bool { return true }), t.took(" (%s)", c.took))
-	f.out.Write(t.buffer.Bytes())
 }

@@ -24,9 +24,8 @@ var pageCSS string
 //go:embed page/page.js
 var pageJS string
 
-// HTML writes a self-contained page for a browser. The page precedes the lines of
-// data that it adds for each test, so that a run takes constant memory and a
-// truncated report can be opened. Text from suites and servers is data, never
+// HTML writes a self-contained page for a browser. The page precedes the lines of data that it adds for each test, so
+// that a run takes constant memory and a truncated report can be opened. Text from suites and servers is data, never
 // markup, and the content security policy allows no other script.
 //
 // With earlier runs, in any order, it shows the history of each test and compares
@@ -34,77 +33,66 @@ var pageJS string
 func HTML(earlier ...*EarlierRun) Generator {
 	h := &page{}
 	if len(earlier) > 0 {
-		h.trends = newTrends(earlier)
+		runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
+		h.trends = &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
 	}
+	h.head()
+	head := bytes.Clone(h.Bytes())
+	lines := hooks{start: h.start, test: h.verdict, cell: h.cell, finish: h.finish}.generator(&h.Buffer)
 	return func(n result.Note) []byte {
-		h.Reset()
-		h.note(n)
-		return bytes.Clone(h.Bytes())
+		text := append(head, lines(n)...)
+		head = nil
+		return text
 	}
 }
 
 type page struct {
 	bytes.Buffer
-	begun   bool
 	trends  *trends  // nil without earlier runs
 	details int      // bytes of details so far
 	kept    []string // messages about kept cells
 }
 
-func (h *page) note(n result.Note) {
-	if !h.begun {
-		h.begun = true
-		h.WriteString(pageHead())
-		h.earlier()
-	}
-	switch n := n.(type) {
-	case result.RunStarted:
-		about := fields{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
-		if !n.Time.IsZero() {
-			about["time"] = n.Time.UTC().Format(time.RFC3339)
+func (h *page) head() {
+	hash := sha256.Sum256([]byte(pageJS))
+	script := base64.StdEncoding.EncodeToString(hash[:])
+	h.WriteString(strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", script).Replace(pageHTML))
+	if h.trends != nil {
+		for _, r := range h.trends.runs {
+			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
+				"durationMS": milliseconds(r.duration), "counts": r.counts})
 		}
-		h.line("run", about)
-	case result.TestFinished:
-		h.verdict(n.Verdict)
-	case result.CellFinished:
-		if !n.KeptFrom.IsZero() {
-			h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
-		}
-	case result.RunFinished:
-		about := fields{"kept": h.kept, "durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems}
-		if h.trends != nil {
-			about["gone"] = h.trends.gone()
-		}
-		h.line("end", about)
-		h.WriteString("</script>\n</body>\n</html>\n")
 	}
 }
 
-func (h *page) earlier() {
-	if h.trends == nil {
-		return
+func (h *page) start(n result.RunStarted) {
+	about := fields{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
+	if !n.Time.IsZero() {
+		about["time"] = n.Time.UTC().Format(time.RFC3339)
 	}
-	for _, r := range h.trends.runs {
-		h.line("earlier", fields{
-			"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339), "durationMS": milliseconds(r.duration), "counts": r.counts,
-		})
+	h.line("run", about)
+}
+
+func (h *page) cell(n result.CellFinished) {
+	if !n.KeptFrom.IsZero() {
+		h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
 	}
 }
 
-func pageHead() string {
-	hash := func(s string) string {
-		sum := sha256.Sum256([]byte(s))
-		return base64.StdEncoding.EncodeToString(sum[:])
+func (h *page) finish(s result.Summary) {
+	about := fields{"kept": h.kept, "durationMS": milliseconds(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
+	if h.trends != nil {
+		about["gone"] = h.trends.gone()
 	}
-	return strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", hash(pageJS)).Replace(pageHTML)
+	h.line("end", about)
+	h.WriteString("</script>\n</body>\n</html>\n")
 }
 
 // fields are the fields of a line of data, as page.js reads them.
 type fields map[string]any
 
-// line writes a line of data: a JSON object whose only key is the kind. It omits
-// lines without fields. encoding/json escapes <, > and &, so that no text ends the
-// script element.
+// line writes a line of data: a JSON object whose only key is the kind. It omits lines without fields. encoding/json
+// escapes <, > and &, so that no text ends the script element.
 func (h *page) line(kind string, about any) error {
 	text, err := json.Marshal(fields{kind: about})
 	if err == nil && !bytes.HasSuffix(text, []byte(":{}}")) {
@@ -113,20 +101,10 @@ func (h *page) line(kind string, about any) error {
 	return err
 }
 
-// causeOf is the first mismatch with its actual value.
-func causeOf(v *result.Verdict) string {
-	cause := oneLine(firstFault(v))
-	if len(v.Mismatches) > 0 {
-		add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
-	}
-	return cause
-}
-
-// causeWidth limits the value in a cause, in characters.
+// causeWidth limits the actual value in a cause, in characters.
 const causeWidth = 120
 
-// verdict writes a verdict and, on a separate line, its details, which page.js
-// parses on demand.
+// verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
 	about := fields{
@@ -139,7 +117,11 @@ func (h *page) verdict(v *result.Verdict) {
 	case v.Status == result.Skipped:
 		about["reason"] = skipReason(v)
 	case v.Status.FailsRun():
-		about["cause"] = causeOf(v)
+		cause := oneLine(firstFault(v))
+		if len(v.Mismatches) > 0 {
+			add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
+		}
+		about["cause"] = cause
 	}
 	if h.trends != nil {
 		about["history"] = h.trends.history(id)
@@ -160,8 +142,7 @@ func (h *page) verdict(v *result.Verdict) {
 	h.details += h.Len() - before
 }
 
-// detailBytes is the size of all details after which each is cut shorter, so that
-// browsers can open the page.
+// detailBytes is the size of all details after which each is cut shorter, so that browsers can open the page.
 const detailBytes = 32 << 20
 
 // limits are the limits of the next test; the JSON report has more.
@@ -182,8 +163,7 @@ type pageDetail struct {
 	Rerun    string          `json:"rerun,omitempty"`
 }
 
-// evidence cuts long lists in the middle and omits successful heartbeats, before
-// anything is converted to JSON.
+// evidence cuts long lists in the middle and omits successful heartbeats, before anything is converted to JSON.
 func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
 	short := *v
 	short.Clients = slices.Clone(v.Clients)

@@ -12,20 +12,19 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// JUnit writes an XML document at the end of the run: a testsuite for each file,
-// deployment and cell in the order in which their first tests ended, a testcase
-// for each test. Failed and flaky tests are failures, broken tests errors, and
-// known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
+// JUnit writes an XML document at the end of the run: a testsuite for each file, deployment and cell in the order in
+// which their first tests ended, a testcase for each test. Failed and flaky tests are failures, broken tests errors,
+// and known-failing tests skipped. Problems of the run are failures of a testsuite "utr".
 func JUnit() Generator {
-	j := &junit{index: map[[2]string]int{}}
+	j := &junit{byKey: map[[2]string]*junitSuite{}}
 	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
 }
 
 type junit struct {
 	start  time.Time
 	suites []*junitSuite
-	index  map[[2]string]int // file, where → place in suites
-	held   int               // bytes of all faults
+	byKey  map[[2]string]*junitSuite // file, where → one of suites
+	held   int                       // bytes of all faults
 	out    bytes.Buffer
 }
 
@@ -75,19 +74,16 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 func (j *junit) add(v *result.Verdict) {
 	key := [2]string{v.Test.File, v.Test.Where()}
-	i, ok := j.index[key]
-	if !ok {
-		i = len(j.suites)
-		j.index[key] = i
+	s := j.byKey[key]
+	if s == nil {
 		name := v.Test.File
 		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
-		s := &junitSuite{Name: printable(name)}
+		s = &junitSuite{Name: printable(name)}
 		if began := cmp.Or(v.Started, j.start); !began.IsZero() { // v.Started is in an earlier run if the cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 		}
-		j.suites = append(j.suites, s)
+		j.suites, j.byKey[key] = append(j.suites, s), s
 	}
-	s := j.suites[i]
 	name := v.Test.Description
 	add(&name, v.Test.Iteration > 1, " #%d", v.Test.Iteration)
 	c := junitCase{Name: printable(name), Classname: s.Name, Time: seconds(v.Duration)}
@@ -98,21 +94,17 @@ func (j *junit) add(v *result.Verdict) {
 	case result.Broken:
 		s.Errors++
 		c.Error = j.fault(v)
-	case result.Skipped:
+	case result.Skipped, result.KnownFailing:
+		reason := "known-failing: " + v.Reason
+		if v.Status == result.Skipped {
+			reason = skipReason(v)
+		}
 		s.Skipped++
-		c.Skipped = skippedFor(skipReason(v))
-	case result.KnownFailing:
-		s.Skipped++
-		c.Skipped = skippedFor("known-failing: " + v.Reason)
+		c.Skipped = &junitSkipped{unique.Make(printable(reason)).Value()} // many tests have the same one
 	}
 	s.Tests++
 	s.took += v.Duration
 	s.Cases = append(s.Cases, c)
-}
-
-// skippedFor interns reasons, since many tests have the same one.
-func skippedFor(reason string) *junitSkipped {
-	return &junitSkipped{Message: unique.Make(printable(reason)).Value()}
 }
 
 // fault contains the explanation of the text report.

@@ -19,10 +19,9 @@ const (
 	markdownBytes    = 700_000 // after which failures are omitted
 )
 
-// Markdown writes a CI job summary at the end of the run: the counts, the cells of a
-// matrix, the first 50 failures with their positions, mismatches and rerun commands,
-// the reasons of skipped tests, and the slowest tests. Suites and servers cannot add
-// markup.
+// Markdown writes a CI job summary at the end of the run: the counts, the cells of a matrix, the first 50 failures
+// with their positions, mismatches and rerun commands, the reasons of skipped tests, and the slowest tests. Suites and
+// servers cannot add markup.
 func Markdown() Generator {
 	m := &markdown{skips: map[string]int{}, slowest: slowest{limit: slowestTests}}
 	return hooks{
@@ -56,7 +55,11 @@ func (m *markdown) add(v *result.Verdict) {
 func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(&m.out, format, args...) }
 
 func (m *markdown) write(s result.Summary) {
-	m.printf("## %s utr: %s\n\n", mark(s), markdownEscape(headline(s)))
+	mark := "✘"
+	if s.ExitCode() == 0 {
+		mark = "✔"
+	}
+	m.printf("## %s utr: %s\n\n", mark, markdownEscape(headline(s)))
 	if m.started.Engine != "" {
 		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
 	}
@@ -140,32 +143,16 @@ func (m *markdown) skipped() {
 	}
 }
 
-// markdownEscape returns a text on one line without markup. It escapes @ so that it
-// notifies nobody.
+// markdownEscape returns a text on one line without markup. It escapes @ so that it notifies nobody.
 func markdownEscape(s string) string {
-	const markup = "\\`*_{}[]()<>#+-!|~&@:."
-	var b strings.Builder
-	for _, r := range oneLine(s) {
-		switch {
-		case r == '<' || r == '>' || r == '&':
-			b.WriteString(html.EscapeString(string(r)))
-			continue
-		case r == '@':
-			b.WriteString("&#64;")
-			continue
-		case strings.ContainsRune(markup, r) && markupHere(&b, r):
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
+	s = oneLine(s)
+	rest := strings.TrimLeft(s, "0123456789")
+	escaped := markdownMarkup.Replace(rest)
+	if strings.IndexAny(rest, "+-.!():") == 0 { // markup only at the beginning of a line or after its number
+		escaped = `\` + escaped
 	}
-	return b.String()
+	return s[:len(s)-len(rest)] + escaped
 }
 
-// markupHere reports whether a character is markup here; some are only at the
-// beginning of a line.
-func markupHere(before *strings.Builder, r rune) bool {
-	if strings.ContainsRune("+-.!():", r) {
-		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""
-	}
-	return true
-}
+var markdownMarkup = strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "@", "&#64;", `\`, `\\`, "`", "\\`",
+	"*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "#", `\#`, "|", `\|`, "~", `\~`)

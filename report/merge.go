@@ -8,16 +8,15 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Merge returns the notes of a run that consists of several, such as its shards.
-// Tests in more than one part, missing or truncated shards, and the problems of
-// each part become problems of the run.
+// Merge returns the notes of a run that consists of several, such as its shards. Tests in more than one part, missing
+// or truncated shards, and the problems of each part become problems of the run.
 func Merge(parts []*SavedRun) []result.Note {
 	var notes []result.Note
 	var s result.Summary
 	started := result.RunStarted{Jobs: len(parts)}
-	var cells cellSums
+	cells := cellSums{of: map[string]*cellSum{}}
 	files, engines := map[string]bool{}, []string{}
-	reports := map[verdictKey]string{} // the last report with a test
+	reports := map[testKey]string{} // the last report with a test
 	problem := func(format string, args ...any) {
 		if p := fmt.Sprintf(format, args...); !slices.Contains(s.Problems, p) {
 			s.Problems = append(s.Problems, p)
@@ -27,7 +26,7 @@ func Merge(parts []*SavedRun) []result.Note {
 	for _, p := range parts {
 		var tests span
 		shared, with, example := 0, "", ""
-		for i, k := range keyed(p.Verdicts) {
+		for i, k := range keys(p.Verdicts) {
 			v := p.Verdicts[i]
 			if other, found := reports[k]; found && other != p.Name {
 				shared++

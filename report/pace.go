@@ -3,59 +3,41 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
-// pace measures how fast tests end, over the last minute, or longer if few ended in
-// it. Suites differ too much to use the whole run.
+// pace measures how fast tests end, over the last minute, or longer if few ended in it. Suites differ too much to use
+// the whole run.
 type pace struct {
-	ended int
-	marks []milestone // the first is the beginning of the window; never empty
-}
-
-// milestone is the number of tests that had ended at a time.
-type milestone struct {
-	at    time.Time
-	ended int
+	ends []time.Time // the beginning of the window, and the ends of the tests in it
 }
 
 const (
 	paceWindow = time.Minute
-	paceStep   = time.Second // between marks
 	// The minimum for a known pace.
 	paceTime  = 3 * time.Second
 	paceTests = 5
 )
 
-func newPace(at time.Time) pace { return pace{marks: []milestone{{at: at}}} }
+func newPace(at time.Time) pace { return pace{ends: []time.Time{at}} }
 
 func (p *pace) add(at time.Time) {
-	p.ended++
-	if last := p.marks[len(p.marks)-1]; at.Sub(last.at) >= paceStep {
-		p.marks = append(p.marks, milestone{at, p.ended})
+	p.ends = append(p.ends, at)
+	for len(p.ends) > 1+paceTests && at.Sub(p.ends[1]) > paceWindow {
+		p.ends = p.ends[1:]
 	}
-	// Count from the last milestone before the window, or from an older one if few
-	// tests have ended since.
-	n := 0
-	for n+1 < len(p.marks) && at.Sub(p.marks[n+1].at) > paceWindow && p.ended-p.marks[n+1].ended >= paceTests {
-		n++
-	}
-	p.marks = slices.Delete(p.marks, 0, n)
 }
 
 // perSecond is the number of tests per second, 0 if not yet known.
 func (p *pace) perSecond(now time.Time) float64 {
-	first := p.marks[0]
-	took, ended := now.Sub(first.at), p.ended-first.ended
+	took, ended := now.Sub(p.ends[0]), len(p.ends)-1
 	if took < paceTime || ended < paceTests {
 		return 0
 	}
 	return float64(ended) / took.Seconds()
 }
 
-// rateText and leftText format the pace and the time left, with the precision that
-// they have.
+// rateText and leftText format the pace and the time left, with the precision that they have.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 9.95:

@@ -7,10 +7,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Progress adds a status line to a report on a terminal: the number of tests that
-// ended and of red ones, the pace, the time left, and the current test. It erases the
-// line before the report continues, redraws it below, and removes it at the end.
-// width returns the current number of columns of the terminal, and now the time.
+// Progress adds a status line to a report on a terminal: the number of tests that ended and of red ones, the pace, the
+// time left, and the current test. It erases the line before the report continues, redraws it below, and removes it at
+// the end. width returns the current number of columns of the terminal, and now the time.
 func Progress(inner Generator, width func() int, now func() time.Time) Generator {
 	const wipe = "\r\x1b[K"
 	s := status{now: now, pace: newPace(now())}

@@ -18,8 +18,7 @@ type SavedRun struct {
 	Verdicts []*result.Verdict
 	Shard    string // such as "2/5"; "" for a whole run
 	Cell     string // the cell of a matrix; "" for other runs
-	// Run describes the run. It is nil unless the report is a complete report of a
-	// shard, a cell or a matrix.
+	// Run describes the run. It is nil unless the report is a complete report of a shard, a cell or a matrix.
 	Run *PastRun
 }
 
@@ -40,9 +39,8 @@ type PastRun struct {
 // Duration is the duration of the run.
 func (r *PastRun) Duration() time.Duration { return fromMilliseconds(r.DurationMS) }
 
-// Read reads a JSON report. JSON writes the same report from the result. Errors
-// contain the line. Records with unknown fields are errors, since they come from
-// another version.
+// Read reads a JSON report. JSON writes the same report from the result. Errors contain the line. Records with unknown
+// fields are errors, since they come from another version.
 func Read(name string, from io.Reader) (*SavedRun, error) {
 	p := &SavedRun{Name: name}
 	return p, eachRecord(name, from, p.add)

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
 
-// JSON writes a record for each test as JSON Lines. docs/records.md and
-// record.schema.json describe the record. BSON documents are in relaxed Extended
-// JSON. The report of a shard, a matrix or a cell ends with a line about its run,
-// by which Read knows that it is complete.
+// JSON writes a record for each test as JSON Lines. docs/records.md and record.schema.json describe the record. BSON
+// documents are in relaxed Extended JSON. The report of a shard, a matrix or a cell ends with a line about its run, by
+// which Read knows that it is complete.
 func JSON() Generator {
 	r := &records{kept: map[string]time.Time{}}
 	r.lines = json.NewEncoder(&r.out)
@@ -142,7 +143,7 @@ type (
 		OperationID        int64           `json:"operationId,omitempty"`
 		Connection         string          `json:"connection,omitempty"`
 		ServerConnectionID *int64          `json:"serverConnectionId,omitempty"`
-		ServiceID          string          `json:"serviceId,omitempty"`
+		ServiceID          *bson.ObjectID  `json:"serviceId,omitempty"`
 		Redacted           bool            `json:"redacted,omitempty"`
 		DurationMS         float64         `json:"durationMS,omitempty"`
 		Body               json.RawMessage `json:"body,omitempty"`

@@ -1,6 +1,5 @@
-// Package report writes the reports of a run. Every report reads the stream of
-// notes: a Generator turns notes into bytes, and a Reporter writes the bytes and
-// keeps the first error.
+// Package report writes the reports of a run. Every report reads the stream of notes: a Generator turns notes into
+// bytes, and a Reporter writes the bytes and keeps the first error.
 package report
 
 import (
@@ -58,8 +57,7 @@ type Reporter struct {
 	err      error
 }
 
-// New returns a Reporter that writes to out. Errors contain the name, such as a
-// file or "standard output".
+// New returns a Reporter that writes to out. Errors contain the name, such as a file or "standard output".
 func New(name string, generate Generator, out io.Writer) *Reporter {
 	return &Reporter{name: name, generate: generate, out: out}
 }

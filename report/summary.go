@@ -26,8 +26,7 @@ func (s *slowest) add(v *result.Verdict) {
 	s.verdicts = s.verdicts[:min(len(s.verdicts), s.limit)]
 }
 
-// slim copies a verdict without its events and operations, to bound the memory of
-// long runs.
+// slim copies a verdict without its events and operations, to bound the memory of long runs.
 func slim(v *result.Verdict) *result.Verdict {
 	out := *v
 	out.Clients, out.Operations, out.ServerLog, out.Attempts = nil, nil, nil, nil
@@ -70,12 +69,4 @@ func plural(n int, noun string) string {
 		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// mark is the sign of a green or red run.
-func mark(s result.Summary) string {
-	if s.ExitCode() == 0 {
-		return "✔"
-	}
-	return "✘"
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// TAP writes the Test Anything Protocol, version 14: a test point as each test ends,
-// and the plan at the end, so that readers detect truncation. Red tests are "not ok"
-// with a YAML block of diagnostics, skipped tests SKIP, known-failing tests TODO.
-// Problems of the run are additional test points that are "not ok".
+// TAP writes the Test Anything Protocol, version 14: a test point as each test ends, and the plan at the end, so that
+// readers detect truncation. Red tests are "not ok" with a YAML block of diagnostics, skipped tests SKIP,
+// known-failing tests TODO. Problems of the run are additional test points that are "not ok".
 func TAP() Generator {
 	t := &tap{}
 	return hooks{start: t.start, test: t.verdict, cell: t.cell, finish: t.finish}.generator(&t.Buffer)

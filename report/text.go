@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,19 +20,16 @@ type TextOptions struct {
 	Verbose bool
 	// Quiet leaves only the problems and counts at the end.
 	Quiet bool
-	// Timings adds durations, totals by phase, and the slowest tests. Without
-	// it, equal runs have equal reports.
+	// Timings adds durations, totals by phase, and the slowest tests. Without it, equal runs have equal reports.
 	Timings bool
-	// Slowest is the number of slowest tests to list at the end; 0 means five
-	// with Timings and none without.
+	// Slowest is the number of slowest tests to list at the end; 0 means five with Timings and none without.
 	Slowest int
 	// Color colors verdicts with ANSI escape sequences.
 	Color bool
 }
 
-// Text writes every failure with its evidence and, at the end, the counts. The last
-// line is exactly "N passed, N failed, N skipped". A separate line before it
-// counts broken and known-failing tests.
+// Text writes every failure with its evidence and, at the end, the counts. The last line is exactly
+// "N passed, N failed, N skipped". A separate line before it counts broken and known-failing tests.
 func Text(o TextOptions) Generator {
 	if o.Timings && o.Slowest == 0 {
 		o.Slowest = slowestTests
@@ -81,19 +79,18 @@ func visible(r rune) rune {
 
 // took formats a duration, or returns "" without Timings.
 func (t *text) took(format string, d time.Duration) string {
-	if !t.options.Timings {
-		return ""
-	}
-	return fmt.Sprintf(format, round(d))
+	s := ""
+	add(&s, t.options.Timings, format, round(d))
+	return s
 }
 
-func (t *text) headline(v *result.Verdict, format string, args ...any) {
+func (t *text) headline(v *result.Verdict, rest string) {
 	if t.options.Color {
 		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
 	} else {
 		fmt.Fprintf(&t.buffer, "%s ", v.Status)
 	}
-	t.line(0, "%s"+format, append([]any{title(v.Test)}, args...)...)
+	t.line(0, "%s%s", title(v.Test), rest)
 }
 
 // title returns the name of a test on one line.
@@ -128,30 +125,28 @@ func (t *text) ready(n result.DeploymentReady) {
 }
 
 func (t *text) finished(v *result.Verdict) {
-	if v.Status != result.Skipped {
+	if v.Status == result.Skipped {
+		t.skips[skipReason(v)]++
+	} else {
 		t.ended++
 		t.slowest.add(v)
 	}
-	switch v.Status {
-	case result.Failed, result.Broken, result.Flaky:
+	if v.Status.FailsRun() {
 		if !t.options.Quiet {
 			t.explain(v)
 		}
 		return
-	case result.Skipped:
-		t.skips[skipReason(v)]++
 	}
 	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // their number at the end is enough
 		return
 	}
-	switch {
-	case v.Status == result.Skipped:
-		t.headline(v, " — %s", skipReason(v))
-	case v.Reason != "":
-		t.headline(v, "%s — %s", t.took(" (%s)", v.Duration), clip(v.Reason, briefWidth))
-	default:
-		t.headline(v, "%s", t.took(" (%s)", v.Duration))
+	rest := t.took(" (%s)", v.Duration)
+	if v.Status == result.Skipped {
+		rest = " — " + skipReason(v)
+	} else {
+		add(&rest, v.Reason != "", " — %s", clip(v.Reason, briefWidth))
 	}
+	t.headline(v, rest)
 	t.explainDecisions(v)
 }
 
@@ -160,7 +155,7 @@ func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v
 // explain writes all the evidence of a failure and the command that reruns it.
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
-	t.headline(v, "%s", t.took(" (%s)", v.Duration))
+	t.headline(v, t.took(" (%s)", v.Duration))
 	t.mismatches(v)
 	t.explainDecisions(v)
 	for _, c := range v.Clients {
@@ -176,7 +171,9 @@ func (t *text) explain(v *result.Verdict) {
 	if t.options.Verbose && len(v.ServerLog) > 0 {
 		t.head("the servers' logs")
 		withGap(t, 4, v.ServerLog, v.OmittedLog, "line", func(l result.LogLine) {
-			t.line(4, "%s%s %s", t.stamp(l.Time), l.Server, l.Text)
+			stamp := ""
+			add(&stamp, t.options.Timings, "%s ", l.Time.UTC().Format("15:04:05.000"))
+			t.line(4, "%s%s %s", stamp, l.Server, l.Text)
 		})
 	}
 	if len(v.Rerun) > 0 {
@@ -198,8 +195,8 @@ func (t *text) mismatches(v *result.Verdict) {
 		t.head(strings.TrimSpace(m.Path + "  " + m.Position.String()))
 		t.line(4, "%s", m.Message)
 		if m.Want != "" || m.Got != "" {
-			t.line(4, "want %s", orNothing(m.Want))
-			t.line(4, "got  %s", orNothing(m.Got))
+			t.line(4, "want %s", cmp.Or(m.Want, nothing))
+			t.line(4, "got  %s", cmp.Or(m.Got, nothing))
 		}
 		if m.Diff != "" {
 			t.line(4, "difference (- want, + got)")
@@ -238,14 +235,6 @@ func (t *text) omitted(indent int, g result.Gap, noun string) {
 	}
 }
 
-// stamp formats the time of day, or returns "" without Timings.
-func (t *text) stamp(at time.Time) string {
-	if !t.options.Timings {
-		return ""
-	}
-	return at.UTC().Format("15:04:05.000") + " "
-}
-
 // events lists events. It counts runs of more than two heartbeat events: a test has
 // about a hundred per second, and they seldom matter.
 func (t *text) events(events []result.Event) {
@@ -269,15 +258,10 @@ func isHeartbeat(e result.Event) bool {
 	return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
 }
 
-func orNothing(s string) string {
-	if s == "" {
-		return "(nothing)"
-	}
-	return s
-}
+// nothing stands for the absent value of a mismatch.
+const nothing = "(nothing)"
 
-// explainDecisions lists the operations, each with the decisions of the retry
-// core and their rules.
+// explainDecisions lists the operations, each with the decisions of the retry core and their rules.
 func (t *text) explainDecisions(v *result.Verdict) {
 	if len(v.Operations) == 0 {
 		return
@@ -334,11 +318,11 @@ func eventLine(e result.Event) string {
 		case c.Redacted:
 			s += " (redacted)"
 		case len(c.Command) > 0:
-			s += " " + brief(c.Command, briefWidth)
+			s += " " + brief(c.Command)
 		case c.Failure != nil:
 			s += " " + errorLine(c.Failure)
 		case len(c.Reply) > 0:
-			s += " " + brief(c.Reply, briefWidth)
+			s += " " + brief(c.Reply)
 		}
 	case e.Pool != nil:
 		p := e.Pool

@@ -23,8 +23,7 @@ func document(raw bson.Raw) json.RawMessage {
 	return text
 }
 
-// documentOf parses the output of document. It returns nil for anything but a
-// document.
+// documentOf parses the output of document. It returns nil for anything but a document.
 func documentOf(text json.RawMessage) bson.Raw {
 	var raw bson.Raw
 	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
@@ -57,23 +56,13 @@ func valueOf(text json.RawMessage) bson.RawValue {
 // noise are the fields of commands and replies that seldom explain a failure.
 var noise = []string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 
-// brief renders a document without noise in at most width characters.
-func brief(raw bson.Raw, width int) string {
-	elements, err := raw.Elements()
-	if err != nil || len(raw) == 0 {
-		return ""
-	}
-	kept := bson.D{}
-	for _, e := range elements {
-		if !slices.Contains(noise, e.Key()) {
-			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
-		}
-	}
-	text, err := bson.MarshalExtJSON(kept, false, false)
-	if err != nil {
-		return ""
-	}
-	return clip(string(text), width)
+// brief renders a document without noise on one line.
+func brief(raw bson.Raw) string {
+	var doc bson.D
+	_ = bson.Unmarshal(raw, &doc) // an invalid document is left out
+	doc = slices.DeleteFunc(doc, func(e bson.E) bool { return slices.Contains(noise, e.Key) })
+	text, _ := bson.MarshalExtJSON(doc, false, false)
+	return clip(string(text), briefWidth)
 }
 
 // clip shortens a text to one line of at most width characters.
@@ -86,8 +75,7 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// fit shortens a text to one line of at most so many terminal columns, without
-// control characters.
+// fit shortens a text to one line of at most so many terminal columns, without control characters.
 func fit(s string, columns int) string {
 	s = oneLine(s)
 	all, cut := 0, 0 // columns so far; the end of the text that fits before an ellipsis
@@ -103,9 +91,8 @@ func fit(s string, columns int) string {
 	return s
 }
 
-// columnsOf is an upper bound of the columns of a character: two from Hangul on,
-// except for symbols, and one before. An overestimate shortens a line, but no line
-// wraps.
+// columnsOf is an upper bound of the columns of a character: two from Hangul on, except for symbols, and one before.
+// An overestimate shortens a line, but no line wraps.
 func columnsOf(r rune) int {
 	const hangul, symbols, afterSymbols = 0x1100, 0x1E00, 0x2E80
 	if r < hangul || r >= symbols && r < afterSymbols || r == utf8.RuneError {

@@ -185,7 +185,7 @@ func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, 
 // uriOf returns the connection string of a cluster of a service.
 func uriOf(t *testing.T, s *twin.Service, id string) string {
 	t.Helper()
-	client, err := orchestration.New(s.URL, orchestration.Limits{})
+	client, err := orchestration.New(s.URL)
 	testkit.Check(t, err)
 	defer client.Close()
 	cluster, err := client.Find(testkit.Context(t), id)

@@ -15,9 +15,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// User is a user with the role root on the whole cluster.
-type User struct{ Name, Password string }
-
 // commandLimit bounds one command: a server may accept a connection without answering.
 const commandLimit = 10 * time.Second
 
@@ -28,9 +25,13 @@ func (s *server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	return wire.Run(ctx, s.address(), s.secure, "admin", command)
 }
 
-// runAs runs a command with authentication.
-func (s *server) runAs(ctx context.Context, who options.Credential, command bson.D) error {
-	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAuth(who).SetTLSConfig(s.secure)
+// runAs runs a command with authentication, or without if who is nil.
+func (s *server) runAs(ctx context.Context, who *options.Credential, command bson.D) error {
+	if who == nil {
+		_, err := s.run(ctx, command)
+		return err
+	}
+	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAuth(*who).SetTLSConfig(s.secure)
 	return runBy(ctx, s.Name, o, command)
 }
 
@@ -61,9 +62,6 @@ func (s *server) hello(ctx context.Context) (wire.Hello, error) {
 
 var errOtherServer = errors.New("another server answers on its port")
 
-// identifying are the arguments with values that no other server has.
-var identifying = []string{"--dbpath", "--configdb"}
-
 // verify checks that the server on the port is the one we started. Another process may have the port, and ours exits
 // only later. A server that does not answer getCmdLineOpts, such as a mongod that requires authentication, is trusted.
 func (s *server) verify(ctx context.Context) error {
@@ -82,19 +80,18 @@ func (s *server) verify(ctx context.Context) error {
 
 // differs reports whether arguments are those of another server.
 func differs(theirs, ours []string) bool {
-	return slices.ContainsFunc(identifying, func(name string) bool {
-		value := valueOf(theirs, name)
-		return value != "" && value != valueOf(ours, name)
-	})
+	id := identity(theirs)
+	return id != "" && id != identity(ours)
 }
 
-// valueOf returns the value of an option among arguments, or "".
-func valueOf(args []string, name string) string {
+// identity returns the value among a server's arguments that no other server has, or "".
+func identity(args []string) string {
 	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, name+"="); ok {
+		switch name, value, joined := strings.Cut(arg, "="); {
+		case name != "--dbpath" && name != "--configdb":
+		case joined:
 			return value
-		}
-		if arg == name && i+1 < len(args) {
+		case i+1 < len(args):
 			return args[i+1]
 		}
 	}
@@ -148,14 +145,8 @@ const stepUpPause = 200 * time.Millisecond
 
 // initiate initiates a replica set, and waits until it has a primary and all other members are secondaries.
 func initiate(ctx context.Context, set Set, members []*server) error {
-	config := initiation(set, addresses(members))
-	err := await(ctx, fmt.Sprintf("replica set %s to be initiated", set.Name), func(ctx context.Context) error {
-		_, err := members[0].run(ctx, bson.D{{Key: "replSetInitiate", Value: config}})
-		if wire.CodeOf(err) == codeAlreadyInitialized { // the reply to an earlier attempt was lost
-			return nil
-		}
-		return markPermanent(err)
-	})
+	command := bson.D{{Key: "replSetInitiate", Value: initiation(set, addresses(members))}}
+	err := members[0].ensure(ctx, "replica set "+set.Name+" to be initiated", command, codeAlreadyInitialized)
 	if err != nil {
 		return err
 	}
@@ -181,13 +172,11 @@ func initiate(ctx context.Context, set Set, members []*server) error {
 // stepUp sends replSetStepUp. With access control, only the members' internal user __system of the database
 // local is authorized, whose password is the key. Errors are not fatal: a member is elected eventually.
 func (s *server) stepUp(ctx context.Context) error {
-	command := bson.D{{Key: "replSetStepUp", Value: 1}}
-	if s.key == "" {
-		_, err := s.run(ctx, command)
-		return err
+	var system *options.Credential
+	if s.key != "" {
+		system = &options.Credential{AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: s.key, AuthSource: "local"}
 	}
-	system := options.Credential{AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: s.key, AuthSource: "local"}
-	return s.runAs(ctx, system, command)
+	return s.runAs(ctx, system, bson.D{{Key: "replSetStepUp", Value: 1}})
 }
 
 // lacks reports what a replica set is missing according to its members' replies, nil if nothing, and whether it has a
@@ -211,29 +200,32 @@ func lacks(replies []wire.Hello) (missing error, elected bool) {
 
 // addShard adds a replica set as a shard. While the mongos does not know its primary, the command fails with various
 // codes, so no error is treated as permanent.
-func (s *server) addShard(ctx context.Context, user User, set Set, hosts []string) error {
+func (s *server) addShard(ctx context.Context, user *options.Credential, set Set, hosts []string) error {
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
-	return await(ctx, set.Name+" to be added as a shard", func(ctx context.Context) error {
-		if user.Name != "" {
-			return s.runAs(ctx, options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"}, command)
-		}
-		_, err := s.run(ctx, command)
-		return err
-	})
+	return await(ctx, set.Name+" to be added as a shard", func(ctx context.Context) error { return s.runAs(ctx, user, command) })
 }
 
 // createUser creates the first user through the localhost exception, with a write concern.
-func (s *server) createUser(ctx context.Context, user User, w any) error {
+func (s *server) createUser(ctx context.Context, user *options.Credential, w any) error {
 	command := bson.D{
-		{Key: "createUser", Value: user.Name}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
+		{Key: "createUser", Value: user.Username}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
 		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: w}}},
 	}
-	return await(ctx, "the user "+user.Name+" to be created on "+s.Name, func(ctx context.Context) error {
+	return s.ensure(ctx, "the user "+user.Username+" to be created on "+s.Name, command, codeUserExists)
+}
+
+// ensure runs a command until it succeeds or fails with a permanent error. Other errors may be those of a slow machine,
+// such as an unreachable member. The code done means that an earlier attempt succeeded, whose reply was lost.
+func (s *server) ensure(ctx context.Context, what string, command bson.D, done int32) error {
+	return await(ctx, what, func(ctx context.Context) error {
 		_, err := s.run(ctx, command)
-		if wire.CodeOf(err) == codeUserExists {
+		switch code := wire.CodeOf(err); {
+		case code == done:
 			return nil
+		case slices.Contains(permanentCodes, code):
+			return permanent{err}
 		}
-		return markPermanent(err)
+		return err
 	})
 }
 
@@ -275,11 +267,3 @@ func await(ctx context.Context, what string, try func(context.Context) error) er
 
 // permanent is an error that no retry resolves.
 type permanent struct{ error }
-
-// markPermanent marks permanent errors. Others may be those of a slow machine, such as an unreachable member.
-func markPermanent(err error) error {
-	if slices.Contains(permanentCodes, wire.CodeOf(err)) {
-		return permanent{err}
-	}
-	return err
-}

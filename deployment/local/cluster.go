@@ -1,5 +1,5 @@
 // Package local runs clusters of mongod and mongos processes on this machine: standalone, replica set, sharded, and
-// load balanced. NewPlan and Argv decide what to start, as functions of the cluster's shape and the server version;
+// load balanced. Release.Plan and Argv decide what to start, as functions of the cluster's shape and the server version;
 // Start starts it.
 //
 // All servers listen only on the loopback interface and have test commands enabled. All their files are in one
@@ -55,10 +55,10 @@ type Cluster struct {
 	options Options
 	plan    Plan
 	folder  *ledger.TempFolder
-	place   Place       // common to all servers
-	secure  *tls.Config // nil without TLS
-	key     string      // internal password of the servers, "" without access control
-	user    User        // the name is "" without access control
+	place   Place               // common to all servers
+	secure  *tls.Config         // nil without TLS
+	key     string              // internal password of the servers, "" without access control
+	user    *options.Credential // nil without access control
 
 	servers   []*server  // in start order
 	balancers *Balancers // nil unless it is load balanced
@@ -152,7 +152,13 @@ func (c *Cluster) launch(ctx context.Context, lost context.CancelCauseFunc, all 
 		if err != nil {
 			return err
 		}
-		s.watch(ctx, lost)
+		go func() {
+			select {
+			case <-s.ended:
+				lost(s.dead())
+			case <-ctx.Done():
+			}
+		}()
 		launched = append(launched, s)
 	}
 	return together(ctx, launched, (*server).awaitAnswer)
@@ -169,13 +175,11 @@ func together[T any](ctx context.Context, all []T, do func(T, context.Context) e
 
 func (c *Cluster) startServer(p Process) (_ *server, err error) {
 	at := c.place
-	if at.Port, err = c.options.Ports.Next(); err != nil {
-		return nil, err
+	if at.Port, err = c.options.Ports.Next(); err == nil && p.Balanced {
+		at.BalancerPort, err = c.options.Ports.Next()
 	}
-	if p.Balanced {
-		if at.BalancerPort, err = c.options.Ports.Next(); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	path := c.options.Release.Mongod
 	if p.Role == RoleMongos {
@@ -248,7 +252,7 @@ func (c *Cluster) writeSecrets(context.Context) (err error) {
 		return nil
 	}
 	c.place.CA, c.place.Certificate = filepath.Join(c.Folder(), certificate.CAFile), filepath.Join(c.Folder(), certificate.ServerFile)
-	c.secure, err = certificate.Write(c.Folder(), address)
+	c.secure, err = certificate.Write(c.Folder())
 	return err
 }
 
@@ -258,7 +262,7 @@ func (c *Cluster) addUser(ctx context.Context) error {
 	if !c.options.Shape.Auth {
 		return nil
 	}
-	user, at := User{Name: "utr", Password: rand.Text()}, c.entries()
+	user, at := &options.Credential{Username: "utr", Password: rand.Text(), AuthSource: "admin"}, c.entries()
 	var w any = len(at)
 	if at[0].Role == RoleMongos {
 		w = "majority"
@@ -316,8 +320,7 @@ func (c *Cluster) Dead() error {
 	return nil
 }
 
-// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than
-// once.
+// Close stops the cluster and removes everything except the logs: see Folder. It may be called more than once.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -331,13 +334,13 @@ func (c *Cluster) Close() error {
 	// Mongoses first, so that they do not log the end of the others.
 	errs := make([]error, len(c.servers))
 	var all sync.WaitGroup
-	for i := len(c.servers) - 1; i >= 0; i-- {
-		all.Go(func() { errs[i] = c.servers[i].kill() })
+	for i, s := range slices.Backward(c.servers) {
+		all.Go(func() {
+			errs[i] = s.kill()
+			c.options.Ports.free(s.place.Port, s.place.BalancerPort)
+		})
 	}
 	all.Wait()
-	for _, s := range c.servers {
-		c.options.Ports.free(s.place.Port, s.place.BalancerPort)
-	}
 	if err := errors.Join(append(errs, c.tidy())...); err != nil {
 		return err // utr clean removes the rest
 	}
@@ -380,7 +383,12 @@ func (c *Cluster) Hosts() []string {
 }
 
 // Password is the password in the connection strings, or "".
-func (c *Cluster) Password() string { return c.user.Password }
+func (c *Cluster) Password() string {
+	if c.user == nil {
+		return ""
+	}
+	return c.user.Password
+}
 
 // URIs returns the connection string with all seeds, and that of one mongos, or of the load balancer for one; without
 // mongoses both are equal. They contain the password.
@@ -398,8 +406,8 @@ func (c *Cluster) URIs() (all, single string) {
 
 func (c *Cluster) uri(hosts ...string) string {
 	u := url.URL{Scheme: "mongodb", Host: strings.Join(hosts, ","), Path: "/"}
-	if c.user.Name != "" {
-		u.User = url.UserPassword(c.user.Name, c.user.Password)
+	if c.user != nil {
+		u.User = url.UserPassword(c.user.Username, c.user.Password)
 	}
 	query := url.Values{}
 	switch c.options.Shape.Topology {

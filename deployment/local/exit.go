@@ -2,7 +2,7 @@ package local
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"os"
 	"strings"
 )
@@ -20,7 +20,6 @@ var statuses = map[int]string{
 	5:       "sharding: invalid configuration",
 	12:      "it was asked to shut down",
 	14:      "unrecoverable error",
-	20:      "error of the Windows service",
 	exitNet: "it cannot listen on its port",
 	61:      "the disk does not respond",
 	62:      "the data files are of a newer version",
@@ -36,17 +35,13 @@ var signals = map[string]string{
 	"signal: killed":              "by another process, or by the system when memory ran out",
 }
 
-// endedError describes how a process ended.
-func endedError(state *os.ProcessState) error {
+// ending describes how a process ended.
+func ending(state *os.ProcessState) string {
 	text := state.String() // "exit status 48", "signal: killed"
-	words := statuses[state.ExitCode()]
-	if words == "" {
-		words = signals[strings.TrimSuffix(text, " (core dumped)")]
-	}
-	if words != "" {
+	if words := cmp.Or(statuses[state.ExitCode()], signals[strings.TrimSuffix(text, " (core dumped)")]); words != "" {
 		text += " (" + words + ")"
 	}
-	return errors.New(text)
+	return text
 }
 
 // portTaken reports whether a server exited because another process had its port. If both bind before they listen, the

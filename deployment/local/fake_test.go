@@ -60,7 +60,7 @@ var fakes = map[string]func(args []string){
 		select {}
 	},
 	"does not answer": func(args []string) {
-		if _, err := net.Listen("tcp", net.JoinHostPort(address, valueOf(args, "--port"))); err != nil {
+		if _, err := net.Listen("tcp", net.JoinHostPort(address, args[slices.Index(args, "--port")+1])); err != nil {
 			os.Exit(exitNet)
 		}
 		signal.Ignore(syscall.SIGTERM)
@@ -83,7 +83,7 @@ var fakes = map[string]func(args []string){
 
 // serve starts a standalone that runs until the process ends.
 func serve(args []string) {
-	port, _ := strconv.Atoi(valueOf(args, "--port"))
+	port, _ := strconv.Atoi(args[slices.Index(args, "--port")+1])
 	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}}); err != nil {
 		fmt.Printf("Failed to set up listener: SocketException: %s\n", err)
 		os.Exit(exitNet)

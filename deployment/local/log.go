@@ -18,7 +18,7 @@ const (
 	tailWidth = 400       // characters of a line
 	tailBytes = 64 << 10  // read for a tail
 	scanBytes = 2 << 20   // read for the lines of a period
-	maxLines  = 2_000     // returned for a period
+	maxLines  = 2_000     // returned for a period, of each log
 	lineBytes = 256 << 10 // longest line
 )
 
@@ -82,28 +82,6 @@ type Line struct {
 	Text   string
 }
 
-// linesOf returns the lines of a log from one time to another. A line without a timestamp belongs to the line before
-// it.
-func linesOf(path, server string, from, to time.Time) []Line {
-	text, err := lastBytes(path, scanBytes)
-	if err != nil {
-		return nil
-	}
-	var out []Line
-	var at time.Time
-	scanner := bufio.NewScanner(bytes.NewReader(text))
-	scanner.Buffer(nil, lineBytes)
-	for scanner.Scan() && len(out) < maxLines {
-		if t, ok := timeOf(scanner.Text()); ok {
-			at = t
-		}
-		if !at.IsZero() && !at.Before(from) && !at.After(to) {
-			out = append(out, Line{at, server, shorten(scanner.Text())})
-		}
-	}
-	return out
-}
-
 // timeOf returns the timestamp of a line. Since 4.4 a line is a JSON document; before, it begins with the timestamp.
 func timeOf(line string) (time.Time, bool) {
 	if strings.HasPrefix(line, "{") {
@@ -121,11 +99,22 @@ func timeOf(line string) (time.Time, bool) {
 }
 
 // ReadLogs returns the lines of some logs from one time to another, both included, oldest first. Keys are host:port.
-// Unreadable logs are omitted.
-func ReadLogs(paths map[string]string, from, to time.Time) []Line {
-	var out []Line
+// A line without a timestamp belongs to the line before it. Unreadable logs are omitted.
+func ReadLogs(paths map[string]string, from, to time.Time) (out []Line) {
 	for server, path := range paths {
-		out = append(out, linesOf(path, server, from, to)...)
+		text, _ := lastBytes(path, scanBytes)
+		var at time.Time
+		scanner := bufio.NewScanner(bytes.NewReader(text))
+		scanner.Buffer(nil, lineBytes)
+		for left := maxLines; left > 0 && scanner.Scan(); {
+			if t, ok := timeOf(scanner.Text()); ok {
+				at = t
+			}
+			if !at.IsZero() && !at.Before(from) && !at.After(to) {
+				out = append(out, Line{at, server, shorten(scanner.Text())})
+				left--
+			}
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Line) int { return a.Time.Compare(b.Time) })
 	return out

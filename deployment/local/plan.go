@@ -75,16 +75,18 @@ type Plan struct {
 	Sets              []Set // of the mongods
 }
 
-// NewPlan plans a cluster of a server version.
-func NewPlan(s Shape, v Version) (p Plan, err error) {
+// Plan plans a cluster of the release.
+func (r Release) Plan(s Shape) (p Plan, err error) {
 	s.Members, s.Shards, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.Mongoses, 2)
 	switch {
 	case s.Members < 1 || s.Members > maxMembers:
 		return p, fmt.Errorf("a replica set has 1 to %d members", maxMembers)
 	case s.Shards < 1 || s.Mongoses < 1:
 		return p, errors.New("a sharded cluster has at least one shard and one mongos")
-	case s.Topology == LoadBalanced && !v.atLeast(balancedFrom):
-		return p, fmt.Errorf("version %s does not support load balancers, which require %s", v, balancedFrom)
+	case s.Topology == LoadBalanced && !r.Version.atLeast(balancedFrom):
+		return p, fmt.Errorf("version %s does not support load balancers, which require %s", r.Version, balancedFrom)
+	case r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced):
+		return p, fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
 	}
 	switch s.Topology {
 	case Standalone:

@@ -69,7 +69,7 @@ var commands = testkit.Commands{
 		testkit.Check(t, err)
 		var s Shape
 		testkit.Check(t, json.Unmarshal([]byte(a[1]), &s))
-		p, err := NewPlan(s, v)
+		p, err := Release{Mongos: "mongos", Version: v}.Plan(s)
 		return drawn(t, p), err
 	},
 	"argv": func(t *testing.T, a []string) (string, error) { // a version, a process, and a place

@@ -12,9 +12,7 @@ import (
 // not conflict. Methods may be called concurrently; the zero value is ready to use.
 type Ports struct {
 	listen func() (net.Listener, error) // nil: listen on a free port
-
-	mu    sync.Mutex
-	given map[int]bool
+	given  sync.Map                     // ports
 }
 
 // portTries bounds the search for an unused port.
@@ -22,11 +20,6 @@ const portTries = 1_000
 
 // Next returns a free port of the loopback interface.
 func (p *Ports) Next() (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.given == nil {
-		p.given = make(map[int]bool)
-	}
 	listen := p.listen
 	if listen == nil {
 		listen = func() (net.Listener, error) { return net.Listen("tcp", net.JoinHostPort(address, "0")) }
@@ -38,8 +31,7 @@ func (p *Ports) Next() (int, error) {
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		if !p.given[port] {
-			p.given[port] = true
+		if _, given := p.given.LoadOrStore(port, true); !given {
 			return port, nil
 		}
 	}
@@ -48,9 +40,7 @@ func (p *Ports) Next() (int, error) {
 
 // free makes ports available to Next again.
 func (p *Ports) free(ports ...int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, port := range ports {
-		delete(p.given, port)
+		p.given.Delete(port)
 	}
 }

@@ -24,7 +24,6 @@ type server struct {
 	command *exec.Cmd
 
 	ended chan struct{} // closed when the process was reaped
-	err   error         // how it ended; valid after ended
 }
 
 func (s *server) address() string { return fmt.Sprintf("%s:%d", address, s.place.Port) }
@@ -54,7 +53,6 @@ func (s *server) launch(program string, book *ledger.Ledger) error {
 			_ = processgroup.Kill(s.command.Process) // no process may run without an entry
 		}
 		_ = s.command.Wait() // the state has more information than the error
-		s.err = endedError(s.command.ProcessState)
 		if err == nil {
 			_ = forget() // utr clean ignores processes that have ended
 		}
@@ -100,32 +98,17 @@ const groupLimit = 2 * time.Second
 func (s *server) dead() error {
 	select {
 	case <-s.ended:
-		return &DiedError{Name: s.Name, Status: s.err.Error(), Log: tail(s.log), portTaken: portTaken(s.command.ProcessState, s.log)}
+		state := s.command.ProcessState
+		return &DiedError{fmt.Sprintf("%s ended: %s%s", s.Name, ending(state), quoted(tail(s.log))), portTaken(state, s.log)}
 	default:
 		return nil
 	}
 }
 
-// watch cancels a context when the process ends first. The cause is the reason.
-func (s *server) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	go func() {
-		select {
-		case <-s.ended:
-			cancel(s.dead())
-		case <-ctx.Done():
-		}
-	}()
-}
-
-// DiedError means that a server exited unexpectedly.
+// DiedError means that a server exited unexpectedly. Its text has the exit status and the last lines of the log.
 type DiedError struct {
-	Name   string // such as rs0-1
-	Status string // exit status or signal, in words
-	Log    string // last lines
-
+	text      string
 	portTaken bool
 }
 
-func (e *DiedError) Error() string {
-	return fmt.Sprintf("%s ended: %s%s", e.Name, e.Status, quoted(e.Log))
-}
+func (e *DiedError) Error() string { return e.text }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,31 +34,26 @@ type Release struct {
 
 // Find finds a release and runs its programs with --version. where is a folder with bin/mongod or mongod, the path of a
 // mongod, or a name in $PATH. The error lists where it looked.
-func Find(ctx context.Context, where string) (Release, error) {
-	mongod, err := findMongod(where)
-	if err != nil {
-		return Release{}, err
+func Find(ctx context.Context, where string) (r Release, err error) {
+	if r.Mongod, err = findMongod(where); err != nil {
+		return r, err
 	}
-	if mongod, err = filepath.Abs(mongod); err != nil {
-		return Release{}, err
-	}
-	r := Release{Mongod: mongod}
-	if r.Version, err = readVersion(ctx, mongod); err != nil {
-		return Release{}, err
+	if r.Version, err = readVersion(ctx, r.Mongod); err != nil {
+		return r, err
 	}
 	if !r.Version.atLeast(oldest) {
-		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", mongod, r.Version, oldest[0], oldest[1])
+		return r, fmt.Errorf("%s is of version %s: %d.%d is the oldest supported version", r.Mongod, r.Version, oldest[0], oldest[1])
 	}
-	mongos, err := exec.LookPath(mongosFor(mongod))
+	mongos, err := exec.LookPath(mongosFor(r.Mongod))
 	if err != nil {
 		return r, nil // no sharded clusters
 	}
 	router, err := readVersion(ctx, mongos)
 	if err != nil {
-		return Release{}, err
+		return r, err
 	}
 	if router[0] != r.Version[0] || router[1] != r.Version[1] {
-		return Release{}, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", mongod, r.Version, mongos, router)
+		return r, fmt.Errorf("%s is of version %s, and %s of version %s: they must be of the same release", r.Mongod, r.Version, mongos, router)
 	}
 	r.Mongos = mongos
 	return r, nil
@@ -74,13 +68,14 @@ func mongosFor(mongod string) string {
 	return filepath.Join(folder, "mongos")
 }
 
+// findMongod returns the absolute path of a mongod.
 func findMongod(where string) (string, error) {
 	if about, err := os.Stat(where); err != nil || !about.IsDir() {
 		found, err := exec.LookPath(where)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
 			return "", fmt.Errorf("%q is neither a folder nor a program: %w", where, err)
 		}
-		return found, nil
+		return filepath.Abs(found)
 	}
 	folder, err := filepath.Abs(where)
 	if err != nil {
@@ -122,17 +117,11 @@ func readVersion(ctx context.Context, path string) (v Version, err error) {
 }
 
 // versionPattern matches "db version v4.2.24" and "mongos version v8.0.4-rc0".
-var versionPattern = regexp.MustCompile(`(?m)\bversion v(\d+)\.(\d+)\.(\d+)`)
+var versionPattern = regexp.MustCompile(`\bversion v\d+\.\d+\.\d+`)
 
 func parseVersion(out string) (v Version, err error) {
-	found := versionPattern.FindStringSubmatch(out)
-	if found == nil {
+	if _, err := fmt.Sscanf(versionPattern.FindString(out), "version v%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
 		return v, errors.New("no version in the output")
-	}
-	for i := range v {
-		if v[i], err = strconv.Atoi(found[i+1]); err != nil {
-			return v, err
-		}
 	}
 	return v, nil
 }
@@ -143,13 +132,4 @@ func environment() []string {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains([]string{"UTR_URI", "UTR_SINGLE_URI", "UTR_PASSWORD"}, name)
 	})
-}
-
-// Plan plans a cluster of the release.
-func (r Release) Plan(s Shape) (Plan, error) {
-	p, err := NewPlan(s, r.Version)
-	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		err = fmt.Errorf("a %s requires %s, which does not exist", s.Topology, mongosFor(r.Mongod))
-	}
-	return p, err
 }

@@ -27,32 +27,30 @@ const (
 	ShardedCluster Kind = "sharded_clusters"
 )
 
-// DeleteLimit bounds removing a cluster by default.
-const DeleteLimit = 2 * time.Minute
+// kinds are all kinds, those with parts first.
+var kinds = []Kind{ShardedCluster, ReplicaSet, Server}
 
-// Limits bounds requests. Zero means the default.
-type Limits struct {
-	// Create bounds creating a cluster (default 5 minutes): a sharded cluster with access control starts each of its
-	// servers twice.
-	Create time.Duration
-	// Delete bounds removing a cluster with all its parts (default DeleteLimit).
-	Delete time.Duration
-	// Ask bounds everything else (default 1 minute): the service contacts each server before it answers, and waits for
-	// those that do not respond.
-	Ask time.Duration
-}
+// Limits of requests.
+const (
+	createLimit = 5 * time.Minute // a sharded cluster with access control starts each of its servers twice
+	DeleteLimit = 2 * time.Minute // of a cluster with all its parts
+	askLimit    = time.Minute     // the service contacts each server first, and waits for those that do not respond
+)
 
 // Client is a client of one service. Methods may be called concurrently; each has its own deadline in addition to that
 // of its context.
 type Client struct {
-	base   *url.URL // with the version, without a trailing slash
-	http   *http.Client
-	limits Limits
+	// CreateLimit bounds Create. New sets it.
+	CreateLimit time.Duration
+
+	base     *url.URL // with the version, without a trailing slash
+	http     *http.Client
+	askLimit time.Duration
 }
 
 // New returns a client for the service at a URL, such as http://localhost:8889. A URL without a path means version 1 of
 // the API. New sends no request. Credentials in the URL are sent with each request and are never in an error.
-func New(address string, l Limits) (*Client, error) {
+func New(address string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil: // err repeats the address, which may contain a password
@@ -68,13 +66,11 @@ func New(address string, l Limits) (*Client, error) {
 		u.Path = "/v1"
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	l = Limits{cmp.Or(l.Create, 5*time.Minute), cmp.Or(l.Delete, DeleteLimit), cmp.Or(l.Ask, time.Minute)}
-	return &Client{base: u, http: &http.Client{Transport: transport, CheckRedirect: noRedirect}, limits: l}, nil
-}
-
-// noRedirect rejects redirects, which would change the method of a request.
-func noRedirect(*http.Request, []*http.Request) error {
-	return errors.New("it redirects the request: is that the URL of the service?")
+	noRedirect := func(*http.Request, []*http.Request) error { // it would change the method of a request
+		return errors.New("it redirects the request: is that the URL of the service?")
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: noRedirect}
+	return &Client{CreateLimit: createLimit, base: u, http: client, askLimit: askLimit}, nil
 }
 
 // URL returns the address of the service, without credentials.
@@ -95,7 +91,7 @@ func (c *Client) Local(ctx context.Context) bool {
 		return false
 	}
 	defer func() { _ = conn.Close() }()
-	return sameMachine(conn.LocalAddr(), conn.RemoteAddr())
+	return sameMachine(conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr))
 }
 
 // localLimit bounds the connection of Local.
@@ -103,10 +99,8 @@ const localLimit = 5 * time.Second
 
 // sameMachine reports whether both ends of a connection are on one machine: only then do they have the same address or
 // a loopback address.
-func sameMachine(here, there net.Addr) bool {
-	a, okA := here.(*net.TCPAddr)
-	b, okB := there.(*net.TCPAddr)
-	return okA && okB && (b.IP.IsLoopback() || a.IP.Equal(b.IP))
+func sameMachine(here, there *net.TCPAddr) bool {
+	return there.IP.IsLoopback() || here.IP.Equal(there.IP)
 }
 
 // Close closes idle connections.
@@ -131,7 +125,7 @@ func (c *Client) Check(ctx context.Context) error {
 	var about struct {
 		Service string `json:"service"`
 	}
-	if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/", nil, &about); err != nil {
+	if err := c.get(ctx, "/", &about); err != nil {
 		return err
 	}
 	if about.Service == "" {
@@ -145,17 +139,17 @@ func (c *Client) Check(ctx context.Context) error {
 //
 // After an error, parts of the cluster may exist: see Remove. Cancelling the context does not stop the service.
 func (c *Client) Create(ctx context.Context, kind Kind, id string, body any) (Cluster, error) {
-	return c.cluster(ctx, c.limits.Create, http.MethodPut, kind, id, body)
+	return c.cluster(ctx, c.CreateLimit, http.MethodPut, kind, id, body)
 }
 
 // Get returns a cluster. The error matches ErrNotFound if it does not exist.
 func (c *Client) Get(ctx context.Context, kind Kind, id string) (Cluster, error) {
-	return c.cluster(ctx, c.limits.Ask, http.MethodGet, kind, id, nil)
+	return c.cluster(ctx, c.askLimit, http.MethodGet, kind, id, nil)
 }
 
 // Find searches all kinds for a cluster.
 func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
-	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
+	for _, kind := range kinds {
 		found, err := c.Get(ctx, kind, id)
 		if !errors.Is(err, ErrNotFound) {
 			return found, err
@@ -166,14 +160,12 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 }
 
 func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (found Cluster, err error) {
-	if err := c.do(ctx, limit, method, place(kind, id), body, &found); err != nil {
-		return Cluster{}, err
-	}
-	if found.URI == "" {
-		return Cluster{}, &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
+	err = c.do(ctx, limit, method, place(kind, id), body, &found)
+	if err == nil && found.URI == "" {
+		err = &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
 	}
 	found.Kind = kind
-	return found, nil
+	return found, err
 }
 
 func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
@@ -181,26 +173,25 @@ func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.
 // Remove removes a cluster and all its parts, such as those of a failed Create. It reports whether anything existed,
 // which is not required.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
-	limit := c.limits.Delete
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, DeleteLimit, fmt.Errorf("not finished within %s", DeleteLimit))
 	defer cancel()
-	switch err := c.remove(ctx, kind, id); {
-	case err == nil:
-		found = true
-	case !errors.Is(err, ErrNotFound):
+	remove := func(p Part) error {
+		err := c.do(ctx, DeleteLimit, http.MethodDelete, place(p.Kind, p.ID), nil, nil)
+		if found = found || err == nil; errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	if err := remove(Part{kind, id}); err != nil {
 		return false, err
 	}
 	parts, err := c.Parts(ctx, id)
-	if err != nil {
-		return found, err
-	}
 	for _, p := range parts {
-		if err := c.remove(ctx, p.Kind, p.ID); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := remove(p); err != nil {
 			return found, err
 		}
-		found = true
 	}
-	return found, nil
+	return found, err
 }
 
 // Part identifies a cluster, or a server or replica set in one.
@@ -223,7 +214,7 @@ type Made struct {
 
 // Made lists the clusters that runs created, by the marks in their ids.
 func (c *Client) Made(ctx context.Context) (made []Made, err error) {
-	all, err := c.list(ctx, ShardedCluster, ReplicaSet, Server)
+	all, err := c.list(ctx, kinds...)
 	for _, p := range all {
 		p.ID, _, _ = strings.Cut(p.ID, partMark)
 		known := slices.ContainsFunc(made, func(m Made) bool { return m.ID == p.ID })
@@ -251,7 +242,7 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 			continue
 		}
 		var about Cluster
-		if err := c.do(ctx, c.limits.Ask, http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
+		if err := c.get(ctx, place(Server, s.ID), &about); err != nil {
 			return nil, err
 		}
 		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" {
@@ -261,15 +252,11 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 	return logs, nil
 }
 
-func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
-	return c.do(ctx, c.limits.Delete, http.MethodDelete, place(kind, id), nil, nil)
-}
-
 // list lists the clusters of some kinds, or returns an error if one of them cannot be listed.
 func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error) {
 	for _, kind := range kinds {
 		var answer map[string]json.RawMessage
-		if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
+		if err := c.get(ctx, "/"+string(kind), &answer); err != nil {
 			return nil, err
 		}
 		var rows []Part
@@ -283,52 +270,53 @@ func (c *Client) list(ctx context.Context, kinds ...Kind) (all []Part, err error
 	return slices.Compact(all), nil
 }
 
-// answerLimit exceeds the answers of a service with a thousand servers.
-const answerLimit = 32 << 20
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	return c.do(ctx, c.askLimit, http.MethodGet, path, nil, into)
+}
 
 // do sends a request and decodes the answer, unless into is nil.
 func (c *Client) do(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	failed := &Error{Method: method, URL: c.URL() + path}
-	var text []byte
-	if text, failed.Err = c.exchange(ctx, failed, method, c.base.String()+path, body); failed.Err != nil {
-		return failed
-	}
+	e := &Error{Method: method, URL: c.URL() + path}
+	text, err := c.exchange(ctx, e, c.base.String()+path, body)
 	switch {
-	case failed.Status < 200 || failed.Status > 299:
-		failed.Message = message(text)
-		return failed
+	case err != nil:
+		e.Err = err
+	case e.Status < 200 || e.Status > 299:
+		e.Message = message(text)
 	case into == nil || json.Unmarshal(text, into) == nil:
 		return nil
+	default:
+		e.Status, e.Err = 0, fmt.Errorf("the answer is not the JSON of mongo-orchestration: %s", excerpt(string(text), 80))
 	}
-	failed.Status, failed.Err = 0, fmt.Errorf("the answer is not the JSON of mongo-orchestration: %s", excerpt(string(text), 80))
-	return failed
+	return e
 }
 
+// answerLimit exceeds the answers of a service with a thousand servers.
+const answerLimit = 32 << 20
+
 // exchange sends a request, and sets the error's Status, or its Unanswered.
-func (c *Client) exchange(ctx context.Context, e *Error, method, url string, body any) ([]byte, error) {
-	var send []byte
+func (c *Client) exchange(ctx context.Context, e *Error, url string, body any) ([]byte, error) {
+	var send bytes.Buffer
+	header := http.Header{"Accept": {"application/json"}}
 	if body != nil {
-		var err error
-		if send, err = json.Marshal(body); err != nil {
+		header.Set("Content-Type", "application/json")
+		if err := json.NewEncoder(&send).Encode(body); err != nil {
 			return nil, err
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(send))
+	request, err := http.NewRequestWithContext(ctx, e.Method, url, &send)
 	if err != nil {
 		return nil, errors.New("invalid request")
 	}
-	request.Header.Set("Accept", "application/json")
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
+	request.Header = header
 	response, err := c.http.Do(request)
 	if err != nil {
 		var dialing *net.OpError
 		dialed := !errors.As(err, &dialing) || dialing.Op != "dial"
-		e.Unanswered = dialed && response == nil // a rejected redirect is a response
-		return nil, reason(ctx, err)
+		e.Unanswered = dialed && response == nil    // a rejected redirect is a response
+		return nil, reason(ctx, errors.Unwrap(err)) // the *url.Error repeats the URL
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
@@ -340,14 +328,10 @@ func (c *Client) exchange(ctx context.Context, e *Error, method, url string, bod
 	return text, nil
 }
 
-// reason returns why a request failed, without the *url.Error, which repeats the URL.
+// reason returns why a request failed.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
 	}
 	return err
 }

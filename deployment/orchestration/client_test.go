@@ -19,9 +19,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func client(t *testing.T, address string, l Limits) *Client {
+func client(t *testing.T, address string) *Client {
 	t.Helper()
-	c, err := New(address, l)
+	c, err := New(address)
 	testkit.Check(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -49,14 +49,14 @@ func TestLocal(t *testing.T) {
 		testkit.Equal(t, r.reason, got, r.want)
 	}
 	s := twin.Start(t)
-	testkit.Equal(t, "a service on this machine", client(t, s.URL, Limits{}).Local(t.Context()), true)
-	testkit.Equal(t, "no service", client(t, "http://localhost:1", Limits{}).Local(t.Context()), false)
+	testkit.Equal(t, "a service on this machine", client(t, s.URL).Local(t.Context()), true)
+	testkit.Equal(t, "no service", client(t, "http://localhost:1").Local(t.Context()), false)
 }
 
 func TestCreateGetRemove(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := twin.Start(t)
-	c := client(t, s.URL, Limits{})
+	c := client(t, s.URL)
 	testkit.Check(t, c.Check(ctx))
 	single, err := Preset("single")
 	testkit.Check(t, err)
@@ -142,7 +142,8 @@ func TestFaults(t *testing.T) {
 			if strings.Contains(r.want, "no answer") {
 				limit = 100 * time.Millisecond
 			}
-			c := client(t, strings.Replace(s.URL, "//", "//ann:"+testkit.Secret+"@", 1), Limits{Create: limit, Delete: limit, Ask: limit})
+			c := client(t, strings.Replace(s.URL, "//", "//ann:"+testkit.Secret+"@", 1))
+			c.CreateLimit, c.askLimit = limit, limit
 			_, err1 := c.Create(t.Context(), Server, "a", map[string]any{"password": testkit.Secret})
 			_, err2 := c.Get(t.Context(), Server, "a")
 			for _, err := range []error{err1, err2} {
@@ -160,7 +161,7 @@ func TestFaults(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	s := answering(t, http.NotFound)
 	s.Close()
-	c := client(t, s.URL, Limits{})
+	c := client(t, s.URL)
 	err := c.Check(t.Context())
 	testkit.ErrorContains(t, err, "connection refused")
 	if e := new(Error); !errors.As(err, &e) || e.Unanswered {
@@ -170,13 +171,13 @@ func TestNobodyListens(t *testing.T) {
 		t.Errorf("Remove without a service: %v", err)
 	}
 	other := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"hello": "world"}`) })
-	testkit.ErrorContains(t, client(t, other.URL, Limits{}).Check(t.Context()), "something other than mongo-orchestration answers")
+	testkit.ErrorContains(t, client(t, other.URL).Check(t.Context()), "something other than mongo-orchestration answers")
 }
 
 // Cancelling the context interrupts a request, with the cause as the error.
 func TestInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := answering(t, func(_ http.ResponseWriter, r *http.Request) { cancel(errors.New("enough")); <-r.Context().Done() })
-	_, err := client(t, s.URL, Limits{}).Get(ctx, Server, "a")
+	_, err := client(t, s.URL).Get(ctx, Server, "a")
 	testkit.ErrorContains(t, err, ": enough")
 }

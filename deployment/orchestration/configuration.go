@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"embed"
 	"encoding/json"
@@ -96,20 +97,17 @@ func decode(text []byte) (map[string]any, error) {
 }
 
 // kindKeys are the keys that identify a kind.
-var kindKeys = []struct {
-	kind Kind
-	keys []string
-}{
-	{ShardedCluster, []string{"shards", "routers", "configsvrs"}},
-	{ReplicaSet, []string{"members"}},
-	{Server, []string{"name", "procParams"}},
+var kindKeys = map[Kind][]string{
+	ShardedCluster: {"shards", "routers", "configsvrs"},
+	ReplicaSet:     {"members"},
+	Server:         {"name", "procParams"},
 }
 
 func configuration(name string, doc map[string]any, preset bool) (Configuration, error) {
 	var found []Kind
-	for _, m := range kindKeys {
-		if slices.ContainsFunc(m.keys, func(k string) bool { _, is := doc[k]; return is }) {
-			found = append(found, m.kind)
+	for _, kind := range kinds {
+		if slices.ContainsFunc(kindKeys[kind], func(k string) bool { _, is := doc[k]; return is }) {
+			found = append(found, kind)
 		}
 	}
 	switch {
@@ -226,10 +224,7 @@ func markOf(id string) (m Mark, found bool) {
 
 // NewID returns a unique id that contains a mark.
 func (c Configuration) NewID(m Mark) string {
-	id := firstText(c.doc(), "id")
-	if id == "" {
-		id = strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json")
-	}
+	id := cmp.Or(firstText(c.doc(), "id"), strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json"))
 	id = strings.Trim(notInIDs.ReplaceAllString(id, "-"), "-")
 	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner, rand.Text()[:10]}, "-"))
 }
@@ -328,13 +323,9 @@ func nodes(kind Kind, doc map[string]any) (all []node) {
 
 // check checks that objects and lists are where they must be.
 func check(kind Kind, doc map[string]any) error {
-	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
-	for _, key := range lists[kind] {
+	for _, key := range kindKeys[kind] {
 		all, isList := doc[key].([]any)
-		if _, given := doc[key]; given && !isList {
-			return fmt.Errorf("%s must be a list", key)
-		}
-		if len(objects(all)) != len(all) {
+		if _, given := doc[key]; kind != Server && given && (!isList || len(objects(all)) != len(all)) {
 			return fmt.Errorf("%s must be a list of objects", key)
 		}
 	}

@@ -42,7 +42,7 @@ func TestPresets(t *testing.T) {
 
 var commands = testkit.Commands{
 	"service": func(_ *testing.T, a []string) (string, error) { // a URL
-		c, err := New(a[0], Limits{})
+		c, err := New(a[0])
 		if err != nil {
 			return "", err
 		}

@@ -41,8 +41,8 @@ func (e *Error) Is(target error) bool {
 	return target == ErrNotFound && e.Status == http.StatusNotFound
 }
 
-// raised matches the line after a Python traceback: the exception itself.
-var raised = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(?:: |$)`)
+// raised matches the exception after a Python traceback, to the next empty line.
+var raised = regexp.MustCompile(`(?ms)^[A-Za-z_][\w.]*(?:: |$).*?(?:\n\n|\z)`)
 
 // htmlTag matches what is not text on the error page of a web server.
 var htmlTag = regexp.MustCompile(`(?s)<(?:style|script|title)[^>]*>.*?</(?:style|script|title)>|<[^>]*>`)
@@ -61,19 +61,15 @@ func message(text []byte) string {
 
 // exceptions returns the last exception of a traceback, and in parentheses the first one, which Python was handling.
 func exceptions(s string) string {
-	all := raised.FindAllStringIndex(s, -1)
-	if len(all) == 0 {
+	all := raised.FindAllString(s, -1)
+	switch n := len(all); n {
+	case 0:
 		return s
+	case 1:
+		return all[0]
+	default:
+		return all[n-1] + " (" + strings.TrimSpace(all[0]) + ")"
 	}
-	from := func(i int) string {
-		text, _, _ := strings.Cut(s[all[i][0]:], "\n\n")
-		return text
-	}
-	last := len(all) - 1
-	if last == 0 {
-		return from(0)
-	}
-	return from(last) + " (" + strings.TrimSpace(from(0)) + ")"
 }
 
 // excerpt puts a text on one line and limits its length.

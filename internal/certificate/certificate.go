@@ -74,13 +74,15 @@ const (
 	ServerFile = "server.pem" // certificate and key
 )
 
-// Write writes a new pair for a host into a folder and returns a TLS configuration that trusts it.
-func Write(folder, host string) (*tls.Config, error) {
-	pair, err := New(host)
+// Write writes a new pair for the loopback interface into a folder, which it creates if necessary, and returns a TLS
+// configuration that trusts it.
+func Write(folder string) (*tls.Config, error) {
+	pair, err := New("localhost")
 	if err != nil {
 		return nil, err
 	}
 	return Trust(pair.CA), errors.Join(
+		os.MkdirAll(folder, 0o700),
 		os.WriteFile(filepath.Join(folder, CAFile), pair.CA, 0o600),
 		os.WriteFile(filepath.Join(folder, ServerFile), pair.Server, 0o600))
 }

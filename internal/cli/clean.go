@@ -231,7 +231,7 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 		if x.client != nil && x.client.URL() == url {
 			url = x.service // the ledger has no credentials
 		}
-		if s.Client, s.err = orchestration.New(url, orchestration.Limits{}); s.err == nil {
+		if s.Client, s.err = orchestration.New(url); s.err == nil {
 			s.err = s.Check(ctx)
 		}
 		x.services[e.URL] = s

@@ -212,7 +212,7 @@ func (m *matrixRun) runCells(ctx context.Context) error {
 func (c *cellRun) resources() (names []string) {
 	names = slices.Concat(deployment.HostsOf(c.flags.uri), deployment.HostsOf(c.flags.single))
 	o := &c.flags.orchestration
-	service, err := orchestration.New(o.URL, orchestration.Limits{})
+	service, err := orchestration.New(o.URL)
 	if err != nil {
 		return names
 	}

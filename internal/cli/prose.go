@@ -105,7 +105,7 @@ func (p *proseFlags) act(ctx context.Context, c *call) error {
 	if p.list {
 		var b strings.Builder
 		for _, t := range tests {
-			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification, t.Section, strings.Join(t.Policies, ", "))
+			fmt.Fprintf(&b, "%s: %s, %s\n    policies %s\n", t.Name, t.Specification(), t.Section, strings.Join(t.Policies, ", "))
 		}
 		return c.print(b.String())
 	}
@@ -166,7 +166,7 @@ func (p *proseFlags) runTest(ctx context.Context, c *call, source deployment.Sou
 
 // offers returns the indexes of the deployments for a test, -1 if it requires none, or why none fits.
 func (p *proseFlags) offers(offers []deployment.Description, t prose.Test) (chosen []int, why string) {
-	if !t.For(p.policy.Name) {
+	if !slices.Contains(t.Policies, p.policy.Name) {
 		return nil, "it does not apply to the policy " + p.policy.Name
 	}
 	if len(t.Needs.Topologies) == 0 {
@@ -211,7 +211,7 @@ func constants(p *retry.Policy) prose.Constants {
 		current, _ := retry.Named("")
 		o = current.Overload
 	}
-	c := prose.Constants{MaxRetries: o.MaxRetries}
+	var c prose.Constants
 	for n := range o.MaxRetries {
 		c.Backoffs = append(c.Backoffs, min(o.MaxBackoff, o.BaseBackoff<<(n+1+o.Exponent)))
 	}
@@ -223,7 +223,7 @@ func constants(p *retry.Policy) prose.Constants {
 
 // record records and prints the result of a test.
 func (p *proseFlags) record(c *call, t prose.Test, where string, err error, took time.Duration) error {
-	r := proseRecord{Name: t.Name, Specification: t.Specification, Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
+	r := proseRecord{Name: t.Name, Specification: t.Specification(), Section: t.Section, Deployment: where, Status: "passed", Seconds: took.Seconds()}
 	lacking, unsupported := (*prose.Unmet)(nil), (*result.Error)(nil)
 	switch {
 	case err == nil:

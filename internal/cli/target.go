@@ -203,7 +203,7 @@ func (o *orchestrationFlags) declare(f *flags) {
 }
 
 func openService(url string) (*orchestration.Client, error) {
-	client, err := orchestration.New(url, orchestration.Limits{})
+	client, err := orchestration.New(url)
 	if err != nil {
 		return nil, usage("--orchestration: %w", err)
 	}

@@ -51,7 +51,23 @@ type Fault func(method, path string, w http.ResponseWriter, r *http.Request) boo
 // Start starts a twin. At the end of the test it stops with all its clusters.
 func Start(t testing.TB) *Service {
 	s := &Service{clusters: make(map[string]*cluster)}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"service": "mongo-orchestration", "version": "0.9"})
+	})
+	for _, kind := range []string{"servers", "replica_sets", "sharded_clusters"} {
+		mux.HandleFunc("GET /v1/"+kind, func(w http.ResponseWriter, _ *http.Request) { s.list(w, kind) })
+		mux.HandleFunc("PUT /v1/"+kind+"/{id}", func(w http.ResponseWriter, r *http.Request) { s.make(w, r, kind, r.PathValue("id")) })
+		mux.HandleFunc("/v1/"+kind+"/{id}", func(w http.ResponseWriter, r *http.Request) { s.one(w, r, kind, r.PathValue("id")) })
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		fault := s.fault
+		s.mu.Unlock()
+		if fault == nil || !fault(r.Method, strings.TrimPrefix(r.URL.Path, "/v1"), w, r) {
+			mux.ServeHTTP(w, r)
+		}
+	}))
 	s.URL = s.http.URL + "/v1"
 	t.Cleanup(func() { s.Vanish(); s.Kill() })
 	return s
@@ -129,29 +145,6 @@ func (s *Service) Kill(names ...string) {
 		if len(names) == 0 || slices.Contains(names, name) {
 			c.stop()
 		}
-	}
-}
-
-func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	s.mu.Lock()
-	fault := s.fault
-	s.mu.Unlock()
-	if fault != nil && fault(r.Method, path, w, r) {
-		return
-	}
-	kind, id, _ := strings.Cut(strings.Trim(path, "/"), "/")
-	switch {
-	case kind == "" && r.Method == http.MethodGet:
-		answer(w, map[string]any{"service": "mongo-orchestration", "version": "0.9"})
-	case !slices.Contains([]string{"servers", "replica_sets", "sharded_clusters"}, kind):
-		w.WriteHeader(http.StatusNotFound)
-	case id == "":
-		s.list(w, kind)
-	case r.Method == http.MethodPut:
-		s.make(w, r, kind, id)
-	default:
-		s.one(w, r, kind, id)
 	}
 }
 
