@@ -169,11 +169,7 @@ func (f Filter) allows(subject string) bool {
 // Unused returns the problems that Run reports of the filter and the known
 // failures: patterns that match no test, a filter that selects none, and known
 // failures that have expired.
-func Unused(suites []*specs.Suite, cfg Config) []string {
-	return stale(suites, &cfg, time.Now())
-}
-
-func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
+func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 	var problems []string
 	for i, p := range slices.Concat(cfg.Filter.Run, cfg.Filter.Skip) {
 		kind := "run"

@@ -40,7 +40,6 @@ type Config struct {
 	KeepEvents bool                         // keep events and operations of passed tests in verdicts
 	Limits     result.Limits                // of verdicts; the zero value means result.DefaultLimits
 	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
-	Now        func() time.Time             // for durations; nil means time.Now
 }
 
 // DefaultTimeout is the default of Config.Timeout.

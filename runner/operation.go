@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
@@ -26,7 +27,7 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		do, known := t.run.specials[op.Name]
+		do, known := specials()[op.Name]
 		if !known {
 			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
 		}
@@ -112,12 +113,12 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 
 // do performs an operation on the engine and logs it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
-	started := t.run.now()
+	started := time.Now()
 	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.now().Sub(started),
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: time.Since(started),
 	})
 	return outcome, broken(err)
 }

@@ -38,35 +38,31 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 			skipped++
 		}
 	}
-	started := r.now()
+	started := time.Now()
 	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
-		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle,
+		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.cfg.Jobs, Seed: r.cfg.Shuffle,
 		Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell, Servers: deployment.Servers(r.offers),
 	})
-	for _, p := range stale(suites, &r.cfg, r.day) {
+	for _, p := range Unused(suites, r.cfg, r.day) {
 		r.problem("%s", p)
 	}
 	r.work(ctx, jobs)
 	for _, s := range r.sites {
 		s.commands.close()
 	}
-	r.summary.Duration = r.now().Sub(started)
-	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
+	r.summary.Duration = time.Since(started)
+	r.notify(result.RunFinished{Time: time.Now(), Summary: r.summary})
 	return r.summary, r.err
 }
 
 type run struct {
-	cfg      Config
-	about    engine.Description
-	offers   []deployment.Description
-	specials map[string]special
-	now      func() time.Time
-	timeout  time.Duration
-	workers  int
-	day      time.Time // for the expiry of all known failures
-	dial     func(deployment.Deployment) (commands, error)
+	cfg    Config
+	about  engine.Description
+	offers []deployment.Description
+	day    time.Time // for the expiry of all known failures
+	dial   func(deployment.Deployment) (commands, error)
 
 	mu      sync.Mutex // guards the following fields
 	next    int        // index of the next job
@@ -84,16 +80,11 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Engine == nil || cfg.Source == nil {
 		return nil, errors.New("runner: a Config requires an Engine and a Source")
 	}
-	r := &run{
-		cfg: cfg, specials: specials(), now: cfg.Now, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
-		sites: make(map[deployment.Deployment]*site),
+	cfg.Jobs = max(1, cfg.Jobs)
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
 	}
-	if r.now == nil {
-		r.now = time.Now
-	}
-	if r.timeout <= 0 {
-		r.timeout = DefaultTimeout
-	}
+	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site)}
 	var err error
 	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)
@@ -123,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
-	for range min(r.workers, len(jobs)) {
+	for range min(r.cfg.Jobs, len(jobs)) {
 		workers.Go(func() {
 			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
 				r.finish(r.attempt(ctx, j))
@@ -165,7 +156,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.expectFailure(v, subject(j.suite, j.test))
 		return v
 	}
-	began := r.now()
+	began := time.Now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
 		broken := true
@@ -176,7 +167,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				broken = false
 				return skipped(why)
 			}
-			r.notify(result.TestStarted{Test: j.id, Time: r.now()})
+			r.notify(result.TestStarted{Test: j.id, Time: time.Now()})
 			var state condition
 			v, state = r.runTest(ctx, s, j)
 			broken = !r.keep(s, state)
@@ -203,7 +194,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
-	opening, cancel := limited(ctx, r.timeout, "the time limit for connecting to the deployment")
+	opening, cancel := limited(ctx, r.cfg.Timeout, "the time limit for connecting to the deployment")
 	defer cancel()
 	if s, err = openSite(opening, d, r.dial); err != nil {
 		return nil, err
@@ -211,7 +202,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	r.locked(func() { r.sites[d] = s })
 	about := d.Description()
 	r.notify(result.DeploymentReady{
-		Name: about.Name, Took: r.now().Sub(began),
+		Name: about.Name, Took: time.Since(began),
 		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
 	})
 	return s, nil

@@ -47,9 +47,9 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
-	started := r.now()
+	started := time.Now()
 	t.window[0] = time.Now()
-	running, cancel := limited(ctx, r.timeout, "the test's time limit")
+	running, cancel := limited(ctx, r.cfg.Timeout, "the test's time limit")
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()
@@ -68,7 +68,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	})
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
 	v = t.verdict(j, cleanup, lost, died)
-	v.Started, v.Duration = started, r.now().Sub(started)
+	v.Started, v.Duration = started, time.Since(started)
 	switch {
 	case lost != nil:
 		state = unreachable
@@ -157,8 +157,8 @@ func flawed(test *specs.Test) *fault {
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
-	began := t.run.now()
-	defer func() { t.timings.Setup += t.run.now().Sub(began) }()
+	began := time.Now()
+	defer func() { t.timings.Setup += time.Since(began) }()
 	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
@@ -191,9 +191,9 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 
 // operate performs the operations and waits for all threads.
 func (t *testRun) operate(ctx context.Context) *fault {
-	began, waited := t.run.now(), t.timings.Waiting
+	began, waited := time.Now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += t.run.now().Sub(began) - (t.timings.Waiting - waited) })
+		t.locked(func() { t.timings.Engine += time.Since(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -389,10 +389,10 @@ func (t *testRun) stopAtFault() bool {
 }
 
 // timed adds the duration of a call to a timing.
-func (t *testRun) timed(time *time.Duration, do func()) {
-	began := t.run.now()
+func (t *testRun) timed(sum *time.Duration, do func()) {
+	began := time.Now()
 	do()
-	t.locked(func() { *time += t.run.now().Sub(began) })
+	t.locked(func() { *sum += time.Since(began) })
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -57,7 +58,7 @@ func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs
 		c.note(left)
 	}
 	if len(filterSuites(loaded.Suites, filter)) == 0 {
-		return nil, usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: filter}), "; "))
+		return nil, usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: filter}, time.Now()), "; "))
 	}
 	return loaded.Suites, nil
 }
