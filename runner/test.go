@@ -117,8 +117,11 @@ func protect(during string, do func() *fault) (f *fault) {
 
 // execute runs a test without its clean-up ("Executing a Test").
 func (t *testRun) execute(ctx context.Context) *fault {
-	if f := flawed(t.test); f != nil {
-		return f
+	for _, p := range t.test.Errors {
+		t.add(failf(p.Path, p.Position, "%s", p.Message))
+	}
+	if t.hasFault() {
+		return nil
 	}
 	if f := t.setUp(ctx); f != nil {
 		return f
@@ -142,18 +145,11 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	if err != nil {
 		return broken(err)
 	}
-	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
-		t.add(f)
+	for i, want := range t.test.ExpectEvents {
+		t.add(failed(t.matcher(ctx).Events(fmt.Sprintf("expectEvents[%d]", i), want, observed[want.Get("client").Text()])))
 	}
-	return nil
-}
-
-func flawed(test *specs.Test) *fault {
-	var all []result.Mismatch
-	for _, p := range test.Errors {
-		all = append(all, result.Mismatch{Path: p.Path, Position: p.Position, Message: p.Message})
-	}
-	return failed(all)
+	t.add(t.judgeLogs(ctx))
+	return t.judgeOutcome(ctx)
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
@@ -227,17 +223,7 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
-func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
-	var all []result.Mismatch
-	for i, want := range t.test.ExpectEvents {
-		path := fmt.Sprintf("expectEvents[%d]", i)
-		all = append(all, t.matcher(ctx).Events(path, want, observed[want.Get("client").Text()])...)
-	}
-	return failed(all)
-}
-
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
-	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
 		reader, ok := t.engine.(engine.LogReader)
 		if !ok {
@@ -250,13 +236,12 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 		if err != nil {
 			return breakf("%s: %w", path, err)
 		}
-		all = append(all, t.matcher(ctx).LogMessages(path, want, messages)...)
+		t.add(failed(t.matcher(ctx).LogMessages(path, want, messages)))
 	}
-	return failed(all)
+	return nil
 }
 
 func (t *testRun) judgeOutcome(ctx context.Context) *fault {
-	var all []result.Mismatch
 	for i, d := range t.test.Outcome {
 		path := fmt.Sprintf("outcome[%d]", i)
 		var documents []bson.Raw
@@ -268,9 +253,9 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 		if err != nil {
 			return failure(ctx, path, d.Position, "the contents of "+namespace, fmt.Errorf("%s: reading %s: %w", path, namespace, err))
 		}
-		all = append(all, t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)...)
+		t.add(failed(t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)))
 	}
-	return failed(all)
+	return nil
 }
 
 func (t *testRun) failPointsOff(ctx context.Context) error {
