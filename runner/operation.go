@@ -27,11 +27,11 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		do, known := specials()[op.Name]
+		special, known := specials()[op.Name]
 		if !known {
 			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
 		}
-		if f := do(test, t, call{path, op}); f != nil {
+		if f := special.do(test, t, call{path, op, special.want}); f != nil {
 			return result.Outcome{}, f
 		}
 		// It returns no result ("Special Test Operations").

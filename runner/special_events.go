@@ -93,37 +93,35 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 
 // assertLSIDs compares the lsids of the last two commands
 // ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
-func assertLSIDs(same bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		events, err := t.observed(ctx, c.text("client"))
-		if err != nil {
-			return broken(err)
-		}
-		var started []*result.CommandEvent
-		for _, e := range events {
-			if e.Type == result.CommandStarted {
-				started = append(started, e.Command)
-			}
-		}
-		if len(started) < 2 {
-			return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
-		}
-		var lsids [2]bson.Raw
-		for i, e := range started[len(started)-2:] {
-			var ok bool
-			if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
-				return c.failf("command %s has no lsid", e.CommandName)
-			}
-		}
-		if bytes.Equal(lsids[0], lsids[1]) == same {
-			return nil
-		}
-		are, want := "the same", "any except "+lsids[0].String()
-		if same {
-			are, want = "different", lsids[0].String()
-		}
-		f := c.failf("the lsids of the last two commands are %s", are)
-		f.mismatches[0].Want, f.mismatches[0].Got = want, lsids[1].String()
-		return f
+func assertLSIDs(ctx context.Context, t *testRun, c call) *fault {
+	events, err := t.observed(ctx, c.text("client"))
+	if err != nil {
+		return broken(err)
 	}
+	var started []*result.CommandEvent
+	for _, e := range events {
+		if e.Type == result.CommandStarted {
+			started = append(started, e.Command)
+		}
+	}
+	if len(started) < 2 {
+		return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
+	}
+	var lsids [2]bson.Raw
+	for i, e := range started[len(started)-2:] {
+		var ok bool
+		if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
+			return c.failf("command %s has no lsid", e.CommandName)
+		}
+	}
+	if bytes.Equal(lsids[0], lsids[1]) == c.want {
+		return nil
+	}
+	are, want := "the same", "any except "+lsids[0].String()
+	if c.want {
+		are, want = "different", lsids[0].String()
+	}
+	f := c.failf("the lsids of the last two commands are %s", are)
+	f.mismatches[0].Want, f.mismatches[0].Got = want, lsids[1].String()
+	return f
 }

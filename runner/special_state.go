@@ -43,14 +43,12 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // assertPinned ("assertSessionPinned", "assertSessionUnpinned").
-func assertPinned(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		address, f := t.pinned(ctx, c)
-		if f != nil {
-			return f
-		}
-		return c.expect(want, address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
+func assertPinned(ctx context.Context, t *testRun, c call) *fault {
+	address, f := t.pinned(ctx, c)
+	if f != nil {
+		return f
 	}
+	return c.expect(address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
 }
 
 // pinned returns the address of the mongos that a session is pinned to, or "".
@@ -63,14 +61,12 @@ func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 }
 
 // assertDirty ("assertSessionDirty", "assertSessionNotDirty").
-func assertDirty(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
-		if f != nil {
-			return f
-		}
-		return c.expect(want, dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
+func assertDirty(ctx context.Context, t *testRun, c call) *fault {
+	dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
+	if f != nil {
+		return f
 	}
+	return c.expect(dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
 }
 
 func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
@@ -157,29 +153,25 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // assertCollection ("assertCollectionExists", "assertCollectionNotExists").
-func assertCollection(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		name := c.text("collectionName")
-		return t.assertListed(ctx, c, want, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
-			{Key: "listCollections", Value: 1},
-			{Key: "filter", Value: bson.D{{Key: "name", Value: name}}},
-			{Key: "nameOnly", Value: true},
-		})
-	}
+func assertCollection(ctx context.Context, t *testRun, c call) *fault {
+	name := c.text("collectionName")
+	return t.assertListed(ctx, c, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
+		{Key: "listCollections", Value: 1},
+		{Key: "filter", Value: bson.D{{Key: "name", Value: name}}},
+		{Key: "nameOnly", Value: true},
+	})
 }
 
 // assertIndex ("assertIndexExists", "assertIndexNotExists").
-func assertIndex(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		collection, name := c.text("collectionName"), c.text("indexName")
-		what := "the index " + name + " of " + c.text("databaseName") + "." + collection
-		return t.assertListed(ctx, c, want, what, name, bson.D{{Key: "listIndexes", Value: collection}})
-	}
+func assertIndex(ctx context.Context, t *testRun, c call) *fault {
+	collection, name := c.text("collectionName"), c.text("indexName")
+	what := "the index " + name + " of " + c.text("databaseName") + "." + collection
+	return t.assertListed(ctx, c, what, name, bson.D{{Key: "listIndexes", Value: collection}})
 }
 
 // assertListed asserts whether a command lists a document with a name. A missing
 // collection has no indexes.
-func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, name string, command bson.D) *fault {
+func (t *testRun) assertListed(ctx context.Context, c call, what, name string, command bson.D) *fault {
 	listed, err := t.site.commands.list(ctx, defaultServer, c.text("databaseName"), command)
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
@@ -191,5 +183,5 @@ func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, nam
 		n, _ := document.Lookup("name").StringValueOK()
 		return n == name
 	})
-	return c.expect(want, exists, what+" exists", what+" does not exist")
+	return c.expect(exists, what+" exists", what+" does not exist")
 }
