@@ -159,18 +159,18 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	began := time.Now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
-		broken := true
-		defer func() { r.cfg.Source.Release(d, broken) }()
+		reusable := false
+		defer func() { r.cfg.Source.Release(d, !reusable) }()
 		var s *site
 		if s, err = r.siteOf(ctx, d, began); err == nil {
 			if why := r.stopped(); why != nil { // while waiting for the deployment
-				broken = false
+				reusable = true
 				return skipped(why)
 			}
 			r.notify(result.TestStarted{Test: j.id, Time: time.Now()})
-			var state condition
-			v, state = r.runTest(ctx, s, j)
-			broken = !r.keep(s, state)
+			if v, reusable = r.runTest(ctx, s, j); !reusable {
+				r.discard(s)
+			}
 			return v
 		}
 	}
@@ -182,8 +182,8 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.locked(func() { r.summary.Interrupted = true })
 		return skipped(notRun("interrupted"))
 	default:
-		if d != nil && !d.Owned() && !deployment.Repairs(r.cfg.Source) {
-			r.abandon(r.offers[j.offer].Name)
+		if d != nil {
+			r.abandon(d, r.offers[j.offer].Name)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
 	}
@@ -208,25 +208,20 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	return s, nil
 }
 
-// keep reports whether a site may run another test, and closes it otherwise. If
-// the source cannot replace the deployment, the remaining tests are skipped.
-func (r *run) keep(s *site, state condition) bool {
-	if state == usable || state == suspect && !s.deployment.Owned() {
-		return true
-	}
-	if !s.deployment.Owned() && !deployment.Repairs(r.cfg.Source) {
-		r.abandon(s.about.Name)
-	}
+func (r *run) discard(s *site) {
+	r.abandon(s.deployment, s.about.Name)
 	r.locked(func() { delete(r.sites, s.deployment) })
 	s.commands.close()
-	return false
 }
 
 func notRun(why string) *skip { return &skip{result.SkipFilter, "not run: " + why} }
 
-// abandon skips the remaining tests, each of which would wait for the deployment
-// until its timeout.
-func (r *run) abandon(name string) {
+// abandon skips the remaining tests unless the source can replace the deployment:
+// each of them would wait for it until its timeout.
+func (r *run) abandon(d deployment.Deployment, name string) {
+	if d.Owned() || deployment.Repairs(r.cfg.Source) {
+		return
+	}
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
 	r.locked(func() {
 		if r.stop == nil {

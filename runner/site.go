@@ -48,14 +48,6 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	return s, nil
 }
 
-type condition uint8
-
-const (
-	usable      condition = iota
-	suspect               // the clean-up failed, or the test is broken
-	unreachable           // the deployment does not respond
-)
-
 const pingLimit = 5 * time.Second
 
 // ping returns an error if the deployment does not respond. A server error is a

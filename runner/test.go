@@ -38,9 +38,8 @@ type testRun struct {
 	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs and cleans up a test and returns the resulting condition of the
-// site.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
+// runTest runs and cleans up a test and reports whether the site may run another.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool) {
 	t := &testRun{
 		run: r, site: s, suite: j.suite, test: j.test,
 		observations: make(map[string]*observation),
@@ -69,13 +68,8 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
 	v = t.verdict(j, cleanup, lost, died)
 	v.Started, v.Duration = started, time.Since(started)
-	switch {
-	case lost != nil:
-		state = unreachable
-	case cleanup != nil || v.Status == result.Broken:
-		state = suspect
-	}
-	return v, state
+	// An owned deployment is replaced unless the test and its clean-up went well.
+	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
 }
 
 // withoutDeadline returns a context that ends with ctx and its cause, but has no
