@@ -30,12 +30,10 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		failures = append(failures, retriedAfter(ctx, anyError, func() error {
-			if _, err := s.runAt(ctx, host, "admin", turnOff(f.name)); err != nil {
-				return fmt.Errorf("fail point %s could not be turned off: %w", f.name, err)
-			}
-			return nil
-		}))
+		_, err := retriedAfter(ctx, anyError, func() (bson.Raw, error) { return s.runAt(ctx, host, "admin", turnOff(f.name)) })
+		if err != nil {
+			failures = append(failures, fmt.Errorf("fail point %s could not be turned off: %w", f.name, err))
+		}
 	}
 	return errors.Join(failures...)
 }
@@ -60,10 +58,8 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	var failure error
 	for range connections {
-		var service *bson.ObjectID
-		err := retriedAfter(ctx, anyError, func() (err error) {
-			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
-			return err
+		service, err := retriedAfter(ctx, anyError, func() (*bson.ObjectID, error) {
+			return s.commands.once(ctx, uri, "admin", turnOff(f.name))
 		})
 		if err != nil {
 			failure = err

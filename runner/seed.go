@@ -79,7 +79,8 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 		}
 		delete(s.seeded, c.namespace())
 		if !reuse || was == nil || s.refill(ctx, c) != nil {
-			if err := retriedAfter(ctx, passingForSeed, func() error { return s.create(ctx, c) }); err != nil {
+			_, err := retriedAfter(ctx, passingForSeed, func() (any, error) { return nil, s.create(ctx, c) })
+			if err != nil {
 				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 			}
 		}
@@ -95,15 +96,15 @@ const attempts = 3
 
 // retried calls a function again after transient errors, such as a stepdown or a
 // closed connection.
-func retried(ctx context.Context, do func() error) error {
+func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return retriedAfter(ctx, wire.Transient, do)
 }
 
-func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
+func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func() (T, error)) (T, error) {
 	for i := 1; ; i++ {
-		err := do()
+		value, err := do()
 		if err == nil || i == attempts || ctx.Err() != nil || !passes(err) {
-			return err
+			return value, err
 		}
 	}
 }

@@ -34,9 +34,8 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 		return nil, err
 	}
 	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
-	err = s.requireTestCommands(ctx)
-	if err == nil {
-		err = retried(ctx, func() error { return s.killAllSessions(ctx) })
+	if err = s.requireTestCommands(ctx); err == nil {
+		err = s.killAllSessions(ctx)
 	}
 	if err != nil {
 		c.close()
@@ -55,7 +54,7 @@ const pingLimit = 5 * time.Second
 func (s *site) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
 	defer cancel()
-	err := retried(ctx, func() error { return s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}}) })
+	err := s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}})
 	if wire.CodeOf(err) != 0 {
 		return nil
 	}
@@ -153,15 +152,16 @@ func (s *site) killAllSessions(ctx context.Context) error {
 	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
 }
 
-// everywhere runs a command on the primary, or on each mongos, and ignores some
-// error codes.
+// everywhere runs a command on the primary, or on each mongos. It retries it after
+// transient errors and ignores some error codes.
 func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
 	hosts := []string{defaultServer}
 	if s.sharded() {
 		hosts = s.about.Hosts
 	}
 	for _, host := range hosts {
-		if _, err := s.runAt(ctx, host, database, command); err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
+		_, err := retried(ctx, func() (bson.Raw, error) { return s.runAt(ctx, host, database, command) })
+		if err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
 			return err
 		}
 	}

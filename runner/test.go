@@ -238,10 +238,8 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 	for i, d := range t.test.Outcome {
 		path := fmt.Sprintf("outcome[%d]", i)
-		var documents []bson.Raw
-		err := retried(ctx, func() (err error) {
-			documents, err = t.site.documents(ctx, d.DatabaseName, d.CollectionName)
-			return err
+		documents, err := retried(ctx, func() ([]bson.Raw, error) {
+			return t.site.documents(ctx, d.DatabaseName, d.CollectionName)
 		})
 		namespace := d.DatabaseName + "." + d.CollectionName
 		if err != nil {
@@ -296,7 +294,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	var clean, transactions bool
 	t.locked(func() { clean, transactions = t.fault == nil, t.transactions })
 	if !clean || transactions {
-		if err := retried(ctx, func() error { return t.site.killAllSessions(ctx) }); err != nil {
+		if err := t.site.killAllSessions(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
 		}
 	}
