@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -81,11 +82,9 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 
 // setFailPoint sets a fail point through a client ("failPoint").
 func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
-	command, name, f := failPointOf(c)
-	if f != nil {
-		return f
-	}
-	arguments, err := bson.Marshal(bson.D{{Key: "command", Value: command}})
+	point := c.value("failPoint")
+	name := point.Get("configureFailPoint").Text()
+	arguments, err := (&source.Value{Kind: source.Document}).With("command", point).Raw()
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -103,9 +102,10 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 // targetFailPoint sets a fail point on the mongos that a session is pinned to,
 // through the runner's own client ("targetedFailPoint").
 func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
-	command, name, f := failPointOf(c)
-	if f != nil {
-		return f
+	name := c.value("failPoint").Get("configureFailPoint").Text()
+	command, err := c.value("failPoint").Raw()
+	if err != nil {
+		return c.failf("%s", err)
 	}
 	address, f := t.pinned(ctx, c)
 	switch {
@@ -115,21 +115,10 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 		return c.failf("%s is not pinned to a mongos", c.text("session"))
 	}
 	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
-	_, err := t.site.commands.at(ctx, address, "admin", command)
+	_, err = t.site.commands.at(ctx, address, "admin", command)
 	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
 	if f == nil && err != nil {
 		f = c.failf("the fail point %s could not be set on %s: %s", name, address, err)
 	}
 	return f
-}
-
-// failPointOf returns the command and the name of a fail point. Its form has been
-// validated.
-func failPointOf(c call) (command bson.Raw, name string, f *fault) {
-	v := c.value("failPoint")
-	command, err := v.Raw()
-	if err != nil {
-		return nil, "", c.failf("%s", err)
-	}
-	return command, v.Get("configureFailPoint").Text(), nil
 }

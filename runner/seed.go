@@ -45,13 +45,11 @@ func (c *collection) namespace() string { return c.database + "." + c.name }
 func collectionOf(d specs.CollectionData) (*collection, error) {
 	c := &collection{database: d.DatabaseName, name: d.CollectionName}
 	options, err := d.CreateOptions.Raw()
+	if options != nil {
+		err = bson.Unmarshal(options, &c.options)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if options != nil {
-		if err := bson.Unmarshal(options, &c.options); err != nil {
-			return nil, err
-		}
 	}
 	for _, v := range d.Documents {
 		doc, err := v.Raw()

@@ -32,7 +32,6 @@ func querySession[T any](
 	return out, f
 }
 
-// assertTransactionState ("assertSessionTransactionState").
 func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 	rendered := func(v bson.RawValue) (string, bool) { return matchers.ExtendedJSON(v, false), true }
 	state, f := querySession(ctx, t, c, engine.OpTransactionState, rendered, "")
@@ -42,7 +41,6 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("state", state, "the transaction state of "+c.text("session"))
 }
 
-// assertPinned ("assertSessionPinned", "assertSessionUnpinned").
 func assertPinned(ctx context.Context, t *testRun, c call) *fault {
 	address, f := t.pinned(ctx, c)
 	if f != nil {
@@ -60,7 +58,6 @@ func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 	return querySession(ctx, t, c, engine.OpPinnedServer, address, "an address or null")
 }
 
-// assertDirty ("assertSessionDirty", "assertSessionNotDirty").
 func assertDirty(ctx context.Context, t *testRun, c call) *fault {
 	dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
 	if f != nil {
@@ -85,7 +82,6 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	return state, nil
 }
 
-// recordTopology ("recordTopologyDescription").
 func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	state, f := t.topologyOf(ctx, c.path, c.op.Position, c.text("client"))
 	if f != nil {
@@ -97,7 +93,6 @@ func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// assertTopologyType ("assertTopologyType").
 func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
 	state, err := contentOf[result.TopologyState](&t.entities, c.text("topologyDescription"), operations.Topology)
 	if err != nil {
@@ -152,7 +147,6 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// assertCollection ("assertCollectionExists", "assertCollectionNotExists").
 func assertCollection(ctx context.Context, t *testRun, c call) *fault {
 	name := c.text("collectionName")
 	return t.assertListed(ctx, c, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
@@ -162,7 +156,6 @@ func assertCollection(ctx context.Context, t *testRun, c call) *fault {
 	})
 }
 
-// assertIndex ("assertIndexExists", "assertIndexNotExists").
 func assertIndex(ctx context.Context, t *testRun, c call) *fault {
 	collection, name := c.text("collectionName"), c.text("indexName")
 	what := "the index " + name + " of " + c.text("databaseName") + "." + collection

@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -264,19 +264,13 @@ func Describe(v *result.Verdict) string {
 func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")
-	text, err := os.ReadFile(name)
-	testkit.Check(t, err)
-	list, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
+	list, err := runner.ParseKnownFailing(name, strings.NewReader(testkit.Read(t, name)))
 	testkit.Check(t, err)
 	return slices.DeleteFunc(list, func(k runner.KnownFailure) bool {
-		for _, s := range suites {
-			for _, test := range s.Tests {
-				if k.Pattern.MatchString(filepath.ToSlash(s.File) + ": " + test.Description) {
-					return false
-				}
-			}
-		}
-		return true
+		only := runner.Filter{Run: []*regexp.Regexp{k.Pattern}}
+		return !slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+			return slices.ContainsFunc(s.Tests, func(test *specs.Test) bool { return only.Allows(s, test) })
+		})
 	})
 }
 
