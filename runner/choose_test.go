@@ -59,7 +59,7 @@ func chosen(cfg *Config, offers []deployment.Description, suite *specs.Suite) (l
 			line += " on " + j.id.Deployment
 		}
 		if j.skip != nil {
-			line += ": " + j.skip.reason
+			line += ": " + j.skip.Reason
 		}
 		lines = append(lines, line)
 	}

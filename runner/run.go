@@ -66,7 +66,7 @@ type run struct {
 
 	mu      sync.Mutex // guards the following fields
 	next    int        // index of the next job
-	stop    *skip      // why the remaining tests are skipped
+	stop    *Skip      // why the remaining tests are skipped
 	err     error
 	sites   map[deployment.Deployment]*site
 	summary result.Summary
@@ -144,8 +144,8 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 // do runs a job on a deployment that it acquires.
 func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	v := &result.Verdict{Test: j.id, Position: j.test.Position}
-	skipped := func(why *skip) *result.Verdict {
-		v.Status, v.SkipKind, v.Reason = result.Skipped, why.kind, why.reason
+	skipped := func(why *Skip) *result.Verdict {
+		v.Status, v.SkipKind, v.Reason = result.Skipped, why.Kind, why.Reason
 		return v
 	}
 	if j.skip != nil {
@@ -214,7 +214,7 @@ func (r *run) discard(s *site) {
 	s.commands.close()
 }
 
-func notRun(why string) *skip { return &skip{result.SkipFilter, "not run: " + why} }
+func notRun(why string) *Skip { return &Skip{result.SkipFilter, "not run: " + why} }
 
 // abandon skips the remaining tests unless the source can replace the deployment:
 // each of them would wait for it until its timeout.
@@ -248,7 +248,7 @@ func (r *run) locked(do func()) {
 }
 
 // stopped returns why the remaining tests are skipped, or nil.
-func (r *run) stopped() (why *skip) {
+func (r *run) stopped() (why *Skip) {
 	r.locked(func() { why = r.stop })
 	return why
 }
