@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -43,14 +42,11 @@ func ExtendedJSON(v bson.RawValue, canonical bool) string {
 
 // abridge truncates a rendered value to 2000 bytes at a character boundary.
 func abridge(s string) string {
-	cut := 2000
-	if len(s) <= cut {
+	const most = 2000
+	if len(s) <= most {
 		return s
 	}
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
 }
 
 // diff renders the differences of two documents or arrays: "-" is expected, "+"

@@ -38,7 +38,7 @@ type Config struct {
 	ServerAPI  string
 	Cell       string                       // of a matrix, or ""
 	KeepEvents bool                         // keep events and operations of passed tests in verdicts
-	Limits     result.Limits                // of verdicts; the zero value means result.DefaultLimits
+	Untrimmed  bool                         // verdicts exceed result.DefaultLimits
 	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
 }
 

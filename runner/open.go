@@ -58,7 +58,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		}
 		// The runner itself waits for the pools, to ignore their events.
 		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
-		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
+		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
 		if value, err = t.withSnapshotTime(value); err != nil {

@@ -43,7 +43,7 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
 	path, event := c.path+".arguments.event", c.value("event")
 	observed := t.observation(c.text("client"))
-	if field := event.Fields[0]; !observed.types[result.EventType(field.Key)] {
+	if field := event.Fields[0]; !observed.lists("observeEvents", field.Key) {
 		return 0, failf(path, field.KeyPosition, "%s does not observe %s: it is not in the client's observeEvents", c.text("client"), field.Key)
 	}
 	n, mismatches := t.matcher(ctx).Count(path, event, observed.filter(log))

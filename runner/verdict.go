@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -55,7 +54,9 @@ func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdi
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
 	}
-	v.Trim(cmp.Or(t.run.cfg.Limits, result.DefaultLimits()))
+	if !t.run.cfg.Untrimmed {
+		v.Trim(result.DefaultLimits())
+	}
 	if t.run.cfg.Rerun != nil {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}
