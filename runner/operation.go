@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,14 +51,9 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	outcome, f := t.do(ctx, op, request)
-	if f != nil {
+	late := ended(test, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object))
+	if f = cmp.Or(f, late, unsupported(outcome.Err)); f != nil {
 		return outcome, f
-	}
-	if f := ended(test, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object)); f != nil {
-		return outcome, f
-	}
-	if outcome.Err != nil && outcome.Err.Unsupported != "" {
-		return outcome, &fault{unsupported: outcome.Err.Unsupported}
 	}
 	t.track(op, request, outcome)
 	if request.Callback != nil && t.hasFault() {
@@ -135,13 +131,7 @@ func (t *testRun) query(
 	ctx context.Context, path string, at source.Position, object, name string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
 	outcome, err := t.send(ctx, name+" on "+object, engine.Operation{Object: object, Name: name, Arguments: arguments})
-	switch {
-	case err != nil:
-		return outcome, &fault{broken: err}
-	case outcome.Err != nil && outcome.Err.Unsupported != "":
-		return outcome, &fault{unsupported: outcome.Err.Unsupported}
-	}
-	return outcome, ended(ctx, path, at, name+" on "+object)
+	return outcome, cmp.Or(broken(err), unsupported(outcome.Err), ended(ctx, path, at, name+" on "+object))
 }
 
 // save stores the result as an entity ("saveResultAsEntity").

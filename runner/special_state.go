@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -126,20 +127,12 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	client, old := c.text("client"), primaryOf(prior)
 	waitingFor := fmt.Sprintf("%s to discover a primary other than %q", client, old)
 	for {
-		if f := ended(ctx, c.path, c.op.Position, waitingFor); f != nil {
-			return f
-		}
 		log, err := t.log(ctx, client)
-		if err != nil && ctx.Err() == nil {
-			return broken(err)
-		}
 		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
-		switch {
-		case f != nil && ctx.Err() != nil:
-			return ended(ctx, c.path, c.op.Position, waitingFor)
-		case f != nil:
+		if f := cmp.Or(ended(ctx, c.path, c.op.Position, waitingFor), broken(err), f); f != nil {
 			return f
-		case primaryOf(now) != "" && primaryOf(now) != old:
+		}
+		if primary := primaryOf(now); primary != "" && primary != old {
 			return nil
 		}
 		// The topology may change shortly before the event.

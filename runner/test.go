@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -19,10 +18,9 @@ import (
 // testRun is a running test. The main thread, the threads of the test and the
 // callback of withTransaction use it concurrently.
 type testRun struct {
+	job
 	run      *run
 	site     *site
-	suite    *specs.Suite
-	test     *specs.Test
 	engine   engine.Test
 	entities entityMap
 
@@ -41,7 +39,7 @@ type testRun struct {
 // runTest runs and cleans up a test and reports whether the site may run another.
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool) {
 	t := &testRun{
-		run: r, site: s, suite: j.suite, test: j.test,
+		job: j, run: r, site: s,
 		observations: make(map[string]*observation),
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
@@ -66,7 +64,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 		cleanup = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
-	v = t.verdict(j, cleanup, lost, died)
+	v = t.verdict(cleanup, lost, died)
 	v.Started, v.Duration = started, time.Since(started)
 	// An owned deployment is replaced unless the test and its clean-up went well.
 	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
