@@ -38,6 +38,7 @@ type Config struct {
 	ServerAPI  string
 	Cell       string                       // of a matrix, or ""
 	KeepEvents bool                         // keep events and operations of passed tests in verdicts
+	Now        func() time.Time             // for durations; nil means time.Now
 	Untrimmed  bool                         // verdicts exceed result.DefaultLimits
 	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
 }

@@ -22,10 +22,7 @@ import (
 func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
 	for i, e := range list {
 		at := fmt.Sprintf("%s[%d].%s", path, i, e.Kind)
-		if f := t.createOne(ctx, at, e); f != nil {
-			return f
-		}
-		if f := ended(ctx, at, e.Position, "entity "+e.ID+" to open"); f != nil {
+		if f := cmp.Or(t.createOne(ctx, at, e), ended(ctx, at, e.Position, "entity "+e.ID+" to open")); f != nil {
 			return f
 		}
 	}

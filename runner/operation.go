@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
@@ -109,12 +108,12 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 
 // do performs an operation on the engine and logs it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
-	started := time.Now()
+	started := t.run.cfg.Now()
 	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: time.Since(started),
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.cfg.Now().Sub(started),
 	})
 	return outcome, broken(err)
 }

@@ -38,7 +38,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 			skipped++
 		}
 	}
-	started := time.Now()
+	started := r.cfg.Now()
 	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
@@ -52,8 +52,8 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	for _, s := range r.sites {
 		s.commands.close()
 	}
-	r.summary.Duration = time.Since(started)
-	r.notify(result.RunFinished{Time: time.Now(), Summary: r.summary})
+	r.summary.Duration = r.cfg.Now().Sub(started)
+	r.notify(result.RunFinished{Time: r.cfg.Now(), Summary: r.summary})
 	return r.summary, r.err
 }
 
@@ -83,6 +83,9 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	cfg.Jobs = max(1, cfg.Jobs)
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site)}
 	var err error
@@ -156,7 +159,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.expectFailure(v, subject(j.suite, j.test))
 		return v
 	}
-	began := time.Now()
+	began := r.cfg.Now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
 		reusable := false
@@ -167,7 +170,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				reusable = true
 				return skipped(why)
 			}
-			r.notify(result.TestStarted{Test: j.id, Time: time.Now()})
+			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
 			if v, reusable = r.runTest(ctx, s, j); !reusable {
 				r.discard(s)
 			}
@@ -202,7 +205,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	r.locked(func() { r.sites[d] = s })
 	about := d.Description()
 	r.notify(result.DeploymentReady{
-		Name: about.Name, Took: time.Since(began),
+		Name: about.Name, Took: r.cfg.Now().Sub(began),
 		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
 	})
 	return s, nil

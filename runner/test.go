@@ -38,14 +38,13 @@ type testRun struct {
 
 // runTest runs and cleans up a test and reports whether the site may run another.
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool) {
+	started := r.cfg.Now()
 	t := &testRun{
-		job: j, run: r, site: s,
+		job: j, run: r, site: s, window: [2]time.Time{time.Now()},
 		observations: make(map[string]*observation),
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
-	started := time.Now()
-	t.window[0] = time.Now()
 	running, cancel := limited(ctx, r.cfg.Timeout, "the test's time limit")
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
@@ -65,7 +64,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	})
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
 	v = t.verdict(cleanup, lost, died)
-	v.Started, v.Duration = started, time.Since(started)
+	v.Started, v.Duration = started, r.cfg.Now().Sub(started)
 	// An owned deployment is replaced unless the test and its clean-up went well.
 	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
 }
@@ -145,8 +144,8 @@ func (t *testRun) execute(ctx context.Context) *fault {
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
-	began := time.Now()
-	defer func() { t.timings.Setup += time.Since(began) }()
+	began := t.run.cfg.Now()
+	defer func() { t.timings.Setup += t.run.cfg.Now().Sub(began) }()
 	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
@@ -179,9 +178,9 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 
 // operate performs the operations and waits for all threads.
 func (t *testRun) operate(ctx context.Context) *fault {
-	began, waited := time.Now(), t.timings.Waiting
+	began, waited := t.run.cfg.Now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += time.Since(began) - (t.timings.Waiting - waited) })
+		t.locked(func() { t.timings.Engine += t.run.cfg.Now().Sub(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -365,9 +364,9 @@ func (t *testRun) stopAtFault() bool {
 
 // timed adds the duration of a call to a timing.
 func (t *testRun) timed(sum *time.Duration, do func()) {
-	began := time.Now()
+	began := t.run.cfg.Now()
 	do()
-	t.locked(func() { *sum += time.Since(began) })
+	t.locked(func() { *sum += t.run.cfg.Now().Sub(began) })
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }
