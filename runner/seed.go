@@ -118,14 +118,14 @@ func passingForSeed(err error) bool {
 func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
 	for _, name := range []string{c.name, "enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"} {
-		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority})
+		_, err := s.run(ctx, defaultServer, db, bson.D{{Key: "drop", Value: name}, majority})
 		if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}
 	if c.options != nil || len(c.documents) == 0 {
 		create := append(bson.D{{Key: "create", Value: c.name}}, c.options...)
-		if _, err := s.run(ctx, db, append(create, majority)); err != nil {
+		if _, err := s.run(ctx, defaultServer, db, append(create, majority)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *site) insert(ctx context.Context, c *collection) error {
 // write runs a write command with majority write concern. The driver returns write
 // errors and write concern errors, except those of bulkWrite.
 func (s *site) write(ctx context.Context, database string, command bson.D) error {
-	reply, err := s.run(ctx, database, append(command, majority))
+	reply, err := s.run(ctx, defaultServer, database, append(command, majority))
 	if err != nil {
 		return err
 	}

@@ -87,13 +87,9 @@ func (s *site) sharded() bool {
 	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
 }
 
-// run runs a command on the default server, runAt on any. Both gossip the cluster
-// time ("MigrationConflict Errors on Sharded Clusters").
-func (s *site) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-	return s.runAt(ctx, defaultServer, database, command)
-}
-
-func (s *site) runAt(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
+// run runs a command on a server and gossips the cluster time ("MigrationConflict
+// Errors on Sharded Clusters").
+func (s *site) run(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
 	reply, err := s.commands.at(ctx, address, database, command)
 	if err != nil {
 		return reply, fmt.Errorf("%s: %w", strings.TrimSuffix(command[0].Key+" on "+address, " on "), err)
@@ -160,7 +156,7 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 		hosts = s.about.Hosts
 	}
 	for _, host := range hosts {
-		_, err := retried(ctx, func() (bson.Raw, error) { return s.runAt(ctx, host, database, command) })
+		_, err := retried(ctx, func() (bson.Raw, error) { return s.run(ctx, host, database, command) })
 		if err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
 			return err
 		}
@@ -178,7 +174,7 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	if enabled != nil || s.deployment.Owned() {
 		return nil
 	}
-	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
+	reply, err := s.run(ctx, defaultServer, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
 	if err != nil && wire.CodeOf(err) == 0 {
 		return err
 	}
