@@ -185,8 +185,8 @@ func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
-		concerned := k.Suites == nil || slices.ContainsFunc(suites, func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) })
-		if concerned && !anyTest(suites, k.Pattern.MatchString) {
+		applies := func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) }
+		if (k.Suites == nil || slices.ContainsFunc(suites, applies)) && !anyTest(suites, k.Pattern.MatchString) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
 		}
 		if k.Expired(now) {

@@ -31,7 +31,9 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		_, err := retriedAfter(ctx, anyError, func() (bson.Raw, error) { return s.run(ctx, host, "admin", turnOff(f.name)) })
+		_, err := retriedAfter(ctx, anyError, func() (bson.Raw, error) {
+			return s.run(ctx, host, "admin", turnOff(f.name))
+		})
 		if err != nil {
 			failures = append(failures, fmt.Errorf("fail point %s could not be turned off: %w", f.name, err))
 		}

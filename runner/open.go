@@ -77,7 +77,8 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		case late != nil && !errors.As(err, &call):
 			return late
 		case errors.As(err, &raised):
-			return cmp.Or(unsupported(raised), failf(path, e.Position, "%s %s could not be opened: %s", e.Kind, e.ID, raised.Message))
+			refused := failf(path, e.Position, "%s %s could not be opened: %s", e.Kind, e.ID, raised.Message)
+			return cmp.Or(unsupported(raised), refused)
 		default:
 			return breakf("%s %s could not be opened: %w", e.Kind, e.ID, err)
 		}

@@ -113,7 +113,8 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.cfg.Now().Sub(started),
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome,
+		Duration: t.run.cfg.Now().Sub(started),
 	})
 	return outcome, broken(err)
 }

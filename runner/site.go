@@ -174,7 +174,8 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	if enabled != nil || s.deployment.Owned() {
 		return nil
 	}
-	reply, err := s.run(ctx, defaultServer, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
+	parameter := bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}}
+	reply, err := s.run(ctx, defaultServer, "admin", parameter)
 	if err != nil && wire.CodeOf(err) == 0 {
 		return err
 	}

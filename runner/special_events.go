@@ -44,7 +44,8 @@ func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *
 	path, event := c.path+".arguments.event", c.value("event")
 	observed := t.observation(c.text("client"))
 	if field := event.Fields[0]; !observed.lists("observeEvents", field.Key) {
-		return 0, failf(path, field.KeyPosition, "%s does not observe %s: it is not in the client's observeEvents", c.text("client"), field.Key)
+		return 0, failf(path, field.KeyPosition,
+			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), field.Key)
 	}
 	n, mismatches := t.matcher(ctx).Count(path, event, observed.filter(log))
 	return n, failed(mismatches)

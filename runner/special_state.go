@@ -47,7 +47,8 @@ func assertPinned(ctx context.Context, t *testRun, c call) *fault {
 	if f != nil {
 		return f
 	}
-	return c.expect(address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
+	session := c.text("session")
+	return c.expect(address != "", session+" is pinned to "+address, session+" is not pinned to a mongos")
 }
 
 // pinned returns the address of the mongos that a session is pinned to, or "".

@@ -137,7 +137,8 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		return broken(err)
 	}
 	for i, want := range t.test.ExpectEvents {
-		t.add(failed(t.matcher(ctx).Events(fmt.Sprintf("expectEvents[%d]", i), want, observed[want.Get("client").Text()])))
+		path, events := fmt.Sprintf("expectEvents[%d]", i), observed[want.Get("client").Text()]
+		t.add(failed(t.matcher(ctx).Events(path, want, events)))
 	}
 	t.add(t.judgeLogs(ctx))
 	return t.judgeOutcome(ctx)
