@@ -206,21 +206,19 @@ func (v entityView) BSON(name string) (bson.RawValue, error) {
 	return contentOf[bson.RawValue](&v.t.entities, name, operations.SavedValue)
 }
 
-func (v entityView) LSID(name string) (bson.Raw, error) {
+func (v entityView) LSID(name string) (bson.RawValue, error) {
 	if _, err := v.t.entities.get(name); err != nil {
-		return nil, err
+		return bson.RawValue{}, err
 	}
 	outcome, f := v.t.query(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)
 	switch {
 	case f != nil:
 		v.t.add(f)
-		return nil, errors.New("the engine does not report the session's lsid")
+		return bson.RawValue{}, errors.New("the engine does not report the session's lsid")
 	case outcome.Err != nil:
-		return nil, outcome.Err
+		return bson.RawValue{}, outcome.Err
+	case outcome.Value.Type != bson.TypeEmbeddedDocument:
+		return bson.RawValue{}, errors.New("the session has no lsid")
 	}
-	lsid, ok := outcome.Value.DocumentOK()
-	if !ok {
-		return nil, errors.New("the session has no lsid")
-	}
-	return lsid, nil
+	return outcome.Value, nil
 }
