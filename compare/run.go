@@ -61,7 +61,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 	var work sync.WaitGroup
 	for i, side := range sides {
 		config := side.Config
-		config.KeepEvents, config.Limits = true, result.NoLimits()
+		config.KeepEvents, config.Untrimmed = true, true
 		notify := config.Notify
 		config.Notify = func(n result.Note) {
 			if f, ok := n.(result.TestFinished); ok {

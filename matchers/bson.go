@@ -1,6 +1,7 @@
 package matchers
 
 import (
+	"cmp"
 	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -29,34 +30,20 @@ func present(raw bson.Raw) bson.RawValue {
 	return document(raw)
 }
 
-// types maps each type to its alias in the $type query operator.
-var types = map[bson.Type]string{
-	bson.TypeDouble:           "double",
-	bson.TypeString:           "string",
+// aliases has the types whose alias in the $type query operator is not their name
+// in package bson.
+var aliases = map[bson.Type]string{
 	bson.TypeEmbeddedDocument: "object",
-	bson.TypeArray:            "array",
 	bson.TypeBinary:           "binData",
-	bson.TypeUndefined:        "undefined",
 	bson.TypeObjectID:         "objectId",
 	bson.TypeBoolean:          "bool",
 	bson.TypeDateTime:         "date",
-	bson.TypeNull:             "null",
-	bson.TypeRegex:            "regex",
-	bson.TypeDBPointer:        "dbPointer",
-	bson.TypeJavaScript:       "javascript",
-	bson.TypeSymbol:           "symbol",
 	bson.TypeCodeWithScope:    "javascriptWithScope",
 	bson.TypeInt32:            "int",
-	bson.TypeTimestamp:        "timestamp",
 	bson.TypeInt64:            "long",
 	bson.TypeDecimal128:       "decimal",
 	bson.TypeMinKey:           "minKey",
 	bson.TypeMaxKey:           "maxKey",
 }
 
-func typeName(v bson.RawValue) string {
-	if name, ok := types[v.Type]; ok {
-		return name
-	}
-	return v.Type.String()
-}
+func typeName(v bson.RawValue) string { return cmp.Or(aliases[v.Type], v.Type.String()) }

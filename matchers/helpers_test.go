@@ -64,11 +64,12 @@ func (testEntities) BSON(name string) (bson.RawValue, error) {
 	return bson.RawValue{}, errors.New("entity \"" + name + "\" is not defined or has no BSON value")
 }
 
-func (testEntities) LSID(name string) (bson.Raw, error) {
+func (testEntities) LSID(name string) (bson.RawValue, error) {
 	if name != "session0" {
-		return nil, errors.New("entity \"" + name + "\" is not a session")
+		return bson.RawValue{}, errors.New("entity \"" + name + "\" is not a session")
 	}
-	return bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}})
+	id, err := bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}})
+	return document(id), err
 }
 
 // show renders mismatches for messages of tests.

@@ -20,7 +20,7 @@ type Entities interface {
 	// BSON returns a BSON entity, for $$matchesEntity.
 	BSON(name string) (bson.RawValue, error)
 	// LSID returns the logical session id of a session, for $$sessionLsid.
-	LSID(name string) (bson.Raw, error)
+	LSID(name string) (bson.RawValue, error)
 }
 
 // Shape defines which documents of a value are root-level and may have extra

@@ -109,15 +109,11 @@ func (m *Matcher) lookUp(operator string, name *source.Value) (*source.Value, er
 	if m.entities == nil {
 		return nil, fmt.Errorf("no entities are available")
 	}
-	var value bson.RawValue
-	var err error
+	content := m.entities.BSON
 	if operator == "$$sessionLsid" {
-		var id bson.Raw
-		id, err = m.entities.LSID(name.String)
-		value = document(id)
-	} else {
-		value, err = m.entities.BSON(name.String)
+		content = m.entities.LSID
 	}
+	value, err := content(name.String)
 	switch {
 	case err != nil:
 		return nil, err

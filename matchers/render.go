@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -43,14 +42,11 @@ func ExtendedJSON(v bson.RawValue, canonical bool) string {
 
 // abridge truncates a rendered value to 2000 bytes at a character boundary.
 func abridge(s string) string {
-	cut := 2000
-	if len(s) <= cut {
+	const most = 2000
+	if len(s) <= most {
 		return s
 	}
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
 }
 
 // diff renders the differences of two documents or arrays: "-" is expected, "+"
@@ -110,32 +106,24 @@ func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape
 	case operator != "" || err != nil:
 		return value(want.JSON())
 	}
-	var seen []bson.RawElement
-	if actual.Type == bson.TypeEmbeddedDocument || actual.Type == bson.TypeArray {
-		seen, _ = elements(actual)
-	}
 	if want.Kind == source.Array {
+		array, _ := actual.ArrayOK()
+		values, _ := array.Values()
+		values = append(values, make([]bson.RawValue, len(want.Items))...) // missing ones
 		a := make([]any, len(want.Items))
 		for i, item := range want.Items {
-			var got bson.RawValue
-			if i < len(seen) && actual.Type == bson.TypeArray {
-				got = seen[i].Value()
-			}
-			a[i] = m.wantTree(item, got, ofElements(shape))
+			a[i] = m.wantTree(item, values[i], ofElements(shape))
 		}
 		return a
 	}
-	d := make(map[string]any, len(want.Fields))
-	values := make(map[string]bson.RawValue, len(seen))
-	for _, e := range seen {
-		values[e.Key()] = e.Value()
-		if shape == RootDocument {
-			d[e.Key()] = tree(e.Value())
-		}
+	d, isDocument := tree(actual).(map[string]any)
+	if !isDocument || shape != RootDocument { // where extra keys are allowed
+		d = make(map[string]any)
 	}
+	content, _ := actual.DocumentOK()
 	for _, f := range want.Fields {
-		got, exists := values[f.Key]
-		if operator, argument := m.operator(f.Value); exists || !mayBeMissing(operator, argument) {
+		got := content.Lookup(f.Key)
+		if operator, argument := m.operator(f.Value); got.Type != 0 || !mayBeMissing(operator, argument) {
 			d[f.Key] = m.wantTree(f.Value, got, Nested)
 		}
 	}

@@ -1,6 +1,8 @@
 package matchers
 
 import (
+	"slices"
+
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -66,51 +68,40 @@ const (
 // the least edit distance. It pairs very long lists by index.
 func align[T any](m *Matcher, s list[T]) []int {
 	wants, gots := len(s.want), len(s.got)
-	partner := make([]int, wants)
+	partner := slices.Repeat([]int{-1}, wants)
 	if wants*gots > maxAlignment {
-		for i := range partner {
+		for i := range min(wants, gots) {
 			partner[i] = i
-			if i >= gots {
-				partner[i] = -1
-			}
 		}
 		return partner
 	}
-	pair := make([][]int, wants)
-	for i := range pair {
-		pair[i] = make([]int, gots)
-		for j := range pair[i] {
-			switch {
-			case m.holds(func() { s.match(s.want[i], s.got[j]) }):
-				pair[i][j] = 0
-			case s.alike(s.want[i], s.got[j]):
-				pair[i][j] = costDiffer
-			default:
-				pair[i][j] = costNever
-			}
-		}
-	}
-	// best[i][j] is the least cost of aligning want[i:] with got[j:].
-	best := make([][]int, wants+1)
+	// best[i][j] is the least cost of aligning want[i:] with got[j:], paired[i][j]
+	// that of doing so with want[i] and got[j] as a pair.
+	best, paired := make([][]int, wants+1), make([][]int, wants+1)
 	for i := wants; i >= 0; i-- {
-		best[i] = make([]int, gots+1)
+		best[i], paired[i] = make([]int, gots+1), make([]int, gots+1)
 		for j := gots; j >= 0; j-- {
-			if i == wants || j == gots {
-				best[i][j] = (wants - i + gots - j) * costGap
-			} else {
-				best[i][j] = min(pair[i][j]+best[i+1][j+1], costGap+min(best[i+1][j], best[i][j+1]))
+			if best[i][j] = (wants - i + gots - j) * costGap; i == wants || j == gots {
+				continue
 			}
+			paired[i][j] = best[i+1][j+1]
+			if !m.holds(func() { s.match(s.want[i], s.got[j]) }) {
+				paired[i][j] += costDiffer
+				if !s.alike(s.want[i], s.got[j]) {
+					paired[i][j] += costNever
+				}
+			}
+			best[i][j] = min(paired[i][j], costGap+best[i+1][j], costGap+best[i][j+1])
 		}
 	}
 	for i, j := 0, 0; i < wants; {
 		switch {
-		case j < gots && best[i][j] == pair[i][j]+best[i+1][j+1]:
+		case j < gots && best[i][j] == paired[i][j]:
 			partner[i] = j
 			i, j = i+1, j+1
 		case j < gots && best[i][j] == costGap+best[i][j+1]:
 			j++
 		default:
-			partner[i] = -1
 			i++
 		}
 	}

@@ -2,7 +2,6 @@ package result
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -31,15 +30,6 @@ func DefaultLimits() Limits {
 	return Limits{
 		Mismatches: 200, Events: 2000, Operations: 500, Decisions: 500, LogLines: 60,
 		MismatchBytes: 256 << 10, EventBytes: 1 << 20, LogBytes: 8 << 10, Document: 64 << 10,
-	}
-}
-
-// NoLimits returns limits that keep everything.
-func NoLimits() Limits {
-	const all = math.MaxInt / 4 // trimmed multiplies by 3
-	return Limits{
-		Mismatches: all, Events: all, Operations: all, Decisions: all, LogLines: all,
-		MismatchBytes: all, EventBytes: all, LogBytes: all, Document: all,
 	}
 }
 

@@ -58,9 +58,9 @@ func TestTrimEvents(t *testing.T) {
 		if len(before[0].Events) != len(r.events) {
 			t.Errorf("%s: the original list was changed", r.reason)
 		}
-		v.Trim(result.NoLimits())
+		v.Trim(result.DefaultLimits())
 		if len(v.Clients[0].Events) != len(r.sequence) || v.Clients[0].Omitted != r.gap {
-			t.Errorf("%s: NoLimits omitted events", r.reason)
+			t.Errorf("%s: larger limits omitted events", r.reason)
 		}
 	}
 }

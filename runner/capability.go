@@ -46,14 +46,15 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 // setsFailPoints reports whether a test sets fail points through a client or one
 // of its sessions.
 func setsFailPoints(t *specs.Test, client string) bool {
-	ofClient := func(session string) bool {
-		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool {
-			return operations.Kind(e.Kind) == operations.Session && e.ID == session && e.Value.Get("client").Text() == client
-		})
+	var sessions []string
+	for _, e := range t.Entities {
+		if operations.Kind(e.Kind) == operations.Session && e.Value.Get("client").Text() == client {
+			sessions = append(sessions, e.ID)
+		}
 	}
 	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
 		return s.Kind == operations.TestRunner && (s.Name == "failPoint" && s.Arguments.Get("client").Text() == client ||
-			s.Name == "targetedFailPoint" && ofClient(s.Arguments.Get("session").Text()))
+			s.Name == "targetedFailPoint" && slices.Contains(sessions, s.Arguments.Get("session").Text()))
 	})
 }
 

@@ -21,13 +21,14 @@ type job struct {
 	test  *specs.Test
 	id    result.TestID
 	offer int              // index
-	skip  *skip            // why it is skipped, or nil
+	skip  *Skip            // why it is skipped, or nil
 	fails *result.Mismatch // why it fails without running, or nil
 }
 
-type skip struct {
-	kind   result.SkipKind
-	reason string
+// Skip is why a test is skipped.
+type Skip struct {
+	Kind   result.SkipKind
+	Reason string
 }
 
 func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description, about engine.Description) []job {
@@ -61,7 +62,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	case !cfg.Filter.Allows(s, t):
 		return nil
 	case t.SkipReason != nil:
-		base.skip = &skip{result.SkipFile, *t.SkipReason}
+		base.skip = &Skip{result.SkipFile, *t.SkipReason}
 		return []job{base}
 	}
 	if base.fails = incompatible(s, about); base.fails != nil {
@@ -88,9 +89,9 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 		found := closest == nil
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, joinReasons(closest)}
+			j.skip = &Skip{result.SkipRequirement, joinReasons(closest)}
 		case len(missing) > 0:
-			j.skip = &skip{result.SkipCapability, "the engine does not support " + missing[0]}
+			j.skip = &Skip{result.SkipCapability, "the engine does not support " + missing[0]}
 		}
 		if found || cfg.AllTopologies {
 			j.id.Deployment = offers[j.offer].Name
@@ -169,11 +170,7 @@ func (f Filter) allows(subject string) bool {
 // Unused returns the problems that Run reports of the filter and the known
 // failures: patterns that match no test, a filter that selects none, and known
 // failures that have expired.
-func Unused(suites []*specs.Suite, cfg Config) []string {
-	return stale(suites, &cfg, time.Now())
-}
-
-func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
+func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 	var problems []string
 	for i, p := range slices.Concat(cfg.Filter.Run, cfg.Filter.Skip) {
 		kind := "run"
@@ -188,7 +185,8 @@ func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
-		if k.concerns(suites) && !anyTest(suites, k.Pattern.MatchString) {
+		applies := func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) }
+		if (k.Suites == nil || slices.ContainsFunc(suites, applies)) && !anyTest(suites, k.Pattern.MatchString) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
 		}
 		if k.Expired(now) {
@@ -215,28 +213,15 @@ func known(list []KnownFailure, subject string, now time.Time) (found *KnownFail
 	return found
 }
 
-// Planned is a planned test: the name of its deployment, or why it is skipped.
-type Planned struct {
-	Test       result.TestID
-	Deployment string
-	Skip       result.SkipKind // "" if it runs
-	Reason     string
-}
-
-// Plan returns where each test would run, or why it would be skipped. It sends
+// Plan returns for each test why it would be skipped, nil if it would run. It sends
 // nothing to the servers.
-func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) ([]Planned, error) {
+func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) (skips []*Skip, err error) {
 	r, err := prepare(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	var all []Planned
 	for _, j := range choose(suites, &r.cfg, r.offers, r.about) {
-		p := Planned{Test: j.id, Deployment: r.offers[j.offer].Name}
-		if j.skip != nil {
-			p.Skip, p.Reason = j.skip.kind, j.skip.reason
-		}
-		all = append(all, p)
+		skips = append(skips, j.skip)
 	}
-	return all, nil
+	return skips, nil
 }

@@ -59,7 +59,7 @@ func chosen(cfg *Config, offers []deployment.Description, suite *specs.Suite) (l
 			line += " on " + j.id.Deployment
 		}
 		if j.skip != nil {
-			line += ": " + j.skip.reason
+			line += ": " + j.skip.Reason
 		}
 		lines = append(lines, line)
 	}
@@ -145,7 +145,7 @@ func TestUnused(t *testing.T) {
 		var err error
 		cfg.KnownFailing, err = ParseKnownFailing("k", strings.NewReader(known))
 		testkit.Check(t, err)
-		return cmp.Or(strings.Join(Unused(suites, cfg), " | "), "nothing")
+		return cmp.Or(strings.Join(Unused(suites, cfg, time.Now()), " | "), "nothing")
 	})
 }
 

@@ -38,9 +38,9 @@ type Config struct {
 	ServerAPI  string
 	Cell       string                       // of a matrix, or ""
 	KeepEvents bool                         // keep events and operations of passed tests in verdicts
-	Limits     result.Limits                // of verdicts; the zero value means result.DefaultLimits
-	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
 	Now        func() time.Time             // for durations; nil means time.Now
+	Untrimmed  bool                         // verdicts exceed result.DefaultLimits
+	Rerun      func(result.TestID) []string // returns the argument vector that runs a test again; may be nil
 }
 
 // DefaultTimeout is the default of Config.Timeout.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -30,12 +31,12 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	}
 	var failures []error
 	for _, host := range hosts {
-		failures = append(failures, retriedAfter(ctx, anyError, func() error {
-			if _, err := s.runAt(ctx, host, "admin", turnOff(f.name)); err != nil {
-				return fmt.Errorf("fail point %s could not be turned off: %w", f.name, err)
-			}
-			return nil
-		}))
+		_, err := retriedAfter(ctx, anyError, func() (bson.Raw, error) {
+			return s.run(ctx, host, "admin", turnOff(f.name))
+		})
+		if err != nil {
+			failures = append(failures, fmt.Errorf("fail point %s could not be turned off: %w", f.name, err))
+		}
 	}
 	return errors.Join(failures...)
 }
@@ -60,10 +61,8 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	var failure error
 	for range connections {
-		var service *bson.ObjectID
-		err := retriedAfter(ctx, anyError, func() (err error) {
-			service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
-			return err
+		service, err := retriedAfter(ctx, anyError, func() (*bson.ObjectID, error) {
+			return s.commands.once(ctx, uri, "admin", turnOff(f.name))
 		})
 		if err != nil {
 			failure = err
@@ -85,11 +84,9 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 
 // setFailPoint sets a fail point through a client ("failPoint").
 func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
-	command, name, f := failPointOf(c)
-	if f != nil {
-		return f
-	}
-	arguments, err := bson.Marshal(bson.D{{Key: "command", Value: command}})
+	point := c.value("failPoint")
+	name := point.Get("configureFailPoint").Text()
+	arguments, err := (&source.Value{Kind: source.Document}).With("command", point).Raw()
 	if err != nil {
 		return c.failf("%s", err)
 	}
@@ -107,9 +104,10 @@ func setFailPoint(ctx context.Context, t *testRun, c call) *fault {
 // targetFailPoint sets a fail point on the mongos that a session is pinned to,
 // through the runner's own client ("targetedFailPoint").
 func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
-	command, name, f := failPointOf(c)
-	if f != nil {
-		return f
+	name := c.value("failPoint").Get("configureFailPoint").Text()
+	command, err := c.value("failPoint").Raw()
+	if err != nil {
+		return c.failf("%s", err)
 	}
 	address, f := t.pinned(ctx, c)
 	switch {
@@ -119,21 +117,10 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 		return c.failf("%s is not pinned to a mongos", c.text("session"))
 	}
 	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
-	_, err := t.site.commands.at(ctx, address, "admin", command)
+	_, err = t.site.commands.at(ctx, address, "admin", command)
 	f = ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address)
 	if f == nil && err != nil {
 		f = c.failf("the fail point %s could not be set on %s: %s", name, address, err)
 	}
 	return f
-}
-
-// failPointOf returns the command and the name of a fail point. Its form has been
-// validated.
-func failPointOf(c call) (command bson.Raw, name string, f *fault) {
-	v := c.value("failPoint")
-	command, err := v.Raw()
-	if err != nil {
-		return nil, "", c.failf("%s", err)
-	}
-	return command, v.Get("configureFailPoint").Text(), nil
 }

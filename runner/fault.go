@@ -38,6 +38,14 @@ func broken(err error) *fault {
 	return &fault{broken: err}
 }
 
+// unsupported returns the fault of an error that reports a missing capability.
+func unsupported(err *result.Error) *fault {
+	if err == nil || err.Unsupported == "" {
+		return nil
+	}
+	return &fault{unsupported: err.Unsupported}
+}
+
 // failed converts mismatches to a fault, nil without any.
 func failed(mismatches []result.Mismatch) *fault {
 	if len(mismatches) == 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -107,11 +106,6 @@ func parseKnown(line string) (k KnownFailure, err error) {
 		return k, fmt.Errorf("%q is not a day such as 2027-01-31", day)
 	}
 	return k, nil
-}
-
-// concerns reports whether the failure applies to any of the suites.
-func (k *KnownFailure) concerns(suites []*specs.Suite) bool {
-	return k.Suites == nil || slices.ContainsFunc(suites, func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) })
 }
 
 // Expired reports whether the day Until has passed.

@@ -38,16 +38,13 @@ func (s *site) members(ctx context.Context) map[string]member {
 	states := make(map[string]member)
 	for _, host := range s.about.Hosts {
 		all.Go(func() {
-			var m member
-			var reply bson.Raw
-			m.err = retried(ctx, func() (err error) {
-				reply, err = s.commands.at(ctx, host, "admin", bson.D{{Key: hello, Value: 1}})
-				return err
+			reply, err := retried(ctx, func() (bson.Raw, error) {
+				return s.commands.at(ctx, host, "admin", bson.D{{Key: hello, Value: 1}})
 			})
-			m.process, _ = reply.Lookup("topologyVersion", "processId").ObjectIDOK()
+			process, _ := reply.Lookup("topologyVersion", "processId").ObjectIDOK()
 			mu.Lock()
 			defer mu.Unlock()
-			states[host] = m
+			states[host] = member{err, process}
 		})
 	}
 	all.Wait()

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -11,22 +12,13 @@ import (
 
 // observation defines the observed events of a client ("client").
 type observation struct {
-	types     map[result.EventType]bool
-	ignored   map[string]bool // command names
-	sensitive bool            // observeSensitiveCommands
-	after     int64           // last event before the pools were populated ("awaitMinPoolSizeMS")
+	client *source.Value
+	after  int64 // last event before the pools were populated ("awaitMinPoolSizeMS")
 }
 
-func observationOf(client *source.Value) *observation {
-	o := &observation{types: make(map[result.EventType]bool), ignored: map[string]bool{"configureFailPoint": true}}
-	for _, item := range client.Get("observeEvents").Elements() {
-		o.types[result.EventType(item.Text())] = true
-	}
-	for _, item := range client.Get("ignoreCommandMonitoringEvents").Elements() {
-		o.ignored[item.Text()] = true
-	}
-	o.sensitive = client.Get("observeSensitiveCommands").IsTrue()
-	return o
+// lists reports whether an option of the client, a list, contains a name.
+func (o *observation) lists(option, name string) bool {
+	return slices.ContainsFunc(o.client.Get(option).Elements(), func(v *source.Value) bool { return v.Text() == name })
 }
 
 // sensitiveCommands contain credentials (Command Logging and Monitoring,
@@ -51,11 +43,12 @@ func (o *observation) filter(log []result.Event) []result.Event {
 			if e.Type == result.CommandStarted {
 				redacted[c.RequestID] = secret
 			}
-			if o.ignored[c.CommandName] || secret && !o.sensitive {
+			if c.CommandName == "configureFailPoint" || o.lists("ignoreCommandMonitoringEvents", c.CommandName) ||
+				secret && !o.client.Get("observeSensitiveCommands").IsTrue() {
 				continue
 			}
 		}
-		if e.Sequence > o.after && o.types[e.Type] {
+		if e.Sequence > o.after && o.lists("observeEvents", string(e.Type)) {
 			seen = append(seen, e)
 		}
 	}

@@ -22,10 +22,7 @@ import (
 func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
 	for i, e := range list {
 		at := fmt.Sprintf("%s[%d].%s", path, i, e.Kind)
-		if f := t.createOne(ctx, at, e); f != nil {
-			return f
-		}
-		if f := ended(ctx, at, e.Position, "entity "+e.ID+" to open"); f != nil {
+		if f := cmp.Or(t.createOne(ctx, at, e), ended(ctx, at, e.Position, "entity "+e.ID+" to open")); f != nil {
 			return f
 		}
 	}
@@ -58,7 +55,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		}
 		// The runner itself waits for the pools, to ignore their events.
 		value = t.withServerAPI(t.withHeartbeat(e.ID, value).With("awaitMinPoolSizeMS", nil))
-		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
+		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = &observation{client: value}, request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
 		if value, err = t.withSnapshotTime(value); err != nil {
@@ -75,10 +72,16 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	if err != nil {
 		t.entities.remove(e.ID)
 		var call *callError
-		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && !errors.As(err, &call) {
-			return f
+		var raised *result.Error // by the driver
+		switch late := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); {
+		case late != nil && !errors.As(err, &call):
+			return late
+		case errors.As(err, &raised):
+			refused := failf(path, e.Position, "%s %s could not be opened: %s", e.Kind, e.ID, raised.Message)
+			return cmp.Or(unsupported(raised), refused)
+		default:
+			return breakf("%s %s could not be opened: %w", e.Kind, e.ID, err)
 		}
-		return openFault(path, e, err)
 	}
 	if kind == operations.Client {
 		return t.awaitPools(ctx, path, e)
@@ -103,20 +106,6 @@ func checkPlaceholders(path string, v *source.Value) *fault {
 		}
 	}
 	return nil
-}
-
-// openFault returns the fault of an entity that did not open: an error of the
-// driver fails the test, any other breaks it.
-func openFault(path string, e specs.Entity, err error) *fault {
-	var raised *result.Error
-	switch {
-	case !errors.As(err, &raised):
-		return breakf("%s %s could not be opened: %w", e.Kind, e.ID, err)
-	case raised.Unsupported != "":
-		return &fault{unsupported: raised.Unsupported}
-	default:
-		return failf(path, e.Position, "%s %s could not be opened: %s", e.Kind, e.ID, raised.Message)
-	}
 }
 
 // uriFor returns the connection string of a client ("useMultipleMongoses").
@@ -206,11 +195,9 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 	defer cancel()
 	for after := int64(0); ; {
 		log, err := t.logWaiting(ctx, e.ID, after, 50*time.Millisecond)
-		if f := ended(ctx, path, limit.Position, fmt.Sprintf("%d connections in each pool of %s", connections, e.ID)); f != nil {
+		waitingFor := fmt.Sprintf("%d connections in each pool of %s", connections, e.ID)
+		if f := cmp.Or(ended(ctx, path, limit.Position, waitingFor), broken(err)); f != nil {
 			return f
-		}
-		if err != nil {
-			return broken(err)
 		}
 		after = lastSequence(log)
 		topology, f := t.topologyOf(ctx, path, limit.Position, e.ID)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +27,11 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		do, known := t.run.specials[op.Name]
+		special, known := specials()[op.Name]
 		if !known {
 			return result.Outcome{}, failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
 		}
-		if f := do(test, t, call{path, op}); f != nil {
+		if f := special.do(test, t, call{path, op, special.want}); f != nil {
 			return result.Outcome{}, f
 		}
 		// It returns no result ("Special Test Operations").
@@ -49,14 +50,9 @@ func (t *testRun) perform(test, ctx context.Context, path string, op specs.Opera
 		return result.Outcome{}, f
 	}
 	outcome, f := t.do(ctx, op, request)
-	if f != nil {
+	late := ended(test, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object))
+	if f = cmp.Or(f, late, unsupported(outcome.Err)); f != nil {
 		return outcome, f
-	}
-	if f := ended(test, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object)); f != nil {
-		return outcome, f
-	}
-	if outcome.Err != nil && outcome.Err.Unsupported != "" {
-		return outcome, &fault{unsupported: outcome.Err.Unsupported}
 	}
 	t.track(op, request, outcome)
 	if request.Callback != nil && t.hasFault() {
@@ -112,12 +108,13 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 
 // do performs an operation on the engine and logs it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
-	started := t.run.now()
+	started := t.run.cfg.Now()
 	outcome, err := t.send(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), request)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
-		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.now().Sub(started),
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome,
+		Duration: t.run.cfg.Now().Sub(started),
 	})
 	return outcome, broken(err)
 }
@@ -134,13 +131,7 @@ func (t *testRun) query(
 	ctx context.Context, path string, at source.Position, object, name string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
 	outcome, err := t.send(ctx, name+" on "+object, engine.Operation{Object: object, Name: name, Arguments: arguments})
-	switch {
-	case err != nil:
-		return outcome, &fault{broken: err}
-	case outcome.Err != nil && outcome.Err.Unsupported != "":
-		return outcome, &fault{unsupported: outcome.Err.Unsupported}
-	}
-	return outcome, ended(ctx, path, at, name+" on "+object)
+	return outcome, cmp.Or(broken(err), unsupported(outcome.Err), ended(ctx, path, at, name+" on "+object))
 }
 
 // save stores the result as an entity ("saveResultAsEntity").
@@ -215,21 +206,19 @@ func (v entityView) BSON(name string) (bson.RawValue, error) {
 	return contentOf[bson.RawValue](&v.t.entities, name, operations.SavedValue)
 }
 
-func (v entityView) LSID(name string) (bson.Raw, error) {
+func (v entityView) LSID(name string) (bson.RawValue, error) {
 	if _, err := v.t.entities.get(name); err != nil {
-		return nil, err
+		return bson.RawValue{}, err
 	}
 	outcome, f := v.t.query(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)
 	switch {
 	case f != nil:
 		v.t.add(f)
-		return nil, errors.New("the engine does not report the session's lsid")
+		return bson.RawValue{}, errors.New("the engine does not report the session's lsid")
 	case outcome.Err != nil:
-		return nil, outcome.Err
+		return bson.RawValue{}, outcome.Err
+	case outcome.Value.Type != bson.TypeEmbeddedDocument:
+		return bson.RawValue{}, errors.New("the session has no lsid")
 	}
-	lsid, ok := outcome.Value.DocumentOK()
-	if !ok {
-		return nil, errors.New("the session has no lsid")
-	}
-	return lsid, nil
+	return outcome.Value, nil
 }

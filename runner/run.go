@@ -38,39 +38,35 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 			skipped++
 		}
 	}
-	started := r.now()
+	started := r.cfg.Now()
 	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
-		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle,
+		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.cfg.Jobs, Seed: r.cfg.Shuffle,
 		Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell, Servers: deployment.Servers(r.offers),
 	})
-	for _, p := range stale(suites, &r.cfg, r.day) {
+	for _, p := range Unused(suites, r.cfg, r.day) {
 		r.problem("%s", p)
 	}
 	r.work(ctx, jobs)
 	for _, s := range r.sites {
 		s.commands.close()
 	}
-	r.summary.Duration = r.now().Sub(started)
-	r.notify(result.RunFinished{Time: r.now(), Summary: r.summary})
+	r.summary.Duration = r.cfg.Now().Sub(started)
+	r.notify(result.RunFinished{Time: r.cfg.Now(), Summary: r.summary})
 	return r.summary, r.err
 }
 
 type run struct {
-	cfg      Config
-	about    engine.Description
-	offers   []deployment.Description
-	specials map[string]special
-	now      func() time.Time
-	timeout  time.Duration
-	workers  int
-	day      time.Time // for the expiry of all known failures
-	dial     func(deployment.Deployment) (commands, error)
+	cfg    Config
+	about  engine.Description
+	offers []deployment.Description
+	day    time.Time // for the expiry of all known failures
+	dial   func(deployment.Deployment) (commands, error)
 
 	mu      sync.Mutex // guards the following fields
 	next    int        // index of the next job
-	stop    *skip      // why the remaining tests are skipped
+	stop    *Skip      // why the remaining tests are skipped
 	err     error
 	sites   map[deployment.Deployment]*site
 	summary result.Summary
@@ -84,16 +80,14 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Engine == nil || cfg.Source == nil {
 		return nil, errors.New("runner: a Config requires an Engine and a Source")
 	}
-	r := &run{
-		cfg: cfg, specials: specials(), now: cfg.Now, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
-		sites: make(map[deployment.Deployment]*site),
+	cfg.Jobs = max(1, cfg.Jobs)
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
 	}
-	if r.now == nil {
-		r.now = time.Now
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if r.timeout <= 0 {
-		r.timeout = DefaultTimeout
-	}
+	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site)}
 	var err error
 	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)
@@ -123,7 +117,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
-	for range min(r.workers, len(jobs)) {
+	for range min(r.cfg.Jobs, len(jobs)) {
 		workers.Go(func() {
 			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
 				r.finish(r.attempt(ctx, j))
@@ -153,8 +147,8 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 // do runs a job on a deployment that it acquires.
 func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	v := &result.Verdict{Test: j.id, Position: j.test.Position}
-	skipped := func(why *skip) *result.Verdict {
-		v.Status, v.SkipKind, v.Reason = result.Skipped, why.kind, why.reason
+	skipped := func(why *Skip) *result.Verdict {
+		v.Status, v.SkipKind, v.Reason = result.Skipped, why.Kind, why.Reason
 		return v
 	}
 	if j.skip != nil {
@@ -165,21 +159,21 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.expectFailure(v, subject(j.suite, j.test))
 		return v
 	}
-	began := r.now()
+	began := r.cfg.Now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {
-		broken := true
-		defer func() { r.cfg.Source.Release(d, broken) }()
+		reusable := false
+		defer func() { r.cfg.Source.Release(d, !reusable) }()
 		var s *site
 		if s, err = r.siteOf(ctx, d, began); err == nil {
 			if why := r.stopped(); why != nil { // while waiting for the deployment
-				broken = false
+				reusable = true
 				return skipped(why)
 			}
-			r.notify(result.TestStarted{Test: j.id, Time: r.now()})
-			var state condition
-			v, state = r.runTest(ctx, s, j)
-			broken = !r.keep(s, state)
+			r.notify(result.TestStarted{Test: j.id, Time: r.cfg.Now()})
+			if v, reusable = r.runTest(ctx, s, j); !reusable {
+				r.discard(s)
+			}
 			return v
 		}
 	}
@@ -191,8 +185,8 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		r.locked(func() { r.summary.Interrupted = true })
 		return skipped(notRun("interrupted"))
 	default:
-		if d != nil && !d.Owned() && !deployment.Repairs(r.cfg.Source) {
-			r.abandon(r.offers[j.offer].Name)
+		if d != nil {
+			r.abandon(d, r.offers[j.offer].Name)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
 	}
@@ -203,7 +197,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
-	opening, cancel := limited(ctx, r.timeout, "the time limit for connecting to the deployment")
+	opening, cancel := limited(ctx, r.cfg.Timeout, "the time limit for connecting to the deployment")
 	defer cancel()
 	if s, err = openSite(opening, d, r.dial); err != nil {
 		return nil, err
@@ -211,31 +205,26 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	r.locked(func() { r.sites[d] = s })
 	about := d.Description()
 	r.notify(result.DeploymentReady{
-		Name: about.Name, Took: r.now().Sub(began),
+		Name: about.Name, Took: r.cfg.Now().Sub(began),
 		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
 	})
 	return s, nil
 }
 
-// keep reports whether a site may run another test, and closes it otherwise. If
-// the source cannot replace the deployment, the remaining tests are skipped.
-func (r *run) keep(s *site, state condition) bool {
-	if state == usable || state == suspect && !s.deployment.Owned() {
-		return true
-	}
-	if !s.deployment.Owned() && !deployment.Repairs(r.cfg.Source) {
-		r.abandon(s.about.Name)
-	}
+func (r *run) discard(s *site) {
+	r.abandon(s.deployment, s.about.Name)
 	r.locked(func() { delete(r.sites, s.deployment) })
 	s.commands.close()
-	return false
 }
 
-func notRun(why string) *skip { return &skip{result.SkipFilter, "not run: " + why} }
+func notRun(why string) *Skip { return &Skip{result.SkipFilter, "not run: " + why} }
 
-// abandon skips the remaining tests, each of which would wait for the deployment
-// until its timeout.
-func (r *run) abandon(name string) {
+// abandon skips the remaining tests unless the source can replace the deployment:
+// each of them would wait for it until its timeout.
+func (r *run) abandon(d deployment.Deployment, name string) {
+	if d.Owned() || deployment.Repairs(r.cfg.Source) {
+		return
+	}
 	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
 	r.locked(func() {
 		if r.stop == nil {
@@ -262,7 +251,7 @@ func (r *run) locked(do func()) {
 }
 
 // stopped returns why the remaining tests are skipped, or nil.
-func (r *run) stopped() (why *skip) {
+func (r *run) stopped() (why *Skip) {
 	r.locked(func() { why = r.stop })
 	return why
 }

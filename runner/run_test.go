@@ -109,7 +109,7 @@ func TestVerdictIsBounded(t *testing.T) {
 		if len(m) == 0 || !strings.HasSuffix(m[0].Got, "2100 events") || v["passes"].Clients != nil {
 			t.Errorf("not all events were compared, or those of a passed test were kept: %+v, %+v", m, v["passes"].Clients)
 		}
-		v, _ = evidence(t, Config{KeepEvents: true, Limits: result.NoLimits()}, 2100)
+		v, _ = evidence(t, Config{KeepEvents: true, Untrimmed: true}, 2100)
 		for _, name := range []string{"passes", "fails"} {
 			testkit.Equal(t, name+" without limits", len(v[name].Clients[0].Events), 2100)
 		}

@@ -45,13 +45,11 @@ func (c *collection) namespace() string { return c.database + "." + c.name }
 func collectionOf(d specs.CollectionData) (*collection, error) {
 	c := &collection{database: d.DatabaseName, name: d.CollectionName}
 	options, err := d.CreateOptions.Raw()
+	if options != nil {
+		err = bson.Unmarshal(options, &c.options)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if options != nil {
-		if err := bson.Unmarshal(options, &c.options); err != nil {
-			return nil, err
-		}
 	}
 	for _, v := range d.Documents {
 		doc, err := v.Raw()
@@ -79,7 +77,8 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 		}
 		delete(s.seeded, c.namespace())
 		if !reuse || was == nil || s.refill(ctx, c) != nil {
-			if err := retriedAfter(ctx, passingForSeed, func() error { return s.create(ctx, c) }); err != nil {
+			_, err := retriedAfter(ctx, passingForSeed, func() (any, error) { return nil, s.create(ctx, c) })
+			if err != nil {
 				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 			}
 		}
@@ -95,15 +94,15 @@ const attempts = 3
 
 // retried calls a function again after transient errors, such as a stepdown or a
 // closed connection.
-func retried(ctx context.Context, do func() error) error {
+func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return retriedAfter(ctx, wire.Transient, do)
 }
 
-func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
+func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func() (T, error)) (T, error) {
 	for i := 1; ; i++ {
-		err := do()
+		value, err := do()
 		if err == nil || i == attempts || ctx.Err() != nil || !passes(err) {
-			return err
+			return value, err
 		}
 	}
 }
@@ -119,14 +118,14 @@ func passingForSeed(err error) bool {
 func (s *site) create(ctx context.Context, c *collection) error {
 	db := c.database
 	for _, name := range []string{c.name, "enxcol_." + c.name + ".esc", "enxcol_." + c.name + ".ecoc"} {
-		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority})
+		_, err := s.run(ctx, defaultServer, db, bson.D{{Key: "drop", Value: name}, majority})
 		if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}
 	if c.options != nil || len(c.documents) == 0 {
 		create := append(bson.D{{Key: "create", Value: c.name}}, c.options...)
-		if _, err := s.run(ctx, db, append(create, majority)); err != nil {
+		if _, err := s.run(ctx, defaultServer, db, append(create, majority)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +161,7 @@ func (s *site) insert(ctx context.Context, c *collection) error {
 // write runs a write command with majority write concern. The driver returns write
 // errors and write concern errors, except those of bulkWrite.
 func (s *site) write(ctx context.Context, database string, command bson.D) error {
-	reply, err := s.run(ctx, database, append(command, majority))
+	reply, err := s.run(ctx, defaultServer, database, append(command, majority))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func jobsOf(n int) (jobs []job) {
 	for i := range n {
 		jobs = append(jobs, job{id: result.TestID{File: fmt.Sprintf("f%d.yml", i%7), Description: fmt.Sprintf("test %d", i), Iteration: 1}})
 		if i%5 == 0 {
-			jobs[i].skip = &skip{result.SkipFile, "DRIVERS-1"}
+			jobs[i].skip = &Skip{result.SkipFile, "DRIVERS-1"}
 		}
 	}
 	return jobs

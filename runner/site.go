@@ -34,9 +34,8 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 		return nil, err
 	}
 	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*collection)}
-	err = s.requireTestCommands(ctx)
-	if err == nil {
-		err = retried(ctx, func() error { return s.killAllSessions(ctx) })
+	if err = s.requireTestCommands(ctx); err == nil {
+		err = s.killAllSessions(ctx)
 	}
 	if err != nil {
 		c.close()
@@ -48,14 +47,6 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	return s, nil
 }
 
-type condition uint8
-
-const (
-	usable      condition = iota
-	suspect               // the clean-up failed, or the test is broken
-	unreachable           // the deployment does not respond
-)
-
 const pingLimit = 5 * time.Second
 
 // ping returns an error if the deployment does not respond. A server error is a
@@ -63,7 +54,7 @@ const pingLimit = 5 * time.Second
 func (s *site) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
 	defer cancel()
-	err := retried(ctx, func() error { return s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}}) })
+	err := s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}})
 	if wire.CodeOf(err) != 0 {
 		return nil
 	}
@@ -96,13 +87,9 @@ func (s *site) sharded() bool {
 	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
 }
 
-// run runs a command on the default server, runAt on any. Both gossip the cluster
-// time ("MigrationConflict Errors on Sharded Clusters").
-func (s *site) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-	return s.runAt(ctx, defaultServer, database, command)
-}
-
-func (s *site) runAt(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
+// run runs a command on a server and gossips the cluster time ("MigrationConflict
+// Errors on Sharded Clusters").
+func (s *site) run(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
 	reply, err := s.commands.at(ctx, address, database, command)
 	if err != nil {
 		return reply, fmt.Errorf("%s: %w", strings.TrimSuffix(command[0].Key+" on "+address, " on "), err)
@@ -161,15 +148,16 @@ func (s *site) killAllSessions(ctx context.Context) error {
 	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
 }
 
-// everywhere runs a command on the primary, or on each mongos, and ignores some
-// error codes.
+// everywhere runs a command on the primary, or on each mongos. It retries it after
+// transient errors and ignores some error codes.
 func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
 	hosts := []string{defaultServer}
 	if s.sharded() {
 		hosts = s.about.Hosts
 	}
 	for _, host := range hosts {
-		if _, err := s.runAt(ctx, host, database, command); err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
+		_, err := retried(ctx, func() (bson.Raw, error) { return s.run(ctx, host, database, command) })
+		if err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
 			return err
 		}
 	}
@@ -186,7 +174,8 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	if enabled != nil || s.deployment.Owned() {
 		return nil
 	}
-	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
+	parameter := bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}}
+	reply, err := s.run(ctx, defaultServer, "admin", parameter)
 	if err != nil && wire.CodeOf(err) == 0 {
 		return err
 	}

@@ -14,12 +14,17 @@ import (
 // testRunner is the object of special test operations.
 const testRunner = "testRunner"
 
-type special func(context.Context, *testRun, call) *fault
+// special is a special test operation.
+type special struct {
+	do   func(context.Context, *testRun, call) *fault
+	want bool // what an assertion with an opposite asserts
+}
 
 // call is a call of a special test operation with validated arguments.
 type call struct {
 	path string
 	op   specs.Operation
+	want bool
 }
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
@@ -33,16 +38,16 @@ func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
-// expect returns a fault if a condition is not as wanted: yes is the message if it
+// expect returns a fault if a condition is not as asserted: yes is the message if it
 // holds, no otherwise.
-func (c call) expect(want, is bool, yes, no string) *fault {
+func (c call) expect(is bool, yes, no string) *fault {
 	switch {
-	case is && !want:
+	case is == c.want:
+		return nil
+	case is:
 		return c.failf("%s", yes)
-	case !is && want:
-		return c.failf("%s", no)
 	}
-	return nil
+	return c.failf("%s", no)
 }
 
 // equal returns a fault if a value, as JSON, differs from an argument.
@@ -69,35 +74,35 @@ const patience = 10 * time.Second
 // Package operations defines their arguments.
 func specials() map[string]special {
 	return map[string]special{
-		"failPoint":         setFailPoint,
-		"targetedFailPoint": targetFailPoint,
+		"failPoint":         {do: setFailPoint},
+		"targetedFailPoint": {do: targetFailPoint},
 
-		"createEntities": createEntities,
+		"createEntities": {do: createEntities},
 
-		"runOnThread":   runOnThread,
-		"waitForThread": waitForThread,
-		"wait":          wait,
+		"runOnThread":   {do: runOnThread},
+		"waitForThread": {do: waitForThread},
+		"wait":          {do: wait},
 
-		"waitForEvent":                         waitForEvent,
-		"assertEventCount":                     assertEventCount,
-		"assertNumberConnectionsCheckedOut":    assertCheckedOut,
-		"assertSameLsidOnLastTwoCommands":      assertLSIDs(true),
-		"assertDifferentLsidOnLastTwoCommands": assertLSIDs(false),
+		"waitForEvent":                         {do: waitForEvent},
+		"assertEventCount":                     {do: assertEventCount},
+		"assertNumberConnectionsCheckedOut":    {do: assertCheckedOut},
+		"assertSameLsidOnLastTwoCommands":      {assertLSIDs, true},
+		"assertDifferentLsidOnLastTwoCommands": {assertLSIDs, false},
 
-		"assertSessionTransactionState": assertTransactionState,
-		"assertSessionPinned":           assertPinned(true),
-		"assertSessionUnpinned":         assertPinned(false),
-		"assertSessionDirty":            assertDirty(true),
-		"assertSessionNotDirty":         assertDirty(false),
+		"assertSessionTransactionState": {do: assertTransactionState},
+		"assertSessionPinned":           {assertPinned, true},
+		"assertSessionUnpinned":         {assertPinned, false},
+		"assertSessionDirty":            {assertDirty, true},
+		"assertSessionNotDirty":         {assertDirty, false},
 
-		"assertCollectionExists":    assertCollection(true),
-		"assertCollectionNotExists": assertCollection(false),
-		"assertIndexExists":         assertIndex(true),
-		"assertIndexNotExists":      assertIndex(false),
+		"assertCollectionExists":    {assertCollection, true},
+		"assertCollectionNotExists": {assertCollection, false},
+		"assertIndexExists":         {assertIndex, true},
+		"assertIndexNotExists":      {assertIndex, false},
 
-		"recordTopologyDescription": recordTopology,
-		"assertTopologyType":        assertTopologyType,
-		"waitForPrimaryChange":      waitForPrimaryChange,
+		"recordTopologyDescription": {do: recordTopology},
+		"assertTopologyType":        {do: assertTopologyType},
+		"waitForPrimaryChange":      {do: waitForPrimaryChange},
 	}
 }
 

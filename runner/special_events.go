@@ -5,34 +5,21 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// countable rejects an event that the client does not observe, whose count would
-// always be 0.
-func (t *testRun) countable(c call) *fault {
-	event := c.value("event").Fields[0]
-	if o := t.observation(c.text("client")); !o.types[result.EventType(event.Key)] {
-		return failf(c.path+".arguments.event", event.KeyPosition,
-			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), event.Key)
-	}
-	return nil
-}
-
 // waitForEvent waits for matching events, including earlier ones ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.countable(c); f != nil {
-		return f
-	}
 	client, want := c.text("client"), c.number("count")
 	ctx, cancel := limited(ctx, patience, "waitForEvent")
 	defer cancel()
-	for after := int64(0); ; {
+	for after, wait := int64(0), time.Duration(0); ; wait = patience {
 		var log []result.Event
 		var err error
-		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, patience) })
+		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, wait) })
 		if err != nil && ctx.Err() == nil {
 			return broken(err)
 		}
@@ -51,16 +38,21 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
+// count counts the events that match the argument "event". It rejects an event that
+// the client does not observe, whose count would always be 0.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
-	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), t.observation(c.text("client")).filter(log))
+	path, event := c.path+".arguments.event", c.value("event")
+	observed := t.observation(c.text("client"))
+	if field := event.Fields[0]; !observed.lists("observeEvents", field.Key) {
+		return 0, failf(path, field.KeyPosition,
+			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), field.Key)
+	}
+	n, mismatches := t.matcher(ctx).Count(path, event, observed.filter(log))
 	return n, failed(mismatches)
 }
 
 // assertEventCount asserts the number of matching events ("assertEventCount").
 func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.countable(c); f != nil {
-		return f
-	}
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {
 		return broken(err)
@@ -93,37 +85,35 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 
 // assertLSIDs compares the lsids of the last two commands
 // ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
-func assertLSIDs(same bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		events, err := t.observed(ctx, c.text("client"))
-		if err != nil {
-			return broken(err)
-		}
-		var started []*result.CommandEvent
-		for _, e := range events {
-			if e.Type == result.CommandStarted {
-				started = append(started, e.Command)
-			}
-		}
-		if len(started) < 2 {
-			return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
-		}
-		var lsids [2]bson.Raw
-		for i, e := range started[len(started)-2:] {
-			var ok bool
-			if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
-				return c.failf("command %s has no lsid", e.CommandName)
-			}
-		}
-		if bytes.Equal(lsids[0], lsids[1]) == same {
-			return nil
-		}
-		are, want := "the same", "any except "+lsids[0].String()
-		if same {
-			are, want = "different", lsids[0].String()
-		}
-		f := c.failf("the lsids of the last two commands are %s", are)
-		f.mismatches[0].Want, f.mismatches[0].Got = want, lsids[1].String()
-		return f
+func assertLSIDs(ctx context.Context, t *testRun, c call) *fault {
+	events, err := t.observed(ctx, c.text("client"))
+	if err != nil {
+		return broken(err)
 	}
+	var started []*result.CommandEvent
+	for _, e := range events {
+		if e.Type == result.CommandStarted {
+			started = append(started, e.Command)
+		}
+	}
+	if len(started) < 2 {
+		return c.failf("%s has observed %d commandStartedEvents, but two are required", c.text("client"), len(started))
+	}
+	var lsids [2]bson.Raw
+	for i, e := range started[len(started)-2:] {
+		var ok bool
+		if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
+			return c.failf("command %s has no lsid", e.CommandName)
+		}
+	}
+	if bytes.Equal(lsids[0], lsids[1]) == c.want {
+		return nil
+	}
+	are, want := "the same", "any except "+lsids[0].String()
+	if c.want {
+		are, want = "different", lsids[0].String()
+	}
+	f := c.failf("the lsids of the last two commands are %s", are)
+	f.mismatches[0].Want, f.mismatches[0].Got = want, lsids[1].String()
+	return f
 }

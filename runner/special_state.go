@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,6 @@ func querySession[T any](
 	return out, f
 }
 
-// assertTransactionState ("assertSessionTransactionState").
 func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 	rendered := func(v bson.RawValue) (string, bool) { return matchers.ExtendedJSON(v, false), true }
 	state, f := querySession(ctx, t, c, engine.OpTransactionState, rendered, "")
@@ -42,15 +42,13 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("state", state, "the transaction state of "+c.text("session"))
 }
 
-// assertPinned ("assertSessionPinned", "assertSessionUnpinned").
-func assertPinned(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		address, f := t.pinned(ctx, c)
-		if f != nil {
-			return f
-		}
-		return c.expect(want, address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
+func assertPinned(ctx context.Context, t *testRun, c call) *fault {
+	address, f := t.pinned(ctx, c)
+	if f != nil {
+		return f
 	}
+	session := c.text("session")
+	return c.expect(address != "", session+" is pinned to "+address, session+" is not pinned to a mongos")
 }
 
 // pinned returns the address of the mongos that a session is pinned to, or "".
@@ -62,15 +60,12 @@ func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 	return querySession(ctx, t, c, engine.OpPinnedServer, address, "an address or null")
 }
 
-// assertDirty ("assertSessionDirty", "assertSessionNotDirty").
-func assertDirty(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
-		if f != nil {
-			return f
-		}
-		return c.expect(want, dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
+func assertDirty(ctx context.Context, t *testRun, c call) *fault {
+	dirty, f := querySession(ctx, t, c, engine.OpDirty, bson.RawValue.BooleanOK, "a boolean")
+	if f != nil {
+		return f
 	}
+	return c.expect(dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
 }
 
 func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
@@ -89,7 +84,6 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	return state, nil
 }
 
-// recordTopology ("recordTopologyDescription").
 func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	state, f := t.topologyOf(ctx, c.path, c.op.Position, c.text("client"))
 	if f != nil {
@@ -101,7 +95,6 @@ func recordTopology(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// assertTopologyType ("assertTopologyType").
 func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
 	state, err := contentOf[result.TopologyState](&t.entities, c.text("topologyDescription"), operations.Topology)
 	if err != nil {
@@ -135,20 +128,12 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	client, old := c.text("client"), primaryOf(prior)
 	waitingFor := fmt.Sprintf("%s to discover a primary other than %q", client, old)
 	for {
-		if f := ended(ctx, c.path, c.op.Position, waitingFor); f != nil {
-			return f
-		}
 		log, err := t.log(ctx, client)
-		if err != nil && ctx.Err() == nil {
-			return broken(err)
-		}
 		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
-		switch {
-		case f != nil && ctx.Err() != nil:
-			return ended(ctx, c.path, c.op.Position, waitingFor)
-		case f != nil:
+		if f := cmp.Or(ended(ctx, c.path, c.op.Position, waitingFor), broken(err), f); f != nil {
 			return f
-		case primaryOf(now) != "" && primaryOf(now) != old:
+		}
+		if primary := primaryOf(now); primary != "" && primary != old {
 			return nil
 		}
 		// The topology may change shortly before the event.
@@ -156,30 +141,24 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	}
 }
 
-// assertCollection ("assertCollectionExists", "assertCollectionNotExists").
-func assertCollection(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		name := c.text("collectionName")
-		return t.assertListed(ctx, c, want, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
-			{Key: "listCollections", Value: 1},
-			{Key: "filter", Value: bson.D{{Key: "name", Value: name}}},
-			{Key: "nameOnly", Value: true},
-		})
-	}
+func assertCollection(ctx context.Context, t *testRun, c call) *fault {
+	name := c.text("collectionName")
+	return t.assertListed(ctx, c, "the collection "+c.text("databaseName")+"."+name, name, bson.D{
+		{Key: "listCollections", Value: 1},
+		{Key: "filter", Value: bson.D{{Key: "name", Value: name}}},
+		{Key: "nameOnly", Value: true},
+	})
 }
 
-// assertIndex ("assertIndexExists", "assertIndexNotExists").
-func assertIndex(want bool) special {
-	return func(ctx context.Context, t *testRun, c call) *fault {
-		collection, name := c.text("collectionName"), c.text("indexName")
-		what := "the index " + name + " of " + c.text("databaseName") + "." + collection
-		return t.assertListed(ctx, c, want, what, name, bson.D{{Key: "listIndexes", Value: collection}})
-	}
+func assertIndex(ctx context.Context, t *testRun, c call) *fault {
+	collection, name := c.text("collectionName"), c.text("indexName")
+	what := "the index " + name + " of " + c.text("databaseName") + "." + collection
+	return t.assertListed(ctx, c, what, name, bson.D{{Key: "listIndexes", Value: collection}})
 }
 
 // assertListed asserts whether a command lists a document with a name. A missing
 // collection has no indexes.
-func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, name string, command bson.D) *fault {
+func (t *testRun) assertListed(ctx context.Context, c call, what, name string, command bson.D) *fault {
 	listed, err := t.site.commands.list(ctx, defaultServer, c.text("databaseName"), command)
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
@@ -191,5 +170,5 @@ func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, nam
 		n, _ := document.Lookup("name").StringValueOK()
 		return n == name
 	})
-	return c.expect(want, exists, what+" exists", what+" does not exist")
+	return c.expect(exists, what+" exists", what+" does not exist")
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -19,10 +18,9 @@ import (
 // testRun is a running test. The main thread, the threads of the test and the
 // callback of withTransaction use it concurrently.
 type testRun struct {
+	job
 	run      *run
 	site     *site
-	suite    *specs.Suite
-	test     *specs.Test
 	engine   engine.Test
 	entities entityMap
 
@@ -38,18 +36,16 @@ type testRun struct {
 	window       [2]time.Time // of the server log, by the wall clock
 }
 
-// runTest runs and cleans up a test and returns the resulting condition of the
-// site.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
+// runTest runs and cleans up a test and reports whether the site may run another.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, reusable bool) {
+	started := r.cfg.Now()
 	t := &testRun{
-		run: r, site: s, suite: j.suite, test: j.test,
+		job: j, run: r, site: s, window: [2]time.Time{time.Now()},
 		observations: make(map[string]*observation),
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
 	}
-	started := r.now()
-	t.window[0] = time.Now()
-	running, cancel := limited(ctx, r.timeout, "the test's time limit")
+	running, cancel := limited(ctx, r.cfg.Timeout, "the test's time limit")
 	t.add(protect("a test", func() *fault { return t.execute(withoutDeadline(running)) }))
 	cancel()
 	t.window[1] = time.Now()
@@ -67,15 +63,10 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		cleanup = protect("a clean-up", func() *fault { return t.cleanUp(cleaning) })
 	})
 	lost, died := s.diagnose(ctx, cleanup != nil, len(t.found().mismatches) > 0)
-	v = t.verdict(j, cleanup, lost, died)
-	v.Started, v.Duration = started, r.now().Sub(started)
-	switch {
-	case lost != nil:
-		state = unreachable
-	case cleanup != nil || v.Status == result.Broken:
-		state = suspect
-	}
-	return v, state
+	v = t.verdict(cleanup, lost, died)
+	v.Started, v.Duration = started, r.cfg.Now().Sub(started)
+	// An owned deployment is replaced unless the test and its clean-up went well.
+	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
 }
 
 // withoutDeadline returns a context that ends with ctx and its cause, but has no
@@ -117,8 +108,11 @@ func protect(during string, do func() *fault) (f *fault) {
 
 // execute runs a test without its clean-up ("Executing a Test").
 func (t *testRun) execute(ctx context.Context) *fault {
-	if f := flawed(t.test); f != nil {
-		return f
+	for _, p := range t.test.Errors {
+		t.add(failf(p.Path, p.Position, "%s", p.Message))
+	}
+	if t.hasFault() {
+		return nil
 	}
 	if f := t.setUp(ctx); f != nil {
 		return f
@@ -142,23 +136,17 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	if err != nil {
 		return broken(err)
 	}
-	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
-		t.add(f)
+	for i, want := range t.test.ExpectEvents {
+		path, events := fmt.Sprintf("expectEvents[%d]", i), observed[want.Get("client").Text()]
+		t.add(failed(t.matcher(ctx).Events(path, want, events)))
 	}
-	return nil
-}
-
-func flawed(test *specs.Test) *fault {
-	var all []result.Mismatch
-	for _, p := range test.Errors {
-		all = append(all, result.Mismatch{Path: p.Path, Position: p.Position, Message: p.Message})
-	}
-	return failed(all)
+	t.add(t.judgeLogs(ctx))
+	return t.judgeOutcome(ctx)
 }
 
 func (t *testRun) setUp(ctx context.Context) *fault {
-	began := t.run.now()
-	defer func() { t.timings.Setup += t.run.now().Sub(began) }()
+	began := t.run.cfg.Now()
+	defer func() { t.timings.Setup += t.run.cfg.Now().Sub(began) }()
 	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
@@ -191,9 +179,9 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 
 // operate performs the operations and waits for all threads.
 func (t *testRun) operate(ctx context.Context) *fault {
-	began, waited := t.run.now(), t.timings.Waiting
+	began, waited := t.run.cfg.Now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += t.run.now().Sub(began) - (t.timings.Waiting - waited) })
+		t.locked(func() { t.timings.Engine += t.run.cfg.Now().Sub(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -227,17 +215,7 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
-func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
-	var all []result.Mismatch
-	for i, want := range t.test.ExpectEvents {
-		path := fmt.Sprintf("expectEvents[%d]", i)
-		all = append(all, t.matcher(ctx).Events(path, want, observed[want.Get("client").Text()])...)
-	}
-	return failed(all)
-}
-
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
-	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
 		reader, ok := t.engine.(engine.LogReader)
 		if !ok {
@@ -250,27 +228,24 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 		if err != nil {
 			return breakf("%s: %w", path, err)
 		}
-		all = append(all, t.matcher(ctx).LogMessages(path, want, messages)...)
+		t.add(failed(t.matcher(ctx).LogMessages(path, want, messages)))
 	}
-	return failed(all)
+	return nil
 }
 
 func (t *testRun) judgeOutcome(ctx context.Context) *fault {
-	var all []result.Mismatch
 	for i, d := range t.test.Outcome {
 		path := fmt.Sprintf("outcome[%d]", i)
-		var documents []bson.Raw
-		err := retried(ctx, func() (err error) {
-			documents, err = t.site.documents(ctx, d.DatabaseName, d.CollectionName)
-			return err
+		documents, err := retried(ctx, func() ([]bson.Raw, error) {
+			return t.site.documents(ctx, d.DatabaseName, d.CollectionName)
 		})
 		namespace := d.DatabaseName + "." + d.CollectionName
 		if err != nil {
 			return failure(ctx, path, d.Position, "the contents of "+namespace, fmt.Errorf("%s: reading %s: %w", path, namespace, err))
 		}
-		all = append(all, t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)...)
+		t.add(failed(t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)))
 	}
-	return failed(all)
+	return nil
 }
 
 func (t *testRun) failPointsOff(ctx context.Context) error {
@@ -317,7 +292,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	var clean, transactions bool
 	t.locked(func() { clean, transactions = t.fault == nil, t.transactions })
 	if !clean || transactions {
-		if err := retried(ctx, func() error { return t.site.killAllSessions(ctx) }); err != nil {
+		if err := t.site.killAllSessions(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
 		}
 	}
@@ -389,10 +364,10 @@ func (t *testRun) stopAtFault() bool {
 }
 
 // timed adds the duration of a call to a timing.
-func (t *testRun) timed(time *time.Duration, do func()) {
-	began := t.run.now()
+func (t *testRun) timed(sum *time.Duration, do func()) {
+	began := t.run.cfg.Now()
 	do()
-	t.locked(func() { *time += t.run.now().Sub(began) })
+	t.locked(func() { *sum += t.run.cfg.Now().Sub(began) })
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }

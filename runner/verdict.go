@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 // verdict returns the verdict of a test. cleanup is why the clean-up failed, lost
 // why the deployment no longer responds, and died which servers died: a failure
 // is then not the engine's fault.
-func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdict {
+func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
+	v := &result.Verdict{Test: t.id, Position: t.test.Position, Status: result.Passed}
 	switch f := t.fault; {
 	case f == nil:
 	case f.broken != nil:
@@ -42,7 +41,7 @@ func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdi
 	if v.Status == result.Failed && v.Reason == "" {
 		v.Reason = elections(logs)
 	}
-	t.run.expectFailure(v, subject(j.suite, j.test))
+	t.run.expectFailure(v, subject(t.suite, t.test))
 
 	t.timings.Server = serverTime(logs)
 	t.timings.Engine = max(0, t.timings.Engine-t.timings.Server)
@@ -55,7 +54,9 @@ func (t *testRun) verdict(j job, cleanup *fault, lost, died error) *result.Verdi
 			v.ServerLog = append(v.ServerLog, result.LogLine(l))
 		}
 	}
-	v.Trim(cmp.Or(t.run.cfg.Limits, result.DefaultLimits()))
+	if !t.run.cfg.Untrimmed {
+		v.Trim(result.DefaultLimits())
+	}
 	if t.run.cfg.Rerun != nil {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}

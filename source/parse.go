@@ -52,11 +52,7 @@ func (l limits) parse(file string, data []byte, nodes func(limits, string, []byt
 		return nil, err
 	}
 	r := &yamlReader{limits: l, file: file}
-	v, err := r.value(root, 0)
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
+	return r.value(root, 0)
 }
 
 // text checks size and encoding and removes a byte order mark.

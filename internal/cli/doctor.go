@@ -85,8 +85,8 @@ func (d *doctor) examine(ctx context.Context, c *call, suites []*specs.Suite, cf
 	}
 	found := doctorReport{Engine: about.Name + " " + about.Version, Deployments: mapSlice(cfg.Source.Offers(), newDeploymentReport)}
 	cfg = runner.Config{Engine: cfg.Engine, Source: cfg.Source, AllTopologies: cfg.AllTopologies}
-	planned, unusable := runner.Plan(ctx, suites, cfg)
-	found.count(planned)
+	skips, unusable := runner.Plan(ctx, suites, cfg)
+	found.count(skips)
 	text := jsonPage(found)
 	if !d.asJSON {
 		text = found.text(len(suites) > 0 && unusable == nil)
@@ -100,13 +100,13 @@ func newDeploymentReport(o deployment.Description) deploymentReport {
 		runner.TestCommands(o.Parameters), !o.NoScripting}
 }
 
-func (x *doctorReport) count(planned []runner.Planned) {
+func (x *doctorReport) count(skips []*runner.Skip) {
 	reasons := map[skipReason]int{}
-	for _, p := range planned {
-		if p.Skip == "" {
+	for _, skip := range skips {
+		if skip == nil {
 			x.Runs++
 		} else {
-			reasons[skipReason{0, string(p.Skip), p.Reason}]++
+			reasons[skipReason{0, string(skip.Kind), skip.Reason}]++
 		}
 	}
 	for reason, n := range reasons {

@@ -230,7 +230,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		if err := c.print(plan(needed, cfg.Filter)); err != nil {
 			return err
 		}
-		if unused := runner.Unused(suites, cfg); len(unused) > 0 {
+		if unused := runner.Unused(suites, cfg, time.Now()); len(unused) > 0 {
 			return &exitError{code: ExitFailed, err: errors.New(strings.Join(unused, "\n"))}
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,7 @@ func (c *call) loadFiltered(ctx context.Context, filter runner.Filter) ([]*specs
 		c.note(left)
 	}
 	if len(filterSuites(loaded.Suites, filter)) == 0 {
-		return nil, usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: filter}), "; "))
+		return nil, usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: filter}, time.Now()), "; "))
 	}
 	return loaded.Suites, nil
 }

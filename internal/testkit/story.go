@@ -49,10 +49,10 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// goes fails the test if the story has another text, or no title.
+// goes fails the test if the story has another text.
 func (s Story) goes(t testing.TB, got string) {
 	t.Helper()
-	if s.Title == "" || got != s.Text {
+	if got != s.Text {
 		t.Errorf("%s: %q\ngot\n%s\nwant\n%s", s.File, s.Title, got, s.Text)
 	}
 }
@@ -61,6 +61,22 @@ func (s Story) goes(t testing.TB, got string) {
 // UTR_UPDATE=1 it updates the files. A story without text is a comment.
 func PlayStories(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
+	playInOrder(t, pattern, func(t *testing.T, s Story) string {
+		t.Parallel()
+		s.mustHaveTitle(t)
+		return play(t, s)
+	})
+}
+
+func (s Story) mustHaveTitle(t testing.TB) {
+	t.Helper()
+	if s.Title == "" {
+		t.Errorf("%s: a story without a title", s.File)
+	}
+}
+
+func playInOrder(t *testing.T, pattern string, play func(*testing.T, Story) string) {
+	t.Helper()
 	all := Stories(t, pattern)
 	t.Run("stories", func(t *testing.T) {
 		for i, s := range all {
@@ -68,22 +84,15 @@ func PlayStories(t *testing.T, pattern string, play func(*testing.T, Story) stri
 				continue
 			}
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
-				t.Parallel()
 				if all[i].Text = play(t, s); !updates() {
 					s.goes(t, all[i].Text)
 				}
 			})
 		}
 	})
-	if updates() && !t.Failed() {
-		write(t, pattern, all)
+	if !updates() || t.Failed() {
+		return
 	}
-}
-
-func updates() bool { return os.Getenv("UTR_UPDATE") != "" }
-
-func write(t testing.TB, pattern string, all []Story) {
-	t.Helper()
 	files := map[string]string{}
 	for _, s := range all {
 		files[s.File] += "\n" + s.Head + s.Text
@@ -92,6 +101,8 @@ func write(t testing.TB, pattern string, all []Story) {
 		Check(t, os.WriteFile(filepath.Join(filepath.Dir(pattern), file+filepath.Ext(pattern)), []byte(text[1:]), 0o644))
 	}
 }
+
+func updates() bool { return os.Getenv("UTR_UPDATE") != "" }
 
 // PlaySteps plays the stories in testdata/*.txt, which empty lines separate:
 //

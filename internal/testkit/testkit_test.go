@@ -58,7 +58,7 @@ func TestHowTestsEnd(t *testing.T) {
 		{"no stories", nil, func(f *fake) { Stories(f, "nowhere/*.txt") }, true, false},
 		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n    two\n") }, false, false},
 		{"another text", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n") }, true, false},
-		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.goes(f, "> one\n") }, true, false},
+		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.mustHaveTitle(f) }, true, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			for name, value := range r.env {

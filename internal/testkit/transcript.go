@@ -5,42 +5,26 @@ import (
 	"testing"
 )
 
-// Transcript plays the scenes in a file, which empty lines separate. A scene has
-// comments with its reason, lines of input, which begin with ">", and the output
-// without empty lines. In outputs, … matches any text. UTR_UPDATE=1 updates the
-// outputs, except those with ….
+// Transcript plays the scenes in a file in order, which empty lines separate. A
+// scene has comments with its reason, lines of input, which begin with ">", and the
+// output without empty lines. In outputs, … matches any text. UTR_UPDATE=1 updates
+// the outputs that differ.
 func Transcript(t *testing.T, path string, play func(t *testing.T, input string) (output string)) {
 	t.Helper()
-	scenes, played := Stories(t, path), 0
-	for i := range scenes {
-		scene := &scenes[i]
+	playInOrder(t, path, func(t *testing.T, scene Story) (text string) {
 		lines, want := scene.parts()
 		if lines == nil { // a comment
-			continue
+			return scene.Text
 		}
-		played++
-		input := strings.Join(lines, "\n")
-		t.Run(scene.Title, func(t *testing.T) {
-			output := dense(play(t, input))
-			if updates() && !strings.Contains(want, "…") {
-				want = output
-			}
-			if !agrees(output, want) {
-				t.Errorf("%s\ngot\n%s\nwant\n%s", input, output, want)
-			}
-			scene.Text = ""
-			for _, line := range lines {
-				scene.Text += strings.TrimSpace("> "+line) + "\n"
-			}
-			scene.Text = strings.TrimSpace(scene.Text+want) + "\n"
-		})
-	}
-	if played == 0 {
-		t.Errorf("%s has no scene", path)
-	}
-	if updates() {
-		write(t, path, scenes)
-	}
+		output := dense(play(t, strings.Join(lines, "\n")))
+		if agrees(output, want) {
+			output = want
+		}
+		for _, line := range lines {
+			text += strings.TrimSpace("> "+line) + "\n"
+		}
+		return strings.TrimSpace(text+output) + "\n"
+	})
 }
 
 func (s Story) parts() (input []string, output string) {

@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -73,14 +73,11 @@ var ownOnce = sync.OnceValues(func() (*specs.Loaded, error) { return specs.Load(
 func OwnPass(t *testing.T, n int) {
 	t.Helper()
 	for _, on := range [][]deployment.Topology{{deployment.ReplicaSet, deployment.LoadBalanced}, {deployment.Sharded, deployment.Single}} {
-		verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Share(t, n))
-		CheckVerdicts(t, verdicts, result.SkipRequirement)
-		PassedOn(t, verdicts, on)
+		PassOn(t, on, "", Share(t, n))
 	}
 }
 
-// OfficialPass expects that one in n files of the official suites passes on the most common topologies. Tests may be
-// skipped only for requirements.
+// OfficialPass expects that one in n files of the official suites passes on the most common topologies.
 func OfficialPass(t *testing.T, n int) {
 	for _, r := range []struct {
 		specification, folder string
@@ -96,9 +93,7 @@ func OfficialPass(t *testing.T, n int) {
 				t.Errorf("%d files of at least %d", len(found), r.files)
 			}
 			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}
-			verdicts := New(t, deployment.EmbeddedOptions{Topologies: on}).Everywhere(t, Load(t, someFiles(found, testkit.Chance(t, n))...))
-			CheckVerdicts(t, verdicts, result.SkipRequirement)
-			PassedOn(t, verdicts, on)
+			PassOn(t, on, "", Load(t, someFiles(found, testkit.Chance(t, n))...))
 		})
 	}
 }
@@ -217,9 +212,13 @@ func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdic
 	return everywhere.Run(t, suites)
 }
 
-// PassedOn expects that at least one test passed on each topology.
-func PassedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.Topology) {
+// PassOn expects that suites pass on embedded topologies with a retry policy, "" for
+// the current one, and at least one test on each. Tests may be skipped only for
+// requirements.
+func PassOn(t *testing.T, topologies []deployment.Topology, policy string, suites []*specs.Suite) {
 	t.Helper()
+	verdicts := NewWithPolicy(t, policy, deployment.EmbeddedOptions{Topologies: topologies}).Everywhere(t, suites)
+	CheckVerdicts(t, verdicts, result.SkipRequirement)
 	for _, topology := range topologies {
 		if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
 			return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(topology))
@@ -264,19 +263,13 @@ func Describe(v *result.Verdict) string {
 func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")
-	text, err := os.ReadFile(name)
-	testkit.Check(t, err)
-	list, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
+	list, err := runner.ParseKnownFailing(name, strings.NewReader(testkit.Read(t, name)))
 	testkit.Check(t, err)
 	return slices.DeleteFunc(list, func(k runner.KnownFailure) bool {
-		for _, s := range suites {
-			for _, test := range s.Tests {
-				if k.Pattern.MatchString(filepath.ToSlash(s.File) + ": " + test.Description) {
-					return false
-				}
-			}
-		}
-		return true
+		only := runner.Filter{Run: []*regexp.Regexp{k.Pattern}}
+		return !slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+			return slices.ContainsFunc(s.Tests, func(test *specs.Test) bool { return only.Allows(s, test) })
+		})
 	})
 }
 
