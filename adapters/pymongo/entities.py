@@ -14,6 +14,7 @@ from pymongo.synchronous.cursor import Cursor
 # PyMongo's own tests also reduce these intervals. They do not change which commands PyMongo sends, but how long it waits
 # for a heartbeat after an error, and in close().
 common.MIN_HEARTBEAT_INTERVAL = common.HEARTBEAT_FREQUENCY = common.EVENTS_QUEUE_FREQUENCY = 0.01
+common.KILL_CURSOR_FREQUENCY = 600  # after an error, PyMongo closes the cursor again after this time
 
 # Each operation: the method if its name is not the same in snake_case, and the options that it accepts as **kwargs.
 CHANGE = "maxTimeMS collation bypassDocumentValidation"
