@@ -31,7 +31,7 @@ var pageJS string
 // With earlier runs, in any order, it shows the history of each test and compares
 // the runs. Of more than sixteen, it shows the last ones.
 func HTML(earlier ...*EarlierRun) Generator {
-	h := &page{}
+	h := &page{numbers: map[string]int{}, counts: map[string]int{}}
 	if len(earlier) > 0 {
 		runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
 		h.trends = &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
@@ -48,9 +48,11 @@ func HTML(earlier ...*EarlierRun) Generator {
 
 type page struct {
 	bytes.Buffer
-	trends  *trends  // nil without earlier runs
-	details int      // bytes of details so far
-	kept    []string // messages about kept cells
+	trends  *trends        // nil without earlier runs
+	numbers map[string]int // of tests and columns
+	counts  map[string]int // of numbers, by kind
+	details int            // bytes of details so far
+	kept    []string       // messages about kept cells
 }
 
 func (h *page) head() {
@@ -101,32 +103,50 @@ func (h *page) line(kind string, about any) error {
 	return err
 }
 
+// number returns the number of a test or column, from 0. It writes a line for a new one.
+func (h *page) number(kind, key string, about any) int {
+	key = kind + "\n" + key
+	n, known := h.numbers[key]
+	if !known {
+		n = h.counts[kind]
+		h.numbers[key] = n
+		h.counts[kind]++
+		_ = h.line(kind, about) // plain data
+	}
+	return n
+}
+
 // causeWidth limits the actual value in a cause, in characters.
 const causeWidth = 120
 
 // verdict writes a verdict and, on a separate line, its details, which page.js parses on demand.
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
-	about := fields{
-		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column,
-		// A cell has one verdict per test, whatever the deployment.
-		"on": cmp.Or(id.Cell, id.Deployment), "iteration": max(1, id.Iteration),
-		"status": v.Status, "durationMS": milliseconds(v.Duration), "reason": v.Reason,
-	}
+	reason, cause, history := v.Reason, "", ""
 	switch {
 	case v.Status == result.Skipped:
-		about["reason"] = skipReason(v)
+		reason = skipReason(v)
 	case v.Status.FailsRun():
-		cause := oneLine(firstFault(v))
+		cause = oneLine(firstFault(v))
 		if len(v.Mismatches) > 0 {
 			add(&cause, v.Mismatches[0].Got != "", ", got %s", clip(oneLine(v.Mismatches[0].Got), causeWidth))
 		}
-		about["cause"] = cause
 	}
 	if h.trends != nil {
-		about["history"] = h.trends.history(id)
+		history = h.trends.history(id)
 	}
-	_ = h.line("verdict", about) // plain data
+	test := h.number("test", id.File+"\n"+id.Suite+"\n"+id.Description, fields{
+		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column})
+	// A cell has one verdict per test, whatever the deployment.
+	on := cmp.Or(id.Cell, id.Deployment)
+	values := []any{test, h.number("column", on, on), v.Status, milliseconds(v.Duration), history, reason, cause}
+	if id.Iteration > 1 {
+		values = append(values, id.Iteration)
+	}
+	for values[len(values)-1] == "" {
+		values = values[:len(values)-1]
+	}
+	_ = h.line("verdict", values) // plain data
 	before := h.Len()
 	d := pageDetail{evidenceRecord: h.evidence(v)}
 	for _, a := range v.Attempts {

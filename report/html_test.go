@@ -236,12 +236,12 @@ func TestHistory(t *testing.T) {
 		{"the histories", "verdict", ended(6, "pffpb"), runs, `"333" "103" "330" "-00" "544"`},
 		{"t5 was not in the last run", "end", ended(6, "pffpb"), runs, `"gone":0`},
 		{"four tests are gone", "end", ended(6, "p"), runs[:1], `"gone":4`},
-		{"no earlier runs", "verdict", ended(6, "pf"), nil, `"file"`},
+		{"no earlier runs", "verdict", ended(6, "pf"), nil, `[0,0,"passed",60000]} {"verdict":[1,0,"failed",60000]`},
 		{"no list of earlier runs", "earlier", ended(6, "pf"), nil, "[]"},
 		{"tests with the same name, in order", "verdict", twice(4, "p", "p"), []*report.EarlierRun{earlier(t, "a", twice(3, "p", "f"))}, `"3" "0"`},
 	} {
 		got := fmt.Sprint(data(generate(report.HTML(r.runs...), r.now), r.kind))
-		if found := regexp.MustCompile(`"history":("[^"]*")`).FindAllStringSubmatch(got, -1); found != nil {
+		if found := regexp.MustCompile(`"verdict":\[.*?,("[-0-9]+")\]`).FindAllStringSubmatch(got, -1); found != nil {
 			got = ""
 			for _, f := range found {
 				got += f[1] + " "

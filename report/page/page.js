@@ -22,7 +22,7 @@ const make = (tag, properties, ...kids) => {
 
 // ---- the data
 
-const files = [], columns = [], verdicts = [], earlier = [];
+const files = [], tests = [], columns = [], verdicts = [], earlier = [];
 let run = {}, summary = null;
 
 // number returns the index of the item with a key in a list, and appends a missing item.
@@ -32,15 +32,20 @@ const number = (list, key, item) => {
   return numbers.get(key);
 };
 
-// kinds are handlers by kind of line. A detail line belongs to the verdict before it
-// and is parsed on demand.
+// kinds are handlers by kind of line. A verdict refers to a test and a column by their
+// numbers, and inherits the fields of the test. A detail line belongs to the verdict
+// before it and is parsed on demand.
 const kinds = {
   run: x => { run = x; },
   earlier: x => { earlier.push(x); },
-  verdict: x => {
-    x.file = number(files, 'file ' + x.file + '\n' + x.suite, {path: x.file, suite: x.suite, rows: [], red: 0, tests: 0});
-    x.on = number(columns, 'column ' + x.on, x.on);
-    verdicts.push(x);
+  test: x => {
+    x.file = number(files, x.file + '\n' + x.suite, {path: x.file, suite: x.suite, rows: [], red: 0, tests: 0});
+    x.rows = []; // by iteration
+    tests.push(x);
+  },
+  column: x => { columns.push(x); },
+  verdict: ([of, on, status, durationMS, history = '', reason = '', cause = '', iteration = 1]) => {
+    verdicts.push({__proto__: tests[of], on, status, durationMS, iteration, history, reason, cause});
   },
   end: x => { summary = x; },
 };
@@ -207,13 +212,11 @@ const showCauses = () => {
 let rows = [], shown = [], order = []; // order: indexes of columns in the order shown
 const many = () => columns.length > 4 || innerWidth <= 760;
 const arrange = () => {
-  const known = new Map();
   for (const v of verdicts) {
-    const key = v.file + '\n' + v.iteration + '\n' + v.test;
-    let row = known.get(key);
+    let row = v.rows[v.iteration];
     if (!row || row.cells[v.on]) {
       row = {file: v.file, name: v.iteration > 1 ? v.test + ' #' + v.iteration : v.test, cells: [], text: null};
-      known.set(key, row);
+      v.rows[v.iteration] = row;
       files[v.file].rows.push(row);
     }
     row.cells[v.on] = v;
