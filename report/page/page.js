@@ -32,9 +32,8 @@ const number = (list, key, item) => {
   return numbers.get(key);
 };
 
-// kinds are handlers by kind of line. A verdict refers to a test and a column by their
-// numbers, and inherits the fields of the test. A detail line belongs to the verdict
-// before it and is parsed on demand.
+// kinds are handlers by kind of line. A verdict refers to its test and column by number.
+// A detail line belongs to the verdict before it and is parsed on demand.
 const kinds = {
   run: x => { run = x; },
   earlier: x => { earlier.push(x); },
@@ -45,7 +44,8 @@ const kinds = {
   },
   column: x => { columns.push(x); },
   verdict: ([of, on, status, durationMS, history = '', reason = '', cause = '', iteration = 1]) => {
-    verdicts.push({__proto__: tests[of], on, status, durationMS, iteration, history, reason, cause});
+    const {file, test, line, column} = tests[of];
+    verdicts.push({of, file, test, line, column, on, status, durationMS, history, reason, cause, iteration, row: null, detail: ''});
   },
   end: x => { summary = x; },
 };
@@ -213,10 +213,11 @@ let rows = [], shown = [], order = []; // order: indexes of columns in the order
 const many = () => columns.length > 4 || innerWidth <= 760;
 const arrange = () => {
   for (const v of verdicts) {
-    let row = v.rows[v.iteration];
+    const known = tests[v.of].rows;
+    let row = known[v.iteration];
     if (!row || row.cells[v.on]) {
       row = {file: v.file, name: v.iteration > 1 ? v.test + ' #' + v.iteration : v.test, cells: [], text: null};
-      v.rows[v.iteration] = row;
+      known[v.iteration] = row;
       files[v.file].rows.push(row);
     }
     row.cells[v.on] = v;
