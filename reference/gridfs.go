@@ -170,9 +170,9 @@ func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
 	return err
 }
 
-// mutate sends one statement to a collection of the bucket. operation begins with the name of the command.
+// mutate sends one statement to a collection of the bucket.
 func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
-	command, _, _ := strings.Cut(operation, " ")
+	command := strings.TrimPrefix(operation, "multi-document ")
 	d := document(command, c.part(part), writeCommands[command].statements, bson.A{statement}, "ordered", true)
 	r, err := c.run(c.writing(operation, d))
 	if err != nil {
