@@ -39,7 +39,7 @@ func (r *Report) svg() string {
 	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n", html.EscapeString(r.title()), html.EscapeString(r.describe()))
 	b.WriteString("<style>\n" + svgStyle + "</style>\n")
 	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
-	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line is what was begun.")
+	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line shows operations started.")
 	top := 0.0
 	for _, run := range r.Runs {
 		top = max(top, peak(run.Series.Begun), peak(run.Series.Goodput))
