@@ -163,6 +163,17 @@ func TestHTMLInBrowser(t *testing.T) {
 			earlier(t, "b.json", ended(4, "pfp--fpp")),
 			earlier(t, "c.json", ended(5, "ppffff-p"))), ended(6, "pffffpf")),
 	}
+	wide := []result.Note{result.RunStarted{}}
+	for i := range 13 {
+		for _, file := range []string{"green.yml", "red.yml"} {
+			v := &result.Verdict{Test: result.TestID{File: file, Description: "in " + file, Cell: fmt.Sprintf("cell-%d", i)}, Status: result.Passed}
+			if i == 3 && file == "red.yml" {
+				v.Status = result.Failed
+			}
+			wide = append(wide, result.TestFinished{Verdict: v})
+		}
+	}
+	pages["wide.html"] = generate(report.HTML(), append(wide, result.RunFinished{}))
 	trend := func(test string) string { return link("specs/find.yml", test, "replicaset 8.0") }
 	rows := []struct {
 		reason, page, fragment string
@@ -198,6 +209,12 @@ func TestHTMLInBrowser(t *testing.T) {
 		{"fixed", "trends", trend("t5"), []string{"Last run: failed."}, nil},
 		{"not in the last run, passed before", "trends", trend("t6"), []string{"New since the last run; before: passed."}, nil},
 		{"the filter for what is new", "trends", "s=new", []string{">t1</div>"}, []string{">t2</div>"}},
+		{"red columns of many, and files without red tests closed", "wide", "",
+			[]string{">cell-3</span>", "show all 13 columns", `aria-expanded="false">▸ green.yml`, `aria-expanded="true">▾ red.yml`, ">in red.yml</div>"},
+			[]string{">cell-4</span>", ">in green.yml</div>"}},
+		{"a search opens files", "wide", "q=green", []string{">in green.yml</div>"}, []string{">in red.yml</div>"}},
+		{"a link to a hidden test and column", "wide", link("green.yml", "in green.yml", "cell-4"),
+			[]string{">in green.yml</div>", ">cell-4</span>"}, []string{"show all 13"}},
 	}
 	var addresses []string
 	for _, r := range rows {

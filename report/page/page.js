@@ -210,7 +210,13 @@ const showCauses = () => {
 
 // A row is a file or a test with its verdicts by column.
 let rows = [], shown = [], order = []; // order: indexes of columns in the order shown
+const redColumns = new Set();
 const many = () => columns.length > 4 || innerWidth <= 760;
+
+// Of more than mostColumns, only those with red tests are shown until the user asks for all.
+const mostColumns = 12;
+let folded = false;
+const visible = () => folded ? order.filter(c => redColumns.has(c)) : order;
 const arrange = () => {
   for (const v of verdicts) {
     const known = tests[v.of].rows;
@@ -223,8 +229,12 @@ const arrange = () => {
     row.cells[v.on] = v;
     v.row = row;
     files[v.file].tests++;
-    if (red(v.status)) files[v.file].red++;
+    if (!red(v.status)) continue;
+    files[v.file].red++;
+    redColumns.add(v.on);
   }
+  for (const f of files) f.closed = redColumns.size > 0 && !f.red;
+  folded = columns.length > mostColumns && redColumns.size > 0 && redColumns.size < columns.length;
   // The column of tests that did not run comes last.
   order = columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
   const sorted = files.map((_, i) => i).sort((a, b) => !!files[b].red - !!files[a].red || (files[a].path < files[b].path ? -1 : 1));
@@ -248,6 +258,9 @@ const words = row => {
 const state = {query: '', only: new Set(), test: ''};
 let at = {row: -1, column: 0};
 
+// A file is closed if the user closed it or it has no red test, until something is searched.
+const closed = f => f.closed && !state.only.size && !state.query;
+
 const filter = () => {
   const query = state.query.toLowerCase().split(/\s+/).filter(Boolean);
   const row = shown[at.row];
@@ -255,6 +268,10 @@ const filter = () => {
   let header = null;
   for (const r of rows) {
     if (r.header) { header = r; continue; }
+    if (closed(files[r.file])) {
+      if (header) { shown.push(header); header = null; }
+      continue;
+    }
     if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && newlyRed(v)))) continue;
     if (query.length && !query.every(w => words(r).includes(w))) continue;
     if (header) { shown.push(header); header = null; }
@@ -292,10 +309,11 @@ const draw = () => {
     e.style.top = i * rowHeight + 'px';
     if (r.header) {
       const f = r.header;
-      e.append(make('div', {class: 'name', title: f.suite}, f.path, ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
+      e.append(make('button', {class: 'name', type: 'button', title: f.suite, 'aria-expanded': String(!closed(f)), click: () => { f.closed = !f.closed; filter(); }},
+        closed(f) ? '▸ ' : '▾ ', f.path, ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
     } else {
       e.append(make('div', {class: 'name', title: r.name}, r.name));
-      order.forEach(c => {
+      visible().forEach(c => {
         const b = cell(r.cells[c]);
         if (i === at.row && c === at.column) b.classList.add('at');
         e.append(b);
@@ -351,10 +369,12 @@ const open = v => {
   if (i < 0) { // a link to a hidden test
     state.query = byID('search').value = '';
     state.only.clear();
+    files[v.file].closed = false;
     chips();
     filter();
     i = shown.indexOf(v.row);
   }
+  if (!visible().includes(v.on)) unfold();
   at = {row: i, column: v.on};
   saveLink();
   const box = byID('detail');
@@ -555,8 +575,16 @@ const head = () => {
   const kept = summary && summary.kept || [];
   byID('problems').replaceChildren(...[...problems, ...kept].map(p => make('li', {}, p)));
   byID('problems').hidden = !problems.length && !kept.length;
-  document.documentElement.style.setProperty('--count', Math.max(1, columns.length));
-  byID('columns').replaceChildren(make('span', {}, 'test'), ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
+  const all = visible();
+  document.documentElement.style.setProperty('--count', Math.max(1, all.length));
+  byID('columns').replaceChildren(make('span', {}, 'test', folded ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
+    ...all.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
+};
+
+const unfold = () => {
+  folded = false;
+  head();
+  draw();
 };
 
 // step opens the next or previous red test that is shown.
@@ -575,8 +603,8 @@ const move = (rowsBy, columnsBy) => {
   let i = at.row;
   if (rowsBy) do { i += rowsBy; } while (shown[i] && shown[i].header);
   if (shown[i] && !shown[i].header) at.row = i;
-  const place = order.indexOf(at.column) + columnsBy;
-  at.column = order[Math.max(0, Math.min(order.length - 1, place))];
+  const all = visible();
+  at.column = all[Math.max(0, Math.min(all.length - 1, all.indexOf(at.column) + columnsBy))];
   reveal();
 };
 
