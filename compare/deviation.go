@@ -13,8 +13,7 @@ type Deviation struct {
 	ID      string   // D1, D2, …
 	Engines []string // names of the engines that deviate; nil for any
 	Title   string   // what they do
-	// Section is the specification and section that the engines violate, or that
-	// permits the difference.
+	// Section is the specification and section that the engines violate, or that permits the difference.
 	Section   string
 	Permitted bool
 	// Suite is a file of specs/deviations that reproduces it, "" if it occurs only by

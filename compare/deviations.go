@@ -371,9 +371,8 @@ func elsewhere(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " at another server") })
 }
 
-// commitsAgain reports whether the right engine retries commitTransaction more often.
-// Retries have a write concern (Transactions, "Majority write concern is used when retrying
-// commitTransaction").
+// commitsAgain reports whether the right engine retries commitTransaction more often. Retries have a write concern
+// (Transactions, "Majority write concern is used when retrying commitTransaction").
 func commitsAgain(left, right []string) bool {
 	retried := regexp.MustCompile(`send commitTransaction .*w "majority"`)
 	count := func(lines []string) int { return len(retried.FindAllString(strings.Join(lines, "\n"), -1)) }
@@ -392,8 +391,7 @@ func outcomes(hold func(left, right string) bool) condition {
 	return each(func(one Difference) bool { return one.Aspect == "operation" && hold(one.Left, one.Right) })
 }
 
-// sameEvents holds if only events differ, and only in text that matches a regular
-// expression.
+// sameEvents holds if only events differ, and only in text that matches a regular expression.
 func sameEvents(text string) condition {
 	without := regexp.MustCompile(text)
 	return each(func(one Difference) bool {

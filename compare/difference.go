@@ -18,8 +18,7 @@ type Difference struct {
 	Right string `json:"right"`
 }
 
-// differ lists the differences between two observations: only the verdict if the
-// order of commands is random.
+// differ lists the differences between two observations: only the verdict if the order of commands is random.
 func differ(left, right observation, random bool) []Difference {
 	var out []Difference
 	if left.Status != right.Status {

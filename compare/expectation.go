@@ -48,8 +48,7 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	return e, nil
 }
 
-// raises expects an error. For nil it needs no fields, since the runner fails a test
-// for an unexpected error.
+// raises expects an error. For nil it needs no fields, since the runner fails a test for an unexpected error.
 func raises(e *result.Error) bson.D {
 	if e == nil {
 		return nil

@@ -93,8 +93,7 @@ func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	return fmt.Sprintf("transaction %d", n-first+1)
 }
 
-// value renders a value: numbers without their type, documents by sorted keys, ObjectIDs
-// in the order of appearance.
+// value renders a value: numbers without their type, documents by sorted keys, ObjectIDs in the order of appearance.
 func (f *folder) value(v bson.RawValue) string {
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64:
@@ -132,8 +131,7 @@ func (f *folder) list(list bson.RawArray, anyOrder bool) string {
 	return before + "[" + strings.Join(out, ", ") + "]"
 }
 
-// volatile are reply fields that depend on time or server, and fields that results may
-// omit ("CRUD", Results).
+// volatile are reply fields that depend on time or server, and fields that results may omit ("CRUD", Results).
 var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime", "connectionId", "uuid",
 	"shards", "acknowledged", "insertedId", "insertedIds", "upsertedIds"}
 

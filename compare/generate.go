@@ -55,8 +55,7 @@ var kindsOfFaults = []kindOfFault{
 	{2, func(*rand.Rand) Fault { return Fault{} }},
 }
 
-// With timeoutMS, an attempt may block for longer than the timeout. The difference
-// tolerates a busy machine.
+// With timeoutMS, an attempt may block for longer than the timeout. The difference tolerates a busy machine.
 const (
 	someTimeMS = 1000
 	blockedMS  = 2200

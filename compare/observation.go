@@ -14,8 +14,7 @@ import (
 // and counters. Engines that behave alike have equal observations.
 type observation struct {
 	Status result.Status
-	// Reason is the reason of a skipped, broken or known-failing test, or the first
-	// mismatch of a failed test.
+	// Reason is the reason of a skipped, broken or known-failing test, or the first mismatch of a failed test.
 	Reason     string
 	Operations []string // outcomes in the order of the suite
 	Clients    []clientLog
@@ -65,15 +64,13 @@ func observe(v *result.Verdict) observation {
 	return o
 }
 
-// comparedLabels are the error labels that specifications define. Drivers also have
-// internal ones.
+// comparedLabels are the error labels that specifications define. Drivers also have internal ones.
 var comparedLabels = []string{
 	"NoWritesPerformed", "ResumableChangeStreamError", "RetryableError", "RetryableWriteError",
 	"SystemOverloadedError", "TransientTransactionError", "UnknownTransactionCommitResult",
 }
 
-// outcome describes the result of an operation or the properties of its error that
-// engines must agree on.
+// outcome describes the result of an operation or the properties of its error that engines must agree on.
 func outcome(log result.OperationLog, values *folder) string {
 	o := log.Outcome
 	if log.Name == "close" {
@@ -125,10 +122,9 @@ func outcome(log result.OperationLog, values *folder) string {
 	return "raised " + strings.Join(facts, ", ")
 }
 
-// logOf renders the compared events. On a sharded cluster, the line of a second
-// attempt has the mongos relative to the first: selection is random for the first
-// attempt and when all servers are deprioritized. The line of a pool clear follows
-// the end of the pending command, since no specification orders the two.
+// logOf renders the compared events. On a sharded cluster, the line of a second attempt has the mongos relative to
+// the first: selection is random for the first attempt and when all servers are deprioritized. The line of a pool
+// clear follows the end of the pending command, since no specification orders the two.
 func logOf(c result.ClientLog, sharded bool) clientLog {
 	out := clientLog{Client: c.Client}
 	add := func(format string, args ...any) { out.Lines = append(out.Lines, fmt.Sprintf(format, args...)) }

@@ -14,8 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Side is an engine and its deployments. Both sides run at the same time, so their
-// sources must not share a cluster.
+// Side is an engine and its deployments. Both sides run at the same time, so their sources must not share a cluster.
 type Side struct {
 	Name   string
 	Config runner.Config // its engine, source, jobs, filter, …
@@ -37,10 +36,9 @@ type Pair struct {
 	engines [2]string       // the names of the left and right engines
 }
 
-// Run runs suites through both sides at the same time and returns the pairs in the
-// order in which the left side finished them. It may call the Notify functions of
-// both sides concurrently. Problems leave the pairs valid, such as a known failure
-// that passed. The error is that of a deployment, an engine, or ctx.
+// Run runs suites through both sides at the same time and returns the pairs in the order in which the left side
+// finished them. It may call the Notify functions of both sides concurrently. Problems leave the pairs valid, such as
+// a known failure that passed. The error is that of a deployment, an engine, or ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, false)
 }
@@ -107,10 +105,9 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 	return func(id result.TestID) bool { return found[[2]string{id.File, id.Description}] }
 }
 
-// pairs matches the verdicts of both sides. A test that only one side ran is a pair
-// with an empty observation, which differs from any other. everywhere is true if
-// faults apply to all servers. threads reports whether a test runs operations
-// concurrently.
+// pairs matches the verdicts of both sides. A test that only one side ran is a pair with an empty observation, which
+// differs from any other. everywhere is true if faults apply to all servers. threads reports whether a test runs
+// operations concurrently.
 func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
 	pair := func(left, right *result.Verdict) Pair {
 		one := cmp.Or(left, right)

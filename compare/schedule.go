@@ -34,8 +34,7 @@ type Fault struct {
 	BlockMS           int
 }
 
-// faultPart is a part of a fault in words and as fields of an element of
-// failCommandSequence.
+// faultPart is a part of a fault in words and as fields of an element of failCommandSequence.
 type faultPart struct {
 	present bool
 	words   string

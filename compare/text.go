@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Describe lists the differences of a pair: the lines of both sides, and a diff of
-// events.
+// Describe lists the differences of a pair: the lines of both sides, and a diff of events.
 func (p Pair) Describe(left, right string) string {
 	var b strings.Builder
 	for _, d := range p.Differences {

@@ -40,8 +40,7 @@ var layout string
 
 var page = template.Must(template.New("coverage").Parse(layout))
 
-// HTML writes sections as a self-contained page. Of and against name the suites; against is "" without a
-// comparison.
+// HTML writes sections as a self-contained page. Of and against name the suites; against is "" without a comparison.
 func HTML(w io.Writer, sections []Section, of, against string) error {
 	return page.Execute(w, map[string]any{"Sections": sections, "Of": of, "Against": against})
 }

@@ -1,8 +1,6 @@
-// Package engine defines the interface to a driver under test. The runner uses
-// an engine only through this interface, whether the driver is in the same
-// process or behind an adapter. Arguments and results are BSON documents as the
-// Unified Test Format writes them; converting them to typed options is up to the
-// engine.
+// Package engine defines the interface to a driver under test. The runner uses an engine only through this interface,
+// whether the driver is in the same process or behind an adapter. Arguments and results are BSON documents as the
+// Unified Test Format writes them; converting them to typed options is up to the engine.
 package engine
 
 import (
@@ -18,8 +16,7 @@ import (
 type Engine interface {
 	// Describe returns the engine's name and capabilities, which never change.
 	Describe(ctx context.Context) (Description, error)
-	// Begin starts a test, with no entities. Several tests may be open at once;
-	// they share nothing.
+	// Begin starts a test, with no entities. Several tests may be open at once; they share nothing.
 	Begin(ctx context.Context) (Test, error)
 	// Close closes the engine. The caller must end all tests first.
 	Close() error
@@ -30,14 +27,11 @@ type Engine interface {
 type Description struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// SchemaVersion is the highest schema version whose features the engine
-	// supports, such as "1.28".
+	// SchemaVersion is the highest schema version whose features the engine supports, such as "1.28".
 	SchemaVersion string `json:"schemaVersion"`
-	// Operations are the supported operations as "kind.name", such as
-	// "collection.find".
+	// Operations are the supported operations as "kind.name", such as "collection.find".
 	Operations []string `json:"operations"`
-	// Features are optional capabilities, such as "retryable reads", "csot",
-	// "logging", "tracing", "csfle".
+	// Features are optional capabilities, such as "retryable reads", "csot", "logging", "tracing", "csfle".
 	Features []string `json:"features,omitempty"`
 }
 
@@ -46,27 +40,23 @@ func (d Description) Supports(kind, name string) bool {
 	return slices.Contains(d.Operations, kind+"."+name)
 }
 
-// Test is the engine's side of one running test: a namespace of entities.
-// Different entities may be used concurrently; the runner never uses one session
-// or cursor concurrently. An error returned by Open, Events or Close means that
-// the engine is broken or the request is invalid, unless it is a *result.Error,
-// which is an error of the driver under test.
+// Test is the engine's side of one running test: a namespace of entities. Different entities may be used
+// concurrently; the runner never uses one session or cursor concurrently. An error returned by Open, Events or Close
+// means that the engine is broken or the request is invalid, unless it is a *result.Error, which is an error of the
+// driver under test.
 type Test interface {
 	// Open creates an entity.
 	Open(ctx context.Context, entity Entity) error
-	// Do performs an operation. Errors of the operation are in the outcome.
-	// Cancelling the context cancels the operation. Do returns only after the
-	// operation has released its connection.
+	// Do performs an operation. Errors of the operation are in the outcome. Cancelling the context cancels the
+	// operation. Do returns only after the operation has released its connection.
 	Do(ctx context.Context, operation Operation) result.Outcome
 	// Events returns the events of a client whose sequence is greater than
 	// after, in order. Without any, it waits up to wait for one.
 	Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error)
-	// Close closes one entity: ends the session, kills the cursor, closes the
-	// client. Closing twice is not an error. The events of a closed client can
-	// still be read.
+	// Close closes one entity: ends the session, kills the cursor, closes the client. Closing twice is not an error.
+	// The events of a closed client can still be read.
 	Close(ctx context.Context, id string) error
-	// End closes all open entities, cursors before sessions before clients, and
-	// releases the test.
+	// End closes all open entities, cursors before sessions before clients, and releases the test.
 	End(ctx context.Context) error
 }
 
@@ -90,17 +80,15 @@ type Operation struct {
 	Object    string // id of the entity
 	Name      string
 	Arguments bson.Raw // as the suite writes them: sessions are names of entities
-	// SaveAs is the id for a cursor, change stream or collection that the
-	// operation creates. If it is empty, the engine closes what the operation
-	// creates at the end of the test.
+	// SaveAs is the id for a cursor, change stream or collection that the operation creates. If it is empty, the
+	// engine closes what the operation creates at the end of the test.
 	SaveAs string
 	// Callback runs the operations of withTransaction's callback and returns
 	// the error to propagate. Nil for all other operations.
 	Callback func(ctx context.Context) *result.Error
 }
 
-// Operations for the runner's own assertions. An engine without one returns an
-// Unsupported error.
+// Operations for the runner's own assertions. An engine without one returns an Unsupported error.
 const (
 	// OpLSID returns the logical session id of a session, a document. It must be
 	// the id that the session uses from its start: reading it must not assign one.
@@ -113,34 +101,29 @@ const (
 	OpDirty = "$dirty"
 	// OpTopology returns the topology of a client: {type, servers: [{address, type}]}.
 	OpTopology = "$topology"
-	// OpConfigureFailPoint runs the configureFailPoint command in
-	// arguments.command on a client, with primary read preference. Its command
-	// events are not logged. The outcome names the server.
+	// OpConfigureFailPoint runs the configureFailPoint command in arguments.command on a client, with primary read
+	// preference. Its command events are not logged. The outcome names the server.
 	OpConfigureFailPoint = "$configureFailPoint"
 )
 
-// The entries of Description.Features that the runner interprets. Others are
-// informational.
+// The entries of Description.Features that the runner interprets. Others are informational.
 const (
-	// FeatureEncryption means that libmongocrypt and a query analyser are
-	// available, which csfle requirements need. FeatureLibmongocrypt, followed by
-	// a version ("libmongocrypt 1.8.0"), names the libmongocrypt.
+	// FeatureEncryption means that libmongocrypt and a query analyser are available, which csfle requirements need.
+	// FeatureLibmongocrypt, followed by a version ("libmongocrypt 1.8.0"), names the libmongocrypt.
 	FeatureEncryption    = "csfle"
 	FeatureLibmongocrypt = "libmongocrypt "
 	// FeatureLogging means that tests are LogReaders.
 	FeatureLogging = "logging"
-	// FeatureReducedHeartbeats makes the runner add heartbeatFrequencyMS to
-	// uriOptions, and minHeartbeatFrequencyMS beside uriOptions, for clients
-	// through which a test sets fail points (Unified Test Format, "Executing a
-	// Test"). Other engines reduce the heartbeat interval themselves, or wait.
+	// FeatureReducedHeartbeats makes the runner add heartbeatFrequencyMS to uriOptions, and minHeartbeatFrequencyMS
+	// beside uriOptions, for clients through which a test sets fail points (Unified Test Format, "Executing a Test").
+	// Other engines reduce the heartbeat interval themselves, or wait.
 	FeatureReducedHeartbeats = "reduced heartbeats"
 )
 
 // LogReader is a Test that returns log messages, for expectLogMessages. Begin of
 // engines with FeatureLogging returns one.
 type LogReader interface {
-	// Logs returns the log messages of a client so far, in order, of the
-	// components and levels in its observeLogMessages. Those of a closed client
-	// can still be read.
+	// Logs returns the log messages of a client so far, in order, of the components and levels in its
+	// observeLogMessages. Those of a closed client can still be read.
 	Logs(ctx context.Context, client string) ([]result.LogMessage, error)
 }

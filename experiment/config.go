@@ -9,8 +9,7 @@ import (
 
 // Config describes an overload experiment. Start from Defaults.
 type Config struct {
-	// Clients is the number of clients. All start operations at the same average rate,
-	// at independent random times.
+	// Clients is the number of clients. All start operations at the same average rate, at independent random times.
 	Clients int
 	// Capacity is the number of operations per second that the server can serve.
 	Capacity int
@@ -26,8 +25,7 @@ type Config struct {
 	Pool int
 	// RoundTrip is the network time of a request and its reply.
 	RoundTrip time.Duration
-	// Rejection is the cost of judging a request, also a rejected one, in percent of
-	// the cost of serving it.
+	// Rejection is the cost of judging a request, also a rejected one, in percent of the cost of serving it.
 	Rejection int
 	// Queue is the number of admitted requests that can wait.
 	Queue int
@@ -40,8 +38,7 @@ type Config struct {
 	Fault Fault
 	// Policies are the policies to compare. Each has a separate run.
 	Policies []Policy
-	// Seed is the seed of the start times of operations, which are the same for all
-	// policies, and of jitter.
+	// Seed is the seed of the start times of operations, which are the same for all policies, and of jitter.
 	Seed int64
 }
 

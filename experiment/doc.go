@@ -1,6 +1,5 @@
-// Package experiment runs load experiments in virtual time: clients that use the retry
-// core (reference/retry) and a model of a server with limited capacity. The report
-// depends only on the configuration, including the seed.
+// Package experiment runs load experiments in virtual time: clients that use the retry core (reference/retry) and a
+// model of a server with limited capacity. The report depends only on the configuration, including the seed.
 //
 // The only experiment, Overload, compares retry policies in a spike of load (Client
 // Backpressure, "Motivation for Change").

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// event is a function to call at a time. Events at the same time happen in the order in
-// which they were planned.
+// event is a function to call at a time. Events at the same time happen in the order in which they were planned.
 type event struct {
 	at      time.Duration
 	order   uint64

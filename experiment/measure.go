@@ -15,14 +15,12 @@ type Report struct {
 // Run is the result of one policy.
 type Run struct {
 	Policy Policy
-	// Phases are before, during and after the spike. Operations belong to the phase
-	// in which they started.
+	// Phases are before, during and after the spike. Operations belong to the phase in which they started.
 	Phases [3]Phase
 	// Series has a value for each step of the experiment.
 	Series Series
-	// Recovery is the time from the end of the spike until goodput recovers: at least
-	// 95 percent of that before the spike, in the next second and in all the remaining
-	// time. Its resolution is a step.
+	// Recovery is the time from the end of the spike until goodput recovers: at least 95 percent of that before the
+	// spike, in the next second and in all the remaining time. Its resolution is a step.
 	Recovery time.Duration
 	// Recovered is false if goodput does not recover before the end.
 	Recovered bool
@@ -36,8 +34,7 @@ type Phase struct {
 	Succeeded  int
 	Failed     int
 	Attempts   int
-	// Goodput is the number of successes per second that arrived in the phase (Client
-	// Backpressure, "Goodput").
+	// Goodput is the number of successes per second that arrived in the phase (Client Backpressure, "Goodput").
 	Goodput float64
 	// Percentiles of the latencies of successful operations.
 	P50, P95, P99 time.Duration
@@ -68,9 +65,8 @@ const (
 // recovered is the fraction of the goodput before the spike that counts as recovered.
 const recovered = 0.95
 
-// Overload runs the experiment with each policy in turn. progress, which may be nil,
-// receives the policy and the completed fraction of its run, 0 to 1. The error is that
-// of the configuration or ctx.
+// Overload runs the experiment with each policy in turn. progress, which may be nil, receives the policy and the
+// completed fraction of its run, 0 to 1. The error is that of the configuration or ctx.
 func Overload(ctx context.Context, c Config, progress func(policy string, part float64)) (*Report, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -103,8 +99,7 @@ func newMeasure(c *Config) *measure {
 	return &measure{config: c, series: Series{Begun: empty(), Attempts: empty(), Rejected: empty(), Goodput: empty()}}
 }
 
-// count adds one to the step of a time, as a rate per second. It ignores events after
-// the last step.
+// count adds one to the step of a time, as a rate per second. It ignores events after the last step.
 func count(series []float64, at time.Duration) {
 	if i := int(at / step); i < len(series) {
 		series[i] += 1 / step.Seconds()

@@ -22,10 +22,9 @@ const (
 
 // server is the model of a server: one processor, a door and a queue.
 //
-// It judges every request at the door, which takes processor time. Requests that the
-// limiter admits and for which the queue has room wait to be served; it rejects all
-// others. Judging has priority over serving. The server does not know deadlines, and
-// serves requests that clients have abandoned.
+// It judges every request at the door, which takes processor time. Requests that the limiter admits and for which the
+// queue has room wait to be served; it rejects all others. Judging has priority over serving. The server does not
+// know deadlines, and serves requests that clients have abandoned.
 type server struct {
 	judging, serving time.Duration
 	limit            int

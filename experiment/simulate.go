@@ -19,8 +19,7 @@ type operationRun struct {
 	done     bool
 }
 
-// pool is the connection pool of a client: the number of connections in use, and the
-// operations that wait for one.
+// pool is the connection pool of a client: the number of connections in use, and the operations that wait for one.
 type pool struct {
 	used    int
 	waiting fifo[*operationRun]
@@ -66,8 +65,7 @@ func labels() []string {
 	return []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}
 }
 
-// simulate runs the experiment with a policy until no events remain. It calls progress
-// with the completed fraction.
+// simulate runs the experiment with a policy until no events remain. It calls progress with the completed fraction.
 func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress func(float64)) error {
 	s := &simulation{
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,

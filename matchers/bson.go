@@ -30,8 +30,7 @@ func present(raw bson.Raw) bson.RawValue {
 	return document(raw)
 }
 
-// aliases has the types whose alias in the $type query operator is not their name
-// in package bson.
+// aliases has the types whose alias in the $type query operator is not their name in package bson.
 var aliases = map[bson.Type]string{
 	bson.TypeEmbeddedDocument: "object",
 	bson.TypeBinary:           "binData",

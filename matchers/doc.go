@@ -1,12 +1,10 @@
-// Package matchers compares the expectations of a test with actual values,
-// errors, events, log messages and collections (Unified Test Format,
-// "Evaluating Matches"). It does no I/O.
+// Package matchers compares the expectations of a test with actual values, errors, events, log messages and
+// collections (Unified Test Format, "Evaluating Matches"). It does no I/O.
 //
-// A match walks the expected value of the file and the actual BSON together and
-// reports each difference as a result.Mismatch with path, position, both values
-// and, for documents and arrays, a diff. Expected values have been validated by
-// package specs. Only entities may be undefined: then the expectation fails,
-// whatever the actual value is.
+// A match walks the expected value of the file and the actual BSON together and reports each difference as a
+// result.Mismatch with path, position, both values and, for documents and arrays, a diff. Expected values have been
+// validated by package specs. Only entities may be undefined: then the expectation fails, whatever the actual value
+// is.
 //
 // Decisions where the format leaves room:
 //

@@ -24,9 +24,8 @@ func fields[T any](m *Matcher, want *source.Value, table map[string]func(*Matche
 	}
 }
 
-// eventFields compares the keys of expected events ("expectedCommandEvent",
-// "expectedCmapEvent", "expectedSdamEvent"). The schema defines which of them
-// each type has.
+// eventFields compares the keys of expected events ("expectedCommandEvent", "expectedCmapEvent",
+// "expectedSdamEvent"). The schema defines which of them each type has.
 var eventFields = map[string]func(*Matcher, *source.Value, *result.Event){
 	"command":               func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Command) },
 	"reply":                 func(m *Matcher, want *source.Value, e *result.Event) { m.matchBody(want, e.Command.Reply) },
@@ -60,8 +59,7 @@ func (m *Matcher) matchEvent(want *source.Value, e *result.Event) {
 	}
 }
 
-// alikeEvents reports whether an event has the expected type and, if specified,
-// command name.
+// alikeEvents reports whether an event has the expected type and, if specified, command name.
 func alikeEvents(want *source.Value, e *result.Event) bool {
 	fields := want.Get(string(e.Type))
 	name := fields.Get("commandName")
@@ -182,8 +180,7 @@ var logFields = map[string]func(*Matcher, *source.Value, *result.LogMessage){
 
 func (m *Matcher) matchLog(want *source.Value, l *result.LogMessage) { fields(m, want, logFields, l) }
 
-// alikeLogs reports whether a message has the expected component and, if
-// specified, text.
+// alikeLogs reports whether a message has the expected component and, if specified, text.
 func (m *Matcher) alikeLogs(want *source.Value, l *result.LogMessage) bool {
 	text := want.Get("data").Get("message")
 	return want.Get("component").Text() == l.Component &&

@@ -42,9 +42,8 @@ func ofElements(s Shape) Shape {
 	return Nested
 }
 
-// Matcher compares an expectation with an actual value. A Matcher is for one
-// assertion and not for concurrent use. All methods return all mismatches, nil
-// if the expectation is met.
+// Matcher compares an expectation with an actual value. A Matcher is for one assertion and not for concurrent use.
+// All methods return all mismatches, nil if the expectation is met.
 type Matcher struct {
 	entities Entities
 	known    map[string]*source.Value // entities by operator and name; nil if undefined
@@ -58,8 +57,7 @@ type Matcher struct {
 	faults     []result.Mismatch // undefined entities; they replace all mismatches
 }
 
-// New returns a matcher. With nil entities, any reference to an entity is a
-// mismatch.
+// New returns a matcher. With nil entities, any reference to an entity is a mismatch.
 func New(entities Entities) *Matcher {
 	return &Matcher{entities: entities, known: make(map[string]*source.Value)}
 }
@@ -76,14 +74,12 @@ type Expectation struct {
 	Aggregates bool
 }
 
-// Value matches a value at a path. The zero RawValue is a missing value, which
-// is not null.
+// Value matches a value at a path. The zero RawValue is a missing value, which is not null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
 	return m.found(path, "", func() { m.match(expected, actual, shape) })
 }
 
-// Outcome matches the outcome of an operation. path is that of the operation, for
-// example "operations[3]".
+// Outcome matches the outcome of an operation. path is that of the operation, for example "operations[3]".
 func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outcome) []result.Mismatch {
 	return m.found(path, "", func() {
 		switch {
@@ -108,9 +104,8 @@ func (m *Matcher) succeeded(expected Expectation, actual result.Outcome) bool {
 	return actual.Err == nil
 }
 
-// Events matches the observed events of a client, in order, against an
-// expectedEventsForClient. Events of other monitors than its eventType are
-// skipped; an event of an unknown type is a mismatch.
+// Events matches the observed events of a client, in order, against an expectedEventsForClient. Events of other
+// monitors than its eventType are skipped; an event of an unknown type is a mismatch.
 func (m *Matcher) Events(path string, expected *source.Value, actual []result.Event) []result.Mismatch {
 	monitor := cmp.Or(result.Monitor(expected.Get("eventType").Text()), result.MonitorCommand)
 	events := expected.Get("events")
@@ -131,9 +126,8 @@ func (m *Matcher) Events(path string, expected *source.Value, actual []result.Ev
 	})
 }
 
-// Count counts the events that match an expectedEvent, for waitForEvent and
-// assertEventCount. Mismatches report undefined entities: the count is then
-// meaningless, and the test fails.
+// Count counts the events that match an expectedEvent, for waitForEvent and assertEventCount. Mismatches report
+// undefined entities: the count is then meaningless, and the test fails.
 func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (n int, mismatches []result.Mismatch) {
 	mismatches = m.found(path, "", func() {
 		for i := range actual {
@@ -145,8 +139,7 @@ func (m *Matcher) Count(path string, expected *source.Value, actual []result.Eve
 	return n, mismatches
 }
 
-// LogMessages matches the log messages of a client against an
-// expectedLogMessagesForClient.
+// LogMessages matches the log messages of a client against an expectedLogMessagesForClient.
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
 	messages := expected.Get("messages")
 	return m.found(path, "messages", func() {
@@ -164,10 +157,9 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 	})
 }
 
-// Collection matches the documents of a collection, sorted by _id, against those
-// of an outcome. path is for example "outcome[0].documents", at the position of the
-// collectionData. Documents must be equal, with equal BSON types, except for the
-// order of keys. Special operators are not evaluated.
+// Collection matches the documents of a collection, sorted by _id, against those of an outcome. path is for example
+// "outcome[0].documents", at the position of the collectionData. Documents must be equal, with equal BSON types,
+// except for the order of keys. Special operators are not evaluated.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
 	m.exact = true
 	return m.found(path, "", func() {
@@ -183,8 +175,7 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	})
 }
 
-// found runs a comparison at a path and an optional key and returns the
-// mismatches.
+// found runs a comparison at a path and an optional key and returns the mismatches.
 func (m *Matcher) found(path, key string, compare func()) []result.Mismatch {
 	m.path = strings.Trim(path+"."+key, ".")
 	compare()
@@ -237,8 +228,7 @@ func (m *Matcher) say(at source.Position, want, got, format string, args ...any)
 	}
 }
 
-// atKey and atIndex call a function with an extended path, such as
-// expectEvents[0].events[2].command["a.b"].
+// atKey and atIndex call a function with an extended path, such as expectEvents[0].events[2].command["a.b"].
 func (m *Matcher) atKey(key string, do func()) {
 	switch {
 	case key == "" || strings.ContainsAny(key, ".[]\" \t\n"):

@@ -14,9 +14,8 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// operator returns the name and the argument of a special operator, a document
-// whose only key starts with $$, or "" for any other expected value ("Special
-// Operators for Matching Assertions").
+// operator returns the name and the argument of a special operator, a document whose only key starts with $$, or ""
+// for any other expected value ("Special Operators for Matching Assertions").
 func (m *Matcher) operator(want *source.Value) (name string, argument *source.Value) {
 	if m.exact || m.inEntity != nil || len(want.Fields) != 1 || !strings.HasPrefix(want.Fields[0].Key, "$$") {
 		return "", nil

@@ -14,8 +14,7 @@ import (
 // nothing renders a missing value.
 const nothing = "(nothing)"
 
-// both renders two values, in canonical Extended JSON if their relaxed forms are
-// equal.
+// both renders two values, in canonical Extended JSON if their relaxed forms are equal.
 func both(want *source.Value, actual bson.RawValue) (wanted, got string) {
 	scalar, isScalar, _ := want.Scalar()
 	wanted, got = want.JSON(), ExtendedJSON(actual, false)
@@ -92,8 +91,7 @@ func tree(v bson.RawValue) any {
 	return d
 }
 
-// wantTree returns a tree that would match: the actual value where it matches,
-// the expected one where it does not.
+// wantTree returns a tree that would match: the actual value where it matches, the expected one where it does not.
 func (m *Matcher) wantTree(want *source.Value, actual bson.RawValue, shape Shape) any {
 	if actual.Type != 0 && m.holds(func() { m.match(want, actual, shape) }) {
 		return tree(actual)

@@ -6,8 +6,7 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// list pairs an ordered list of expectations with an ordered list of actual
-// events, log messages or documents.
+// list pairs an ordered list of expectations with an ordered list of actual events, log messages or documents.
 type list[T any] struct {
 	what       string // "event"
 	at         source.Position
@@ -54,8 +53,7 @@ func matchList[T any](m *Matcher, s list[T]) {
 	}
 }
 
-// Costs of an alignment. A pair of alike items that differ costs less than a
-// missing and an extra one.
+// Costs of an alignment. A pair of alike items that differ costs less than a missing and an extra one.
 const (
 	costDiffer = 3
 	costGap    = 2

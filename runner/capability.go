@@ -11,9 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Missing returns what a test requires and the engine does not support: a newer
-// schema version, with which the test fails, operations such as "collection.find",
-// and features.
+// Missing returns what a test requires and the engine does not support: a newer schema version, with which the test
+// fails, operations such as "collection.find", and features.
 func Missing(s *specs.Suite, t *specs.Test, about engine.Description) (names []string) {
 	need := func(met bool, name string) {
 		if !met && !slices.Contains(names, name) {
@@ -43,8 +42,7 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 		Message: "the file is newer than the engine", Want: "up to " + highest.String(), Got: s.SchemaVersion.String()}
 }
 
-// setsFailPoints reports whether a test sets fail points through a client or one
-// of its sessions.
+// setsFailPoints reports whether a test sets fail points through a client or one of its sessions.
 func setsFailPoints(t *specs.Test, client string) bool {
 	var sessions []string
 	for _, e := range t.Entities {
@@ -106,8 +104,7 @@ func FailPoints(suites []*specs.Suite) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// commandEffects maps commands of runCommand and its cursors to their effects.
-// Other commands can change anything.
+// commandEffects maps commands of runCommand and its cursors to their effects. Other commands can change anything.
 var commandEffects = map[string]operations.Effect{
 	"ping": operations.Reads, "hello": operations.Reads, "find": operations.Reads, "count": operations.Reads,
 	"distinct": operations.Reads, "listCollections": operations.Reads, "listIndexes": operations.Reads,
@@ -131,8 +128,7 @@ func effectOf(t *specs.Test) operations.Effect {
 	return all
 }
 
-// narrowed returns the effect, with specific arguments, of an operation that can
-// change anything.
+// narrowed returns the effect, with specific arguments, of an operation that can change anything.
 func narrowed(name string, arguments *source.Value) operations.Effect {
 	switch name {
 	case "runCommand", "runCursorCommand", "createCommandCursor":

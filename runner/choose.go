@@ -54,8 +54,7 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 	return jobs
 }
 
-// place returns the jobs of a test: one, or one for each topology. It returns
-// none if the filter excludes the test.
+// place returns the jobs of a test: one, or one for each topology. It returns none if the filter excludes the test.
 func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	base := job{suite: s, test: t, id: id}
 	switch {
@@ -101,8 +100,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	return jobs
 }
 
-// refusal returns why a test cannot run, or "", and the number of unmet
-// conditions.
+// refusal returns why a test cannot run, or "", and the number of unmet conditions.
 func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	for _, requirements := range [][]specs.Requirement{s.Requirements, t.Requirements} {
 		if why, lacks = unmet(requirements, w); lacks > 0 {
@@ -167,9 +165,8 @@ func (f Filter) allows(subject string) bool {
 	return (len(f.Run) == 0 || slices.ContainsFunc(f.Run, matches)) && !slices.ContainsFunc(f.Skip, matches)
 }
 
-// Unused returns the problems that Run reports of the filter and the known
-// failures: patterns that match no test, a filter that selects none, and known
-// failures that have expired.
+// Unused returns the problems that Run reports of the filter and the known failures: patterns that match no test, a
+// filter that selects none, and known failures that have expired.
 func Unused(suites []*specs.Suite, cfg Config, now time.Time) []string {
 	var problems []string
 	for i, p := range slices.Concat(cfg.Filter.Run, cfg.Filter.Skip) {
@@ -202,8 +199,7 @@ func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
 	})
 }
 
-// known returns the first known failure of a test that has not expired, or else
-// the first.
+// known returns the first known failure of a test that has not expired, or else the first.
 func known(list []KnownFailure, subject string, now time.Time) (found *KnownFailure) {
 	for _, k := range list {
 		if k.Pattern.MatchString(subject) && (found == nil || found.Expired(now) && !k.Expired(now)) {
@@ -213,8 +209,7 @@ func known(list []KnownFailure, subject string, now time.Time) (found *KnownFail
 	return found
 }
 
-// Plan returns for each test why it would be skipped, nil if it would run. It sends
-// nothing to the servers.
+// Plan returns for each test why it would be skipped, nil if it would run. It sends nothing to the servers.
 func Plan(ctx context.Context, suites []*specs.Suite, cfg Config) (skips []*Skip, err error) {
 	r, err := prepare(ctx, cfg)
 	if err != nil {

@@ -14,26 +14,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
-// commands is the internal MongoClient of the runner ("Initializing the Test
-// Runner"). It may be used concurrently.
+// commands is the internal MongoClient of the runner ("Initializing the Test Runner"). It may be used concurrently.
 type commands interface {
 	// at runs a command on a server.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
 	// list runs a command that returns a cursor and reads all documents.
 	list(ctx context.Context, address, database string, command any) ([]bson.Raw, error)
-	// once runs a command on a new connection and returns the service that it
-	// reached behind a load balancer.
+	// once runs a command on a new connection and returns the service that it reached behind a load balancer.
 	once(ctx context.Context, uri, database string, command any) (*bson.ObjectID, error)
 	close()
 }
 
-// defaultServer is the address of the primary, or of the mongos that inserts
-// initial data.
+// defaultServer is the address of the primary, or of the mongos that inserts initial data.
 const defaultServer = ""
 
-// dialer returns a function that creates the commands of a deployment without
-// connecting. Clients declare a version of the Stable API unless it is "": servers
-// with requireApiVersion require it.
+// dialer returns a function that creates the commands of a deployment without connecting. Clients declare a version
+// of the Stable API unless it is "": servers with requireApiVersion require it.
 func dialer(api string) func(deployment.Deployment) (commands, error) {
 	return func(d deployment.Deployment) (commands, error) {
 		client, err := mongo.Connect(internal(d.SingleURI(), api))
@@ -106,8 +102,7 @@ func (c *clients) once(ctx context.Context, uri, database string, command any) (
 	return service, errors.Join(err, client.Disconnect(ctx))
 }
 
-// closeLimit bounds close, since the deployment may be unreachable. Servers also
-// end sessions themselves.
+// closeLimit bounds close, since the deployment may be unreachable. Servers also end sessions themselves.
 const closeLimit = time.Second
 
 func (c *clients) close() {

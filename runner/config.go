@@ -16,8 +16,7 @@ type Config struct {
 	Engine engine.Engine
 	// Source provides deployments. The runner does not close it.
 	Source deployment.Source
-	// Notify receives the notes of the run in order. Calls never overlap, and
-	// block the workers. It may be nil.
+	// Notify receives the notes of the run in order. Calls never overlap, and block the workers. It may be nil.
 	Notify func(result.Note)
 
 	// Jobs is the number of concurrent tests; less than 1 means 1. Each worker
@@ -56,9 +55,8 @@ type Filter struct {
 // Reseed defines when initial data is created again.
 type Reseed string
 
-// The values of Reseed. ReseedAuto keeps collections that no test can have
-// changed, and replaces only the documents where nothing else can have changed
-// (operations.Effect). ReseedAlways creates all before each test, as the format
+// The values of Reseed. ReseedAuto keeps collections that no test can have changed, and replaces only the documents
+// where nothing else can have changed (operations.Effect). ReseedAlways creates all before each test, as the format
 // specifies.
 const (
 	ReseedAuto   Reseed = ""

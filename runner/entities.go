@@ -10,9 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// entityMap is the entity map of a test ("Entity Map"): objects of the driver,
-// which the engine holds, saved results, threads and topology descriptions by
-// name. It may be used concurrently.
+// entityMap is the entity map of a test ("Entity Map"): objects of the driver, which the engine holds, saved results,
+// threads and topology descriptions by name. It may be used concurrently.
 type entityMap struct {
 	mu   sync.RWMutex
 	byID map[string]entity
@@ -43,8 +42,7 @@ func duplicate(id string, old entity) error {
 	return fmt.Errorf("duplicate entity name: there is already a %s %q", old.kind, id)
 }
 
-// addObject adds an object of the driver. The parent of a cursor is the entity
-// whose operation created it.
+// addObject adds an object of the driver. The parent of a cursor is the entity whose operation created it.
 func (m *entityMap) addObject(kind operations.Kind, id, parent string) error {
 	client := id
 	if kind != operations.Client {

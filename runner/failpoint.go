@@ -41,8 +41,7 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 	return errors.Join(failures...)
 }
 
-// anyError retries after all errors: a fail point may fail the handshake of the
-// connection that disables it.
+// anyError retries after all errors: a fail point may fail the handshake of the connection that disables it.
 func anyError(error) bool { return true }
 
 func turnOff(name string) bson.D {

@@ -18,9 +18,8 @@ type fault struct {
 	broken      error             // set-up, deployment or engine failed
 	interrupted bool
 
-	// value means that an operation succeeded or failed as expected, with a
-	// different value. It stops the test only if operations remain: otherwise events
-	// and outcome are compared, too.
+	// value means that an operation succeeded or failed as expected, with a different value. It stops the test only
+	// if operations remain: otherwise events and outcome are compared, too.
 	value bool
 }
 
@@ -77,8 +76,7 @@ func noTestCommands(deployment string) error {
 	return fmt.Errorf("the deployment (%s) %w", deployment, errNoTestCommands)
 }
 
-// callError reports that a call of the engine panicked or did not return after
-// its context ended. The test is broken.
+// callError reports that a call of the engine panicked or did not return after its context ended. The test is broken.
 type callError struct{ text string }
 
 func (e *callError) Error() string { return e.text }
@@ -90,8 +88,7 @@ func panicked(during string, value any) error {
 // grace is how long a call of the engine may continue after its context ended.
 const grace = 5 * time.Second
 
-// guarded calls the engine. A panic and a call that does not return become a
-// *callError.
+// guarded calls the engine. A panic and a call that does not return become a *callError.
 func guarded[T any](ctx context.Context, during string, call func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -121,8 +118,7 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 	}
 }
 
-// failure returns the fault of an error during a wait, nil without one: that of
-// the context if it has ended.
+// failure returns the fault of an error during a wait, nil without one: that of the context if it has ended.
 func failure(ctx context.Context, path string, at source.Position, waitingFor string, err error) *fault {
 	if f := ended(ctx, path, at, waitingFor); err != nil && f != nil {
 		return f

@@ -40,12 +40,10 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 	return list
 }
 
-// ParseKnownFailing parses a list of known failures. Each line is a regular
-// expression over "file: description", blanks, #, blanks and a reason. Empty lines
-// and lines that start with # are comments. The pattern ends at the first # after a
-// blank: escape one as \x23. "until 2027-01-31:" at the start of a reason sets
-// Until, then "sometimes:" sets Sometimes. A line "[for REGEXP]" sets Suites for the
-// following lines; "[for all]" resets it.
+// ParseKnownFailing parses a list of known failures. Each line is a regular expression over "file: description",
+// blanks, #, blanks and a reason. Empty lines and lines that start with # are comments. The pattern ends at the first
+// # after a blank: escape one as \x23. "until 2027-01-31:" at the start of a reason sets Until, then "sometimes:"
+// sets Sometimes. A line "[for REGEXP]" sets Suites for the following lines; "[for all]" resets it.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	var suites *regexp.Regexp

@@ -14,15 +14,13 @@ import (
 
 type member struct {
 	err error // why it is unreachable
-	// process identifies the process (Server Discovery and Monitoring,
-	// "topologyVersion"); zero before 4.4.
+	// process identifies the process (Server Discovery and Monitoring, "topologyVersion"); zero before 4.4.
 	process bson.ObjectID
 }
 
 const memberLimit = 2 * time.Second
 
-// members sends hello to every server concurrently. It returns nil behind a load
-// balancer.
+// members sends hello to every server concurrently. It returns nil behind a load balancer.
 func (s *site) members(ctx context.Context) map[string]member {
 	if s.about.Topology == deployment.LoadBalanced {
 		return nil
@@ -51,9 +49,8 @@ func (s *site) members(ctx context.Context) map[string]member {
 	return states
 }
 
-// died returns an error that names the servers which died or restarted since
-// the last call: failures are then not the engine's fault. It ignores servers that
-// were unreachable before.
+// died returns an error that names the servers which died or restarted since the last call: failures are then not the
+// engine's fault. It ignores servers that were unreachable before.
 func (s *site) died(ctx context.Context) error {
 	before, now := s.before, s.members(ctx)
 	if ctx.Err() != nil {

@@ -21,8 +21,7 @@ func (o *observation) lists(option, name string) bool {
 	return slices.ContainsFunc(o.client.Get(option).Elements(), func(v *source.Value) bool { return v.Text() == name })
 }
 
-// sensitiveCommands contain credentials (Command Logging and Monitoring,
-// "Security").
+// sensitiveCommands contain credentials (Command Logging and Monitoring, "Security").
 var sensitiveCommands = map[string]bool{
 	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
@@ -31,8 +30,7 @@ var sensitiveCommands = map[string]bool{
 // helloCommands are sensitive, and redacted, if they authenticate speculatively.
 var helloCommands = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
-// filter returns the observed events. The end of a command is sensitive if its
-// start is.
+// filter returns the observed events. The end of a command is sensitive if its start is.
 func (o *observation) filter(log []result.Event) []result.Event {
 	var seen []result.Event
 	redacted := make(map[int64]bool) // by request

@@ -89,8 +89,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	return nil
 }
 
-// checkPlaceholders rejects entities with a $$placeholder, which utr cannot
-// replace.
+// checkPlaceholders rejects entities with a $$placeholder, which utr cannot replace.
 func checkPlaceholders(path string, v *source.Value) *fault {
 	for i, item := range v.Items {
 		if f := checkPlaceholders(fmt.Sprintf("%s[%d]", path, i), item); f != nil {
@@ -147,8 +146,7 @@ func (t *testRun) withHeartbeat(id string, client *source.Value) *source.Value {
 		With("minHeartbeatFrequencyMS", number(minHeartbeatFrequencyMS))
 }
 
-// withServerAPI adds Config.ServerAPI to the options of a client without
-// serverApi.
+// withServerAPI adds Config.ServerAPI to the options of a client without serverApi.
 func (t *testRun) withServerAPI(client *source.Value) *source.Value {
 	if t.run.cfg.ServerAPI == "" || client.Get("serverApi") != nil {
 		return client
@@ -158,8 +156,7 @@ func (t *testRun) withServerAPI(client *source.Value) *source.Value {
 	return client.With("serverApi", api.With("version", version))
 }
 
-// withSnapshotTime replaces the name in snapshotTime by the value of the entity
-// ("getSnapshotTime").
+// withSnapshotTime replaces the name in snapshotTime by the value of the entity ("getSnapshotTime").
 func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error) {
 	options := session.Get("sessionOptions")
 	name := options.Get("snapshotTime")
@@ -181,8 +178,7 @@ func (t *testRun) withSnapshotTime(session *source.Value) (*source.Value, error)
 // Discovery and Monitoring, "Data-bearing server type").
 var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondary": true, "Standalone": true, "LoadBalancer": true}
 
-// awaitPools waits until the pools of a client are populated
-// ("awaitMinPoolSizeMS"). Earlier events are not observed.
+// awaitPools waits until the pools of a client are populated ("awaitMinPoolSizeMS"). Earlier events are not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
 	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
 	connections, _ := size.Integer()
@@ -211,8 +207,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 	}
 }
 
-// populated reports whether all servers are known and all pools have a number of
-// connections.
+// populated reports whether all servers are known and all pools have a number of connections.
 func populated(topology result.TopologyState, log []result.Event, size int64) bool {
 	open := make(map[string]map[int64]bool)
 	for _, e := range log {

@@ -10,9 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Recording holds the responses of an engine and a deployment to tests, so that
-// suites with changed expectations can be judged without them. Its methods may be
-// called concurrently.
+// Recording holds the responses of an engine and a deployment to tests, so that suites with changed expectations can
+// be judged without them. Its methods may be called concurrently.
 type Recording struct {
 	// Passed and Racing hold the positions of tests that passed. Those of Racing
 	// cannot be judged: their threads sent equal requests concurrently.
@@ -23,8 +22,7 @@ type Recording struct {
 	tapes  map[result.TestID]*tape
 }
 
-// Record runs suites like Run, but one test at a time and with ReseedAlways, and
-// records them.
+// Record runs suites like Run, but one test at a time and with ReseedAlways, and records them.
 func Record(ctx context.Context, suites []*specs.Suite, cfg Config) (*Recording, result.Summary, error) {
 	rec := &Recording{map[result.TestID]source.Position{}, map[result.TestID]source.Position{},
 		engine.Description{}, map[string]deployment.Description{}, map[result.TestID]*tape{}}

@@ -37,8 +37,7 @@ func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	return strings.Join(reasons, "; or "), lacks
 }
 
-// against returns a reason for each unmet condition of a requirement
-// ("runOnRequirement").
+// against returns a reason for each unmet condition of a requirement ("runOnRequirement").
 func (w world) against(r specs.Requirement) (reasons []string) {
 	check := func(met bool, need, have string) {
 		if !met {
@@ -75,8 +74,7 @@ func (w world) against(r specs.Requirement) (reasons []string) {
 		check(false, need, have)
 	}
 	if r.CSFLE != nil {
-		// Server 4.2, and libmongocrypt with crypt_shared or mongocryptd, as reported
-		// by the engine ("csfle").
+		// Server 4.2, and libmongocrypt with crypt_shared or mongocryptd, as reported by the engine ("csfle").
 		encrypts, libmongocrypt, described := w.encryption()
 		supported := encrypts && version.Compare(specs.Version{Major: 4, Minor: 2}) >= 0
 		have := fmt.Sprintf("server %s, and the engine %s", version, described)
@@ -107,8 +105,7 @@ func (w world) isTopology(name string) bool {
 	return false
 }
 
-// parameter returns the first server parameter that differs or is missing, or ""
-// ("serverParameters").
+// parameter returns the first server parameter that differs or is missing, or "" ("serverParameters").
 func (w world) parameter(r specs.Requirement) (need, have string) {
 	if r.ServerParameters == nil {
 		return "", ""

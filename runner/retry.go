@@ -8,8 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// attempt runs a job and retries it while it fails or breaks. A skipped retry
-// does not count.
+// attempt runs a job and retries it while it fails or breaks. A skipped retry does not count.
 func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 	attempts := []*result.Verdict{r.do(ctx, j)}
 	for last := attempts[0]; last.Status.FailsRun() && len(attempts) <= r.cfg.Retries && ctx.Err() == nil && r.stopped() == nil; {

@@ -15,11 +15,10 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Run runs suites and returns a summary. Every selected test gets one verdict
-// for each deployment and iteration. If ctx ends, running tests are stopped and
-// cleaned up, the remaining ones are skipped, and Summary.Interrupted is set. An
-// error means that the run could not start or continue: an invalid Config, an
-// engine without a description, a deployment without enableTestCommands.
+// Run runs suites and returns a summary. Every selected test gets one verdict for each deployment and iteration. If
+// ctx ends, running tests are stopped and cleaned up, the remaining ones are skipped, and Summary.Interrupted is set.
+// An error means that the run could not start or continue: an invalid Config, an engine without a description, a
+// deployment without enableTestCommands.
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
 	cfg.KnownFailing = slices.Concat(cfg.KnownFailing, failing(suites))
 	r, err := prepare(ctx, cfg)
@@ -74,8 +73,7 @@ type run struct {
 	notes sync.Mutex // held while Notify runs
 }
 
-// prepare checks the configuration and reads the descriptions of engine and
-// deployments.
+// prepare checks the configuration and reads the descriptions of engine and deployments.
 func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Engine == nil || cfg.Source == nil {
 		return nil, errors.New("runner: a Config requires an Engine and a Source")

@@ -15,12 +15,10 @@ import (
 
 // collection is an element of initialData.
 //
-// The format drops and creates every collection before each test. Unless a
-// difference could be observed, the runner keeps a collection that tests cannot
-// have changed (operations.Effect), and replaces the documents of one in which they
-// can have changed nothing else. It always drops collections that it did not create
-// itself, those with createOptions, and all after a test that did not complete or
-// can have changed anything else.
+// The format drops and creates every collection before each test. Unless a difference could be observed, the runner
+// keeps a collection that tests cannot have changed (operations.Effect), and replaces the documents of one in which
+// they can have changed nothing else. It always drops collections that it did not create itself, those with
+// createOptions, and all after a test that did not complete or can have changed anything else.
 type collection struct {
 	database, name string
 	options        bson.D // nil if absent
@@ -61,8 +59,7 @@ func collectionOf(d specs.CollectionData) (*collection, error) {
 	return c, nil
 }
 
-// seed creates the initial data of a test ("Executing a Test"), except for
-// collections that already have it.
+// seed creates the initial data of a test ("Executing a Test"), except for collections that already have it.
 func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Reseed) error {
 	for _, d := range data {
 		c, err := collectionOf(d)
@@ -92,8 +89,7 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 // attempts is the number of attempts of retried.
 const attempts = 3
 
-// retried calls a function again after transient errors, such as a stepdown or a
-// closed connection.
+// retried calls a function again after transient errors, such as a stepdown or a closed connection.
 func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return retriedAfter(ctx, wire.Transient, do)
 }
@@ -107,8 +103,7 @@ func retriedAfter[T any](ctx context.Context, passes func(error) bool, do func()
 	}
 }
 
-// passingForSeed also includes errors of a write of an earlier test that arrived
-// between drop and create.
+// passingForSeed also includes errors of a write of an earlier test that arrived between drop and create.
 func passingForSeed(err error) bool {
 	return wire.Transient(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
 }

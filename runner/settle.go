@@ -12,10 +12,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A server continues a command whose connection was closed by a fail point or a
-// client: it retries a failed batch of inserts document by document. If the fail
-// point is disabled too early, it writes the rest; if the outcome is read too
-// early, later writes are missing.
+// A server continues a command whose connection was closed by a fail point or a client: it retries a failed batch of
+// inserts document by document. If the fail point is disabled too early, it writes the rest; if the outcome is read
+// too early, later writes are missing.
 
 // settleLimit bounds the wait for such commands.
 const settleLimit = 5 * time.Second
@@ -42,8 +41,7 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 	return out
 }
 
-// settle waits until the servers have completed all commands of the test. It sends
-// nothing if all have replies.
+// settle waits until the servers have completed all commands of the test. It sends nothing if all have replies.
 func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
 	var logs map[string][]result.Event
@@ -67,9 +65,8 @@ func (t *testRun) settle(ctx context.Context) {
 	}
 }
 
-// busy reports whether a server executes a command of one of the sessions. A
-// mongos reports its own operations and those of the shards. A server that returns
-// an error is not busy.
+// busy reports whether a server executes a command of one of the sessions. A mongos reports its own operations and
+// those of the shards. A server that returns an error is not busy.
 func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
 	if s.about.Topology == deployment.LoadBalanced {
 		address = defaultServer // any mongos

@@ -60,9 +60,8 @@ func (s Shard) of(jobs []job) []job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return parts[ShardKey(j.id)] != s.Index-1 })
 }
 
-// parts returns the index of the shard of each job by ShardKey. It assigns jobs,
-// the longest first, to the shard with the shortest total, which is at most 4/3 of
-// the optimum.
+// parts returns the index of the shard of each job by ShardKey. It assigns jobs, the longest first, to the shard with
+// the shortest total, which is at most 4/3 of the optimum.
 func (s Shard) parts(jobs []job) map[string]int {
 	var sum time.Duration
 	for _, d := range s.Durations {

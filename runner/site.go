@@ -26,8 +26,7 @@ type site struct {
 	clusterTime bson.Raw // the newest $clusterTime
 }
 
-// openSite connects to a deployment, requires test commands and terminates open
-// transactions.
+// openSite connects to a deployment, requires test commands and terminates open transactions.
 func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment.Deployment) (commands, error)) (*site, error) {
 	c, err := dial(d)
 	if err != nil {
@@ -49,8 +48,7 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 
 const pingLimit = 5 * time.Second
 
-// ping returns an error if the deployment does not respond. A server error is a
-// response.
+// ping returns an error if the deployment does not respond. A server error is a response.
 func (s *site) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
 	defer cancel()
@@ -61,9 +59,8 @@ func (s *site) ping(ctx context.Context) error {
 	return err
 }
 
-// diagnose checks a deployment after a test that could not be cleaned up or had
-// mismatches: lost is why it can no longer be used, died which servers died. It
-// sends nothing if the run was interrupted.
+// diagnose checks a deployment after a test that could not be cleaned up or had mismatches: lost is why it can no
+// longer be used, died which servers died. It sends nothing if the run was interrupted.
 func (s *site) diagnose(ctx context.Context, cleanupFailed, differs bool) (lost, died error) {
 	if !differs && (!cleanupFailed || ctx.Err() != nil) {
 		return nil, nil
@@ -87,8 +84,7 @@ func (s *site) sharded() bool {
 	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
 }
 
-// run runs a command on a server and gossips the cluster time ("MigrationConflict
-// Errors on Sharded Clusters").
+// run runs a command on a server and gossips the cluster time ("MigrationConflict Errors on Sharded Clusters").
 func (s *site) run(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
 	reply, err := s.commands.at(ctx, address, database, command)
 	if err != nil {
@@ -98,8 +94,7 @@ func (s *site) run(ctx context.Context, address, database string, command bson.D
 	return reply, nil
 }
 
-// documents reads a collection from the primary with local read concern, sorted by
-// _id.
+// documents reads a collection from the primary with local read concern, sorted by _id.
 func (s *site) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
 	return s.commands.list(ctx, defaultServer, database, bson.D{{Key: "find", Value: collection},
 		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}})
@@ -124,8 +119,7 @@ func newer(a, b bson.Raw) bool {
 	return at > bt || at == bt && ai > bi
 }
 
-// sessionTime returns the initial cluster time of sessions, nil unless there are
-// mongoses.
+// sessionTime returns the initial cluster time of sessions, nil unless there are mongoses.
 func (s *site) sessionTime() bson.Raw {
 	if !s.sharded() && s.about.Topology != deployment.LoadBalanced {
 		return nil
@@ -189,8 +183,7 @@ func (s *site) requireTestCommands(ctx context.Context) error {
 	return nil
 }
 
-// TestCommands returns the server parameter enableTestCommands, which is a boolean
-// or a number; nil if it is missing.
+// TestCommands returns the server parameter enableTestCommands, which is a boolean or a number; nil if it is missing.
 func TestCommands(parameters bson.Raw) *bool {
 	v, err := parameters.LookupErr("enableTestCommands")
 	if err != nil {

@@ -38,8 +38,7 @@ func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
-// expect returns a fault if a condition is not as asserted: yes is the message if it
-// holds, no otherwise.
+// expect returns a fault if a condition is not as asserted: yes is the message if it holds, no otherwise.
 func (c call) expect(is bool, yes, no string) *fault {
 	switch {
 	case is == c.want:
@@ -66,8 +65,7 @@ func (c call) equal(argument, got, what string) *fault {
 	return f
 }
 
-// patience is the time limit that the format sets for waitForEvent, waitForThread
-// and waitForPrimaryChange.
+// patience is the time limit that the format sets for waitForEvent, waitForThread and waitForPrimaryChange.
 const patience = 10 * time.Second
 
 // specials returns the special test operations ("Special Test Operations").

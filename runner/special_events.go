@@ -64,8 +64,7 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 	return c.equal("count", strconv.Itoa(got), "the number of matching events on "+c.text("client"))
 }
 
-// assertCheckedOut counts CMAP events, observed or not ("client",
-// "assertNumberConnectionsCheckedOut").
+// assertCheckedOut counts CMAP events, observed or not ("client", "assertNumberConnectionsCheckedOut").
 func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 	log, err := t.log(ctx, c.text("client"))
 	if err != nil {

@@ -112,8 +112,7 @@ func primaryOf(t result.TopologyState) string {
 	return ""
 }
 
-// waitForPrimaryChange checks the topology after each event of the client
-// ("waitForPrimaryChange").
+// waitForPrimaryChange checks the topology after each event of the client ("waitForPrimaryChange").
 func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 	prior, err := contentOf[result.TopologyState](&t.entities, c.text("priorTopologyDescription"), operations.Topology)
 	if err != nil {
@@ -156,8 +155,7 @@ func assertIndex(ctx context.Context, t *testRun, c call) *fault {
 	return t.assertListed(ctx, c, what, name, bson.D{{Key: "listIndexes", Value: collection}})
 }
 
-// assertListed asserts whether a command lists a document with a name. A missing
-// collection has no indexes.
+// assertListed asserts whether a command lists a document with a name. A missing collection has no indexes.
 func (t *testRun) assertListed(ctx context.Context, c call, what, name string, command bson.D) *fault {
 	listed, err := t.site.commands.list(ctx, defaultServer, c.text("databaseName"), command)
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {

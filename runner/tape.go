@@ -88,8 +88,7 @@ type tapedTest struct {
 	tape *tape
 }
 
-// recordedOutcome is an outcome with the errors that each call of the callback
-// returned.
+// recordedOutcome is an outcome with the errors that each call of the callback returned.
 type recordedOutcome struct {
 	outcome   result.Outcome
 	callbacks []*result.Error
@@ -158,9 +157,8 @@ func (r *tapedTest) Logs(ctx context.Context, client string) (logs []result.LogM
 	return logs, err
 }
 
-// tapedCommands records the runner's own commands on the tape of the current test,
-// or plays them back. It does not record those of at: in a test that passed, they
-// succeeded, and the runner needs no more of their replies.
+// tapedCommands records the runner's own commands on the tape of the current test, or plays them back. It does not
+// record those of at: in a test that passed, they succeeded, and the runner needs no more of their replies.
 type tapedCommands struct {
 	commands
 	current **tape

@@ -69,9 +69,8 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, r
 	return v, lost == nil && (!s.deployment.Owned() || cleanup == nil && v.Status != result.Broken)
 }
 
-// withoutDeadline returns a context that ends with ctx and its cause, but has no
-// deadline: a driver may convert a deadline to timeoutMS and send a maxTimeMS that
-// the suite does not expect.
+// withoutDeadline returns a context that ends with ctx and its cause, but has no deadline: a driver may convert a
+// deadline to timeoutMS and send a maxTimeMS that the suite does not expect.
 func withoutDeadline(ctx context.Context) context.Context {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -309,8 +308,7 @@ func (t *testRun) cleanUp(ctx context.Context) *fault {
 	return broken(err)
 }
 
-// add records a fault. It keeps all mismatches; without any, a broken fault
-// replaces another one.
+// add records a fault. It keeps all mismatches; without any, a broken fault replaces another one.
 func (t *testRun) add(f *fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

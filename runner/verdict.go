@@ -8,9 +8,8 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// verdict returns the verdict of a test. cleanup is why the clean-up failed, lost
-// why the deployment no longer responds, and died which servers died: a failure
-// is then not the engine's fault.
+// verdict returns the verdict of a test. cleanup is why the clean-up failed, lost why the deployment no longer
+// responds, and died which servers died: a failure is then not the engine's fault.
 func (t *testRun) verdict(cleanup *fault, lost, died error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,11 +9,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// BSON converts a value from relaxed or canonical Extended JSON v2 to BSON.
-// Integers become int32 if they fit, int64 otherwise. Documents with keys that
-// Extended JSON does not define, such as $gt or $$type, stay documents and keep
-// the order of the file. A nil Value is the zero RawValue. Errors are *Error, at
-// the malformed part.
+// BSON converts a value from relaxed or canonical Extended JSON v2 to BSON. Integers become int32 if they fit, int64
+// otherwise. Documents with keys that Extended JSON does not define, such as $gt or $$type, stay documents and keep
+// the order of the file. A nil Value is the zero RawValue. Errors are *Error, at the malformed part.
 func (v *Value) BSON() (bson.RawValue, error) {
 	if v == nil {
 		return bson.RawValue{}, nil
@@ -97,8 +95,7 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	return rv, err == nil, err
 }
 
-// Integer returns an integer, plain or in Extended JSON, or a double without a
-// fraction.
+// Integer returns an integer, plain or in Extended JSON, or a double without a fraction.
 func (v *Value) Integer() (int64, bool) {
 	rv, err := v.BSON()
 	if f, ok := rv.DoubleOK(); ok {

@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// Difference returns the path of the first difference between two values, such
-// as tests[0].operations, and the innermost values that differ. One of them is
-// nil if only the other has the key or item. Since it compares YAML files with
-// their JSON twins, 1 equals 1.0, and the order of keys is ignored: tools that
-// write JSON move keys such as "1" to the front.
+// Difference returns the path of the first difference between two values, such as tests[0].operations, and the
+// innermost values that differ. One of them is nil if only the other has the key or item. Since it compares YAML
+// files with their JSON twins, 1 equals 1.0, and the order of keys is ignored: tools that write JSON move keys such
+// as "1" to the front.
 func Difference(a, b *Value) (path string, values [2]*Value, differ bool) {
 	return difference("", a, b)
 }

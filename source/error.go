@@ -2,8 +2,7 @@ package source
 
 import "fmt"
 
-// Error describes an invalid file or value. All errors of this package have
-// this type.
+// Error describes an invalid file or value. All errors of this package have this type.
 type Error struct {
 	Position Position
 	Message  string // without the position

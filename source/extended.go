@@ -6,9 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// wrappers maps the keys of the type wrappers of Extended JSON v2 ("Conversion
-// table"). {$regex, $options} is not one of them: it remains the query operator,
-// which has the same effect.
+// wrappers maps the keys of the type wrappers of Extended JSON v2 ("Conversion table"). {$regex, $options} is not one
+// of them: it remains the query operator, which has the same effect.
 var wrappers = map[string]wrapper{
 	"$oid":               {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
 	"$symbol":            {bson.TypeSymbol, "a string", nil},
@@ -37,8 +36,7 @@ type wrapper struct {
 
 var noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
 
-// wrapper returns the key and the description of a type wrapper, "" for any
-// other document.
+// wrapper returns the key and the description of a type wrapper, "" for any other document.
 func (v *Value) wrapper() (string, wrapper) {
 	for _, f := range v.Fields {
 		if w, known := wrappers[f.Key]; known {

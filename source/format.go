@@ -10,11 +10,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Format returns a YAML file in the layout of our suites: indented by two spaces, lists
-// inside documents too, spaces inside braces and brackets, and at most one blank line
-// between items. A document or list in braces that has several lines becomes one line of
-// at most 120 characters, or else a block. Order, quotes and comments are kept. Errors
-// are *Error. A file whose values or comments would change is an error.
+// Format returns a YAML file in the layout of our suites: indented by two spaces, lists inside documents too, spaces
+// inside braces and brackets, and at most one blank line between items. A document or list in braces that has several
+// lines becomes one line of at most 120 characters, or else a block. Order, quotes and comments are kept. Errors are
+// *Error. A file whose values or comments would change is an error.
 func Format(file string, data []byte) ([]byte, error) {
 	before, err := ParseYAML(file, data)
 	if err != nil {
@@ -70,8 +69,7 @@ type printer struct {
 	out    bytes.Buffer
 }
 
-// block writes a document or list with an item per line. The first line starts with lead,
-// if that is not "".
+// block writes a document or list with an item per line. The first line starts with lead, if that is not "".
 func (p *printer) block(n *yaml.Node, indent int, lead string) {
 	step := 2
 	if n.Kind == yaml.SequenceNode {
@@ -168,8 +166,7 @@ func (p *printer) value(n *yaml.Node, indent, column int) {
 	}
 }
 
-// isBlock reports whether a value has lines of its own, rather than following its key at
-// column.
+// isBlock reports whether a value has lines of its own, rather than following its key at column.
 func (p *printer) isBlock(n *yaml.Node, column int) bool {
 	switch {
 	case len(n.Content) == 0:
@@ -242,8 +239,7 @@ func header(n *yaml.Node) string {
 	return text
 }
 
-// lines writes the lines of a literal or folded scalar. Those of a folded one are only in
-// the source.
+// lines writes the lines of a literal or folded scalar. Those of a folded one are only in the source.
 func (p *printer) lines(n *yaml.Node, indent int) {
 	lines, own := strings.Split(strings.TrimSuffix(n.Value, "\n"), "\n"), 0
 	if n.Style&yaml.FoldedStyle != 0 {

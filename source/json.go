@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// jsonReader builds nodes from the tokens of encoding/json, which reports where
-// each ends. A token starts after the blanks and separators that follow the
-// previous one.
+// jsonReader builds nodes from the tokens of encoding/json, which reports where each ends. A token starts after the
+// blanks and separators that follow the previous one.
 type jsonReader struct {
 	limits limits
 	file   string

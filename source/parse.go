@@ -8,8 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// limits bound the cost of a file. The largest official suite has 125 kB and 40
-// levels.
+// limits bound the cost of a file. The largest official suite has 125 kB and 40 levels.
 type limits struct {
 	bytes int // size of a file
 	depth int // nesting of documents and arrays
@@ -21,20 +20,17 @@ const MaxBytes = 16 << 20
 
 func usual() limits { return limits{bytes: MaxBytes, depth: 200, nodes: 1_000_000} }
 
-// ParseYAML parses one YAML document. file is the name in positions. Errors are
-// *Error.
+// ParseYAML parses one YAML document. file is the name in positions. Errors are *Error.
 func ParseYAML(file string, data []byte) (*Value, error) {
 	return usual().parse(file, data, yamlNodes)
 }
 
-// ParseJSON parses one JSON document as defined by RFC 8259, without duplicate
-// keys. Errors are *Error.
+// ParseJSON parses one JSON document as defined by RFC 8259, without duplicate keys. Errors are *Error.
 func ParseJSON(file string, data []byte) (*Value, error) {
 	return usual().parse(file, data, jsonNodes)
 }
 
-// Parse parses data of unknown format, such as standard input: valid JSON as
-// JSON, everything else as YAML.
+// Parse parses data of unknown format, such as standard input: valid JSON as JSON, everything else as YAML.
 func Parse(file string, data []byte) (*Value, error) {
 	if json.Valid(data) {
 		return ParseJSON(file, data)

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// JSON renders a value on one line, with keys in order and Extended JSON
-// uninterpreted. Parsing it returns an equal value: a Float keeps a point or an
-// exponent. A nil Value is null.
+// JSON renders a value on one line, with keys in order and Extended JSON uninterpreted. Parsing it returns an equal
+// value: a Float keeps a point or an exponent. A nil Value is null.
 func (v *Value) JSON() string {
 	return v.render(func(inOrder []Field) []Field { return inOrder }, exactNumber)
 }

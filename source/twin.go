@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// JSONTwin renders a value as the JSON twin of a suite in the specifications
-// repository, which js-yaml and JSON.stringify write: indented by two spaces,
-// keys that are array indexes first, numbers as in JavaScript. It ends with a
-// line feed.
+// JSONTwin renders a value as the JSON twin of a suite in the specifications repository, which js-yaml and
+// JSON.stringify write: indented by two spaces, keys that are array indexes first, numbers as in JavaScript. It ends
+// with a line feed.
 func (v *Value) JSONTwin() []byte {
 	var b bytes.Buffer
 	_ = json.Indent(&b, []byte(v.render(asProperties, javaScriptNumber)+"\n"), "", "  ")

@@ -1,6 +1,5 @@
-// Package source reads YAML, JSON and Extended JSON files into values that
-// keep their positions, so that messages of the loader, the schema validation
-// and the matchers can name file, line and column. It knows nothing about the
+// Package source reads YAML, JSON and Extended JSON files into values that keep their positions, so that messages of
+// the loader, the schema validation and the matchers can name file, line and column. It knows nothing about the
 // Unified Test Format.
 package source
 
@@ -41,8 +40,7 @@ func (p Position) String() string {
 // Kind is the kind of a Value and selects the field that holds it.
 type Kind uint8
 
-// The kinds of a Value: those of JSON, with integers and floating-point numbers
-// kept apart as Extended JSON does.
+// The kinds of a Value: those of JSON, with integers and floating-point numbers kept apart as Extended JSON does.
 const (
 	Null Kind = iota
 	Bool
@@ -58,9 +56,8 @@ func (k Kind) String() string {
 	return [...]string{"null", "boolean", "integer", "number", "string", "array", "object"}[k]
 }
 
-// Value is one node of a file, before Extended JSON is interpreted. Loaded
-// values are immutable and may be read concurrently. A YAML alias has its own
-// position; values inside an aliased collection keep their original positions.
+// Value is one node of a file, before Extended JSON is interpreted. Loaded values are immutable and may be read
+// concurrently. A YAML alias has its own position; values inside an aliased collection keep their original positions.
 type Value struct {
 	Position Position
 	Kind     Kind
@@ -80,8 +77,7 @@ type Field struct {
 	Value       *Value
 }
 
-// Get returns the value of a key, or nil if v is nil, not a document or lacks
-// the key.
+// Get returns the value of a key, or nil if v is nil, not a document or lacks the key.
 func (v *Value) Get(key string) *Value {
 	if f := v.Field(key); f != nil {
 		return f.Value
@@ -100,8 +96,7 @@ func (v *Value) Text() string {
 // IsTrue reports whether a Value is the boolean true.
 func (v *Value) IsTrue() bool { return v != nil && v.Bool }
 
-// With returns a copy of a document with a key set to a value. A new key is
-// appended; a nil value removes the key.
+// With returns a copy of a document with a key set to a value. A new key is appended; a nil value removes the key.
 func (v *Value) With(key string, value *Value) *Value {
 	out := *v
 	out.Fields = slices.Clone(v.Fields)

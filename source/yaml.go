@@ -73,8 +73,7 @@ func (r *yamlReader) at(n *yaml.Node) Position {
 	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
-// value reads a node. Each use of an alias is expanded, so that recursive and
-// exponential aliases exceed the limits.
+// value reads a node. Each use of an alias is expanded, so that recursive and exponential aliases exceed the limits.
 func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 	v := &Value{Position: r.at(n)}
 	if n.Kind == yaml.AliasNode {
@@ -133,8 +132,7 @@ func (r *yamlReader) document(v *Value, n *yaml.Node, depth int) error {
 			}
 			continue
 		}
-		// A key overrides a merged one in place, as in the tools that write the
-		// official JSON twins.
+		// A key overrides a merged one in place, as in the tools that write the official JSON twins.
 		if _, merged := index[key]; !merged {
 			index[key] = len(v.Fields)
 			v.Fields = append(v.Fields, Field{})
@@ -151,8 +149,7 @@ func isMerge(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&quoted == 0
 }
 
-// merge adds the fields of a document or a list of documents. Existing fields
-// win (YAML 1.1 type "merge").
+// merge adds the fields of a document or a list of documents. Existing fields win (YAML 1.1 type "merge").
 func (v *Value) merge(from *Value, index map[string]int) error {
 	documents := []*Value{from}
 	if from.Kind == Array {

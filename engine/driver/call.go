@@ -67,8 +67,7 @@ func (c *call) perform(ctx context.Context) (any, error) {
 		}
 		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {
-		// In a callback, only operations with a session argument are part of the
-		// transaction.
+		// In a callback, only operations with a session argument are part of the transaction.
 		c.ctx = mongo.NewSessionContext(c.ctx, nil)
 	}
 	return c.Row.run(c)
@@ -128,8 +127,7 @@ func (c *collection) owner() *client { return c.db.client }
 func (s *session) owner() *client    { return s.client }
 func (b *bucket) owner() *client     { return b.client }
 
-// any returns an argument as the driver expects it. An absent argument is nil,
-// except a filter, which is empty.
+// any returns an argument as the driver expects it. An absent argument is nil, except a filter, which is empty.
 func (c *call) any(name string) any {
 	if !c.Has(name) {
 		if name == "filter" {
@@ -171,8 +169,7 @@ func choose(doc bson.Raw, names string, named bool) bson.Raw {
 	return chosen
 }
 
-// The arguments that are options of the collection or database in the driver,
-// not of the operation.
+// The arguments that are options of the collection or database in the driver, not of the operation.
 const (
 	readConcerns  = " readConcern readPreference "
 	writeConcerns = " writeConcern "
@@ -187,8 +184,7 @@ func (c *call) db() *mongo.Database {
 	return c.database(d.Name(), d.options)
 }
 
-// database returns a database of the client. The concerns of the operation
-// override its options.
+// database returns a database of the client. The concerns of the operation override its options.
 func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database {
 	return c.client.Database(name, given(o), given(options.DatabaseOptions(c.concerns)))
 }

@@ -123,17 +123,15 @@ func clientRows() []row {
 }
 
 const (
-	// holding limits how long a heartbeat is held, and how long a failing socket
-	// waits for the monitor to read again.
+	// holding limits how long a heartbeat is held, and how long a failing socket waits for the monitor to read again.
 	holding = 50 * time.Millisecond
 	// closing is how long a client waits for the driver before it closes its sockets.
 	closing = 500 * time.Millisecond
 )
 
-// newSockets returns the dialer of a client. A heartbeat must not arrive while the
-// driver handles a network error, so when a socket fails, the monitor's stream from
-// the same server is held for a moment. That changes when bytes arrive, never their
-// content.
+// newSockets returns the dialer of a client. A heartbeat must not arrive while the driver handles a network error, so
+// when a socket fails, the monitor's stream from the same server is held for a moment. That changes when bytes
+// arrive, never their content.
 func newSockets() *enginekit.Sockets {
 	s := enginekit.NewSockets(new(net.Dialer).DialContext, holding)
 	s.Failed = func(k *enginekit.Socket, err error) {
@@ -148,10 +146,9 @@ func newSockets() *enginekit.Sockets {
 	return s
 }
 
-// withOptions adds uriOptions to a connection string, replacing options of the
-// same name. An option that the driver does not know is an error, because the
-// driver would ignore it. The driver parses serverMonitoringMode but does not apply
-// it, so it is returned as well, "" if it is not set.
+// withOptions adds uriOptions to a connection string, replacing options of the same name. An option that the driver
+// does not know is an error, because the driver would ignore it. The driver parses serverMonitoringMode but does not
+// apply it, so it is returned as well, "" if it is not set.
 func withOptions(uri string, uriOptions bson.Raw) (full, serverMonitoringMode string, err error) {
 	u, err := enginekit.ParseURI(uri, uriOptions)
 	if err != nil {

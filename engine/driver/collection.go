@@ -69,8 +69,7 @@ func modelOf[T any](kind string, doc bson.Raw, kinds map[string]T) (T, error) {
 	return model, fill(model, kind, doc)
 }
 
-// clientBulkWrite performs a client bulk write. In the format, each model includes
-// its namespace.
+// clientBulkWrite performs a client bulk write. In the format, each model includes its namespace.
 func clientBulkWrite(c *call, o *filled[options.ClientBulkWriteOptions]) (any, error) {
 	writes, err := models(c, "models", func(m enginekit.Model) (write mongo.ClientBulkWrite, err error) {
 		text, _ := m.Args.Lookup("namespace").StringValueOK()

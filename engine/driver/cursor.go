@@ -18,8 +18,7 @@ type stepper interface {
 	Close(context.Context) error
 }
 
-// entityCursor is a cursor or change stream entity. The driver's cursors must not
-// be used and closed concurrently.
+// entityCursor is a cursor or change stream entity. The driver's cursors must not be used and closed concurrently.
 type entityCursor struct {
 	stepper
 	client *client

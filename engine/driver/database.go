@@ -28,8 +28,7 @@ func databaseRows() []row {
 	}
 }
 
-// commandCursor runs a command that returns a cursor. The other arguments are for
-// its getMore commands.
+// commandCursor runs a command that returns a cursor. The other arguments are for its getMore commands.
 func commandCursor(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 	cursor, err := c.db().RunCommandCursor(c.ctx, c.any("command"), o)
 	if err != nil {

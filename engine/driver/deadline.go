@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// The driver treats a context's deadline as a timeoutMS: it sends maxTimeMS and
-// retries until then. So the context of an operation must have a deadline if and
-// only if the suite sets one; the runner's own time limit becomes a plain
+// The driver treats a context's deadline as a timeoutMS: it sends maxTimeMS and retries until then. So the context of
+// an operation must have a deadline if and only if the suite sets one; the runner's own time limit becomes a plain
 // cancellation.
 
 // timeoutKey is the context key of the deadline that timeoutMS sets. Operations in
@@ -26,8 +25,7 @@ func undated(ctx context.Context) (context.Context, context.CancelFunc) {
 	return out, func() { stop(); cancel(nil) }
 }
 
-// timed applies a timeoutMS. If it is nil, the deadline of a surrounding
-// withTransaction applies.
+// timed applies a timeoutMS. If it is nil, the deadline of a surrounding withTransaction applies.
 func timed(ctx context.Context, timeout *time.Duration) (context.Context, context.CancelFunc) {
 	deadline, under := ctx.Value(timeoutKey{}).(time.Time)
 	switch {

@@ -1,11 +1,9 @@
-// Package driver implements an engine with the official Go driver
-// (go.mongodb.org/mongo-driver/v2). It converts entities and operations of the
-// format to calls of the driver's public API, and their results to outcomes and
+// Package driver implements an engine with the official Go driver (go.mongodb.org/mongo-driver/v2). It converts
+// entities and operations of the format to calls of the driver's public API, and their results to outcomes and
 // events.
 //
-// The package does not change the behavior of the driver: it never retries,
-// times out or corrects anything itself. An argument, option or operation that
-// the driver does not have is never ignored: it is rejected with a *result.Error
+// The package does not change the behavior of the driver: it never retries, times out or corrects anything itself. An
+// argument, option or operation that the driver does not have is never ignored: it is rejected with a *result.Error
 // that names it as Unsupported, so that the test is skipped.
 package driver
 
@@ -50,8 +48,7 @@ type test struct {
 	driver         *driver
 }
 
-// database is a database entity. The driver cannot clone a database with other
-// options, so they are kept.
+// database is a database entity. The driver cannot clone a database with other options, so they are kept.
 type database struct {
 	*mongo.Database
 	client  *client
@@ -92,8 +89,7 @@ func (d *driver) make(_ context.Context, e engine.Entity, parent any) (any, erro
 	}
 }
 
-// closeEntity closes an entity if it can be closed. Errors are ignored, as the
-// format requires for cursors.
+// closeEntity closes an entity if it can be closed. Errors are ignored, as the format requires for cursors.
 func closeEntity(ctx context.Context, e any) {
 	ctx, cancel := undated(ctx)
 	defer cancel()

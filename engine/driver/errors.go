@@ -55,8 +55,7 @@ func errorOf(err error) *result.Error {
 	return out
 }
 
-// commandError converts a reply with ok 0. The driver uses the same type for
-// network errors, which have no reply.
+// commandError converts a reply with ok 0. The driver uses the same type for network errors, which have no reply.
 func commandError(out *result.Error, e mongo.CommandError) {
 	out.Labels = e.Labels
 	if e.Raw == nil && e.Code == 0 {
@@ -107,10 +106,9 @@ func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.Wr
 	}
 }
 
-// clientBulkError converts the error of a client bulk write. The driver does not
-// keep the labels of its top-level error. The driver's message includes the errors
-// of individual writes, which errorContains must not match (Unified Test Format,
-// "clientBulkWrite"), so it is replaced.
+// clientBulkError converts the error of a client bulk write. The driver does not keep the labels of its top-level
+// error. The driver's message includes the errors of individual writes, which errorContains must not match (Unified
+// Test Format, "clientBulkWrite"), so it is replaced.
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Kind, out.Client = "client bulk write", false
 	out.Message = fmt.Sprintf("client bulk write: %d write errors, %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors))

@@ -47,8 +47,7 @@ func fieldOf(t reflect.Type, argument string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// fill sets the fields of the struct at p from the elements of a document. An
-// element without a field is Unsupported.
+// fill sets the fields of the struct at p from the elements of a document. An element without a field is Unsupported.
 func fill(p any, what string, doc bson.Raw) error {
 	elements, err := doc.Elements()
 	if err != nil {

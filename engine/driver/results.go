@@ -59,9 +59,8 @@ func (c *call) result(value any, err error) (any, error) {
 	return value, nil
 }
 
-// written converts the result of writes, nil for a nil pointer. Its fields are
-// valid if the writes were acknowledged. With an error, they describe the writes
-// before it.
+// written converts the result of writes, nil for a nil pointer. Its fields are valid if the writes were acknowledged.
+// With an error, they describe the writes before it.
 func written(r any, err error) any {
 	s := reflect.ValueOf(r)
 	if s.IsNil() {
@@ -73,8 +72,7 @@ func written(r any, err error) any {
 	return fieldsOf(s)
 }
 
-// inserted converts the result of insertMany. With an error, the format expects a
-// BulkWriteResult.
+// inserted converts the result of insertMany. With an error, the format expects a BulkWriteResult.
 func inserted(r *mongo.InsertManyResult, err error) any {
 	value := written(r, err)
 	d, _ := value.(bson.D)
@@ -88,10 +86,9 @@ func inserted(r *mongo.InsertManyResult, err error) any {
 	return d
 }
 
-// fieldsOf converts a struct of the driver to a document with the format's names,
-// such as upsertedId for UpsertedID. Maps and slices become documents by index.
-// Other nil fields are omitted, and so are the results of individual writes
-// unless verbose results were requested.
+// fieldsOf converts a struct of the driver to a document with the format's names, such as upsertedId for UpsertedID.
+// Maps and slices become documents by index. Other nil fields are omitted, and so are the results of individual
+// writes unless verbose results were requested.
 func fieldsOf(s reflect.Value) bson.D {
 	verbose := s.FieldByName("HasVerboseResults")
 	d := bson.D{}

@@ -18,8 +18,7 @@ type row struct {
 	name string
 	// args are the arguments that run reads itself, separated by spaces.
 	args string
-	// options is the options struct of the operation, or nil. Arguments with a
-	// field in it are accepted.
+	// options is the options struct of the operation, or nil. Arguments with a field in it are accepted.
 	options reflect.Type
 	// run returns the result, a value that can be marshalled to BSON; nil is null.
 	run func(*call) (any, error)

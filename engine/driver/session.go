@@ -42,8 +42,7 @@ func openSession(c *client, entity engine.Entity) (*session, error) {
 	return &session{Session: s, client: c}, nil
 }
 
-// end ends the session once: each EndSession would return the server session to
-// the pool.
+// end ends the session once: each EndSession would return the server session to the pool.
 func (s *session) end(ctx context.Context) { s.ended.Do(func() { s.EndSession(ctx) }) }
 
 // callbackError is an error of the callback. The driver reads its labels.

@@ -1,8 +1,7 @@
-// Package enginekit is shared by engines built on packages of the Go driver. It has
-// tests and their entities by name, tables of operations, arguments, connection
-// strings, the event log and sockets of a client, and conversions to the types of
-// package result. It contains no rules of a driver: engines that are compared with
-// each other must not share them.
+// Package enginekit is shared by engines built on packages of the Go driver. It has tests and their entities by name,
+// tables of operations, arguments, connection strings, the event log and sockets of a client, and conversions to the
+// types of package result. It contains no rules of a driver: engines that are compared with each other must not share
+// them.
 package enginekit
 
 import (
@@ -37,9 +36,8 @@ func (e *Engine) Begin(context.Context) (engine.Test, error) { return e.NewTest(
 // Close does nothing: the engine has no resources except those of its tests.
 func (e *Engine) Close() error { return nil }
 
-// Test implements engine.Test except for Do; the tests of an engine embed it. The
-// functions must be set before any method is called. Methods may be called
-// concurrently.
+// Test implements engine.Test except for Do; the tests of an engine embed it. The functions must be set before any
+// method is called. Methods may be called concurrently.
 type Test struct {
 	// Entities are the entities that the test has opened.
 	Entities Entities

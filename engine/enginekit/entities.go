@@ -10,8 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Entities holds the entities of a test. The zero value is empty. Methods may be
-// called concurrently.
+// Entities holds the entities of a test. The zero value is empty. Methods may be called concurrently.
 type Entities struct {
 	mu  sync.Mutex
 	all []entity
@@ -24,8 +23,7 @@ type entity struct {
 	value any
 }
 
-// Put adds an entity. One with an empty id is kept until End. An id that is in use
-// is an error.
+// Put adds an entity. One with an empty id is kept until End. An id that is in use is an error.
 func (e *Entities) Put(id string, kind operations.Kind, value any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,9 +61,8 @@ func (e *Entities) Named(doc bson.Raw, field string, kind operations.Kind) (any,
 	return value, err
 }
 
-// End closes cursors, then sessions, and then all clients concurrently (see
-// engine.Test), and waits for them. Within a kind, entities without an id come
-// first, and are removed; the others follow in the order of their ids.
+// End closes cursors, then sessions, and then all clients concurrently (see engine.Test), and waits for them. Within
+// a kind, entities without an id come first, and are removed; the others follow in the order of their ids.
 func (e *Entities) End(closeEntity func(entity any)) {
 	e.mu.Lock()
 	slices.SortStableFunc(e.all, func(a, b entity) int { return strings.Compare(a.id, b.id) })

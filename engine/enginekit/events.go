@@ -7,9 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// AddressOf returns the address in the driver's id of a connection,
-// "host:port[-7]". Before the connection exists, the id has another form, and the
-// address is "".
+// AddressOf returns the address in the driver's id of a connection, "host:port[-7]". Before the connection exists,
+// the id has another form, and the address is "".
 func AddressOf(connection string) string {
 	address, _, found := strings.Cut(connection, "[-")
 	if !found {
@@ -35,8 +34,7 @@ func poolEvents() map[string]result.EventType {
 	}
 }
 
-// PoolWriter returns a function that adds CMAP events to a log. It ignores events
-// that are not in the format.
+// PoolWriter returns a function that adds CMAP events to a log. It ignores events that are not in the format.
 func PoolWriter(log *EventLog) func(*event.PoolEvent) {
 	types := poolEvents()
 	return func(e *event.PoolEvent) {

@@ -9,9 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// EventLog is the event log of one client. The driver calls its monitors
-// synchronously, so the sequence numbers give the order of command, CMAP and SDAM
-// events. Methods may be called concurrently.
+// EventLog is the event log of one client. The driver calls its monitors synchronously, so the sequence numbers give
+// the order of command, CMAP and SDAM events. Methods may be called concurrently.
 type EventLog struct {
 	now    func() time.Time
 	shared Shared
@@ -75,9 +74,8 @@ func (s *Shared) Update(change func()) {
 	}
 }
 
-// Await waits until a condition holds. The condition is evaluated under the lock
-// after each Update, and must not block. Await returns false if the context ends or
-// the time limit passes first.
+// Await waits until a condition holds. The condition is evaluated under the lock after each Update, and must not
+// block. Await returns false if the context ends or the time limit passes first.
 func (s *Shared) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -11,8 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Socket is an unencrypted connection of the driver. Each Write must be one whole
-// message.
+// Socket is an unencrypted connection of the driver. Each Write must be one whole message.
 type Socket struct {
 	net.Conn
 	Address string
@@ -50,11 +49,10 @@ func (k *Socket) holds(field *bool) bool {
 
 // Close closes the socket for its user. It may be called more than once.
 //
-// If the server owes a reply, Close closes only the write side and returns; the
-// socket then waits in the background until the server closes its side. A server
-// executes everything that it received before it sees the end of the connection.
-// Without the wait it might execute a command after the next test has inserted its
-// initial data and set its fail points.
+// If the server owes a reply, Close closes only the write side and returns; the socket then waits in the background
+// until the server closes its side. A server executes everything that it received before it sees the end of the
+// connection. Without the wait it might execute a command after the next test has inserted its initial data and set
+// its fail points.
 func (k *Socket) Close() error {
 	s := k.owner
 	half, halves := k.Conn.(interface{ CloseWrite() error })
@@ -136,12 +134,10 @@ func (k *Socket) Write(message []byte) (int, error) {
 	return min(n, len(message)), err
 }
 
-// Read delays what a monitor reads while its stream is held. Data that arrives
-// after Close is discarded.
+// Read delays what a monitor reads while its stream is held. Data that arrives after Close is discarded.
 //
-// The stream starts with the first read after the awaitable hello, not with the
-// hello: a monitor whose connection is closed before it reads does not treat that
-// as a network error, and sleeps for minHeartbeatFrequencyMS.
+// The stream starts with the first read after the awaitable hello, not with the hello: a monitor whose connection is
+// closed before it reads does not treat that as a network error, and sleeps for minHeartbeatFrequencyMS.
 func (k *Socket) Read(b []byte) (int, error) {
 	s := k.owner
 	open := false
@@ -205,9 +201,8 @@ func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
 	return deadline(t)
 }
 
-// answered reports whether Close must wait for the execution of a message, and
-// whether the message is an awaitable hello. Close does not wait for those, which
-// affect no other test.
+// answered reports whether Close must wait for the execution of a message, and whether the message is an awaitable
+// hello. Close does not wait for those, which affect no other test.
 func answered(message []byte) (owed, exhausts bool) {
 	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
 	whole := ok && int(length) == len(message)

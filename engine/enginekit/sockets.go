@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Sockets is the dialer of one client of the Go driver. With it an engine controls
-// when the driver's monitors receive heartbeats; docs/reference-engine.md
-// ("Sockets") explains why. The fields must be set before the first dial. Methods may
-// be called concurrently.
+// Sockets is the dialer of one client of the Go driver. With it an engine controls when the driver's monitors receive
+// heartbeats; docs/reference-engine.md ("Sockets") explains why. The fields must be set before the first dial.
+// Methods may be called concurrently.
 type Sockets struct {
 	// Dial connects to a server.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -17,8 +16,7 @@ type Sockets struct {
 	Patience time.Duration
 	// Sent, which may be nil, replaces each message before it is sent.
 	Sent func(message []byte) []byte
-	// Failed, which may be nil, is called when a socket fails, before its user
-	// receives the error.
+	// Failed, which may be nil, is called when a socket fails, before its user receives the error.
 	Failed func(k *Socket, err error)
 	// Cancelled, which may be nil, is called when a stream is closed while its
 	// monitor reads it. cause is nil if the driver closed it.
@@ -104,9 +102,8 @@ func (s *Sockets) Release(address string, cause error, fails bool) bool {
 	return ends
 }
 
-// PoolClosed must be called when the driver closes the pool of a server. The driver
-// then waits for the server's monitor, which can miss the request to stop: PoolClosed
-// closes its socket. Later dials to the server fail.
+// PoolClosed must be called when the driver closes the pool of a server. The driver then waits for the server's
+// monitor, which can miss the request to stop: PoolClosed closes its socket. Later dials to the server fail.
 func (s *Sockets) PoolClosed(address string) {
 	var monitor *Socket
 	s.Update(func() {
@@ -118,21 +115,18 @@ func (s *Sockets) PoolClosed(address string) {
 	}
 }
 
-// Ended reports whether the pool of a server is closed. It must be called in Update
-// or Await.
+// Ended reports whether the pool of a server is closed. It must be called in Update or Await.
 func (s *Sockets) Ended(address string) bool { return s.closed[address] }
 
-// Shut must be called when the client is being closed: later messages no longer
-// matter.
+// Shut must be called when the client is being closed: later messages no longer matter.
 func (s *Sockets) Shut() { s.Update(func() { s.shut = true }) }
 
 // IsShut reports whether Shut was called. It must be called in Update or Await.
 func (s *Sockets) IsShut() bool { return s.shut }
 
-// Close disconnects a client. After some time, it closes open sockets whose pool is
-// closed, or all if Shut was called, so that the driver does not wait for an
-// unresponsive server. When Close returns, the servers have executed everything that
-// they were sent, or Farewell has passed.
+// Close disconnects a client. After some time, it closes open sockets whose pool is closed, or all if Shut was
+// called, so that the driver does not wait for an unresponsive server. When Close returns, the servers have executed
+// everything that they were sent, or Farewell has passed.
 func (s *Sockets) Close(after time.Duration, disconnect func()) {
 	done := make(chan struct{})
 	go func() {

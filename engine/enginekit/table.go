@@ -75,9 +75,8 @@ type Call[R Row] struct {
 	Test      *Test
 }
 
-// Call looks up the entity and the row of an operation, and checks its arguments. It
-// returns an error for an unknown entity, or for something that the engine does not
-// support.
+// Call looks up the entity and the row of an operation, and checks its arguments. It returns an error for an unknown
+// entity, or for something that the engine does not support.
 func (t Table[R]) Call(test *Test, op engine.Operation) (Call[R], *result.Error) {
 	c := Call[R]{Arguments: NewArguments(op.Arguments), Operation: op, Test: test}
 	var err error

@@ -76,9 +76,8 @@ func SameOption(a, b string) bool {
 	return name(a) == name(b)
 }
 
-// optionValues converts a value of uriOptions to unescaped values for a connection
-// string. An array is a repeated option (readPreferenceTags), except compressors,
-// which are one list.
+// optionValues converts a value of uriOptions to unescaped values for a connection string. An array is a repeated
+// option (readPreferenceTags), except compressors, which are one list.
 func optionValues(name string, v bson.RawValue) ([]string, error) {
 	switch v.Type {
 	case bson.TypeString:

@@ -30,8 +30,7 @@ func ValueOf(v any) (bson.RawValue, error) {
 	return bson.RawValue{Type: t, Value: data}, err
 }
 
-// Integer returns the value of a BSON number that is an integer. Doubles must not
-// exceed 2^53.
+// Integer returns the value of a BSON number that is an integer. Doubles must not exceed 2^53.
 func Integer(v bson.RawValue) (int64, bool) {
 	switch v.Type {
 	case bson.TypeInt32:
@@ -56,8 +55,7 @@ func AddWriteError(to *result.Error, index int, e bson.Raw) {
 	to.WriteErrors[index] = e
 }
 
-// WriteErrorDocument converts an error of a client bulk write to the fields of the format.
-// details may be nil.
+// WriteErrorDocument converts an error of a client bulk write to the fields of the format. details may be nil.
 func WriteErrorDocument(code, message any, details bson.Raw) bson.Raw {
 	raw, _ := bson.Marshal(struct {
 		Code, Message any

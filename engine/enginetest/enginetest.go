@@ -1,6 +1,5 @@
-// Package enginetest checks whether an engine fulfils the contract of
-// engine.Engine: a table of behaviors, each with the reason why the runner relies on
-// it. Suites test the driver; enginetest tests the adapter around it.
+// Package enginetest checks whether an engine fulfils the contract of engine.Engine: a table of behaviors, each with
+// the reason why the runner relies on it. Suites test the driver; enginetest tests the adapter around it.
 package enginetest
 
 import (
@@ -26,12 +25,11 @@ type Behavior struct {
 // limit is the time limit of a behavior. Only a hang should reach it.
 const limit = time.Minute
 
-// Check checks the behavior of an engine on the deployment with the connection string
-// uri, which must have fail points enabled. The error describes what the engine did
-// instead, or is a *result.Error that names something that the behavior needs and the
-// engine does not support. All behaviors need find and insertOne of a collection. Check
-// leaves a collection in the database "utr-enginetest". Behaviors set the same fail
-// point, so they cannot run concurrently on one deployment.
+// Check checks the behavior of an engine on the deployment with the connection string uri, which must have fail
+// points enabled. The error describes what the engine did instead, or is a *result.Error that names something that
+// the behavior needs and the engine does not support. All behaviors need find and insertOne of a collection. Check
+// leaves a collection in the database "utr-enginetest". Behaviors set the same fail point, so they cannot run
+// concurrently on one deployment.
 func (b Behavior) Check(ctx context.Context, e engine.Engine, uri string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
 	defer cancel()

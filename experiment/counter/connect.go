@@ -11,8 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// connect opens a client of one server with the credentials of the connection string. It
-// does not retry reads.
+// connect opens a client of one server with the credentials of the connection string. It does not retry reads.
 func (c Config) connect(ctx context.Context, host string, selection time.Duration, retryWrites bool) (*mongo.Client, func(), error) {
 	o := options.Client().ApplyURI(c.URI)
 	o.ReplicaSet, o.Compressors = nil, nil // a proxy reads the messages

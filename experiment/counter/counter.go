@@ -1,7 +1,6 @@
-// Package counter measures how accurately application strategies count when the network
-// or the server fails: clients increment a counter through the Go driver over real
-// sockets, and a proxy causes a fault just before or after a write. The strategies are
-// those of "How to Write Resilient MongoDB Applications" (2016) and their successors.
+// Package counter measures how accurately application strategies count when the network or the server fails: clients
+// increment a counter through the Go driver over real sockets, and a proxy causes a fault just before or after a
+// write. The strategies are those of "How to Write Resilient MongoDB Applications" (2016) and their successors.
 package counter
 
 import (
@@ -20,10 +19,9 @@ type Config struct {
 	// URI is the connection string of a deployment without TLS. Faults affect the
 	// primary of a replica set or the first mongos.
 	URI string
-	// Events is the number of events that each client counts. Faults alternate between
-	// the first and second step of a strategy, and between before and after execution.
-	// For lasting faults, each client counts a tenth, but at least two, since each waits
-	// for the server.
+	// Events is the number of events that each client counts. Faults alternate between the first and second step of a
+	// strategy, and between before and after execution. For lasting faults, each client counts a tenth, but at least
+	// two, since each waits for the server.
 	Events     int
 	Strategies []Strategy
 	Faults     []Fault
@@ -41,14 +39,12 @@ type Cell struct {
 	Strategy string `json:"strategy"`
 	Fault    Fault  `json:"fault"`
 	Events   int    `json:"events"`
-	// Counter is the final value of the counter. The clean-up of the strategy added
-	// CleanedUp to it.
+	// Counter is the final value of the counter. The clean-up of the strategy added CleanedUp to it.
 	Counter   int `json:"counter"`
 	CleanedUp int `json:"cleanedUp"`
 	// Errors is the number of events for which the application received an error.
 	Errors int `json:"errors"`
-	// Attempts is the number of calls of the driver, Messages the number of writes that
-	// reached the proxy.
+	// Attempts is the number of calls of the driver, Messages the number of writes that reached the proxy.
 	Attempts int           `json:"attempts"`
 	Messages int           `json:"messages"`
 	Elapsed  time.Duration `json:"elapsedNS"`
@@ -74,9 +70,8 @@ const steps = 2
 
 const database, collection = "utr-experiment", "counters"
 
-// Run measures all cells concurrently, each with its own client, proxy and document, and
-// removes the documents. It calls done, which may be nil, after each cell, without
-// overlapping calls.
+// Run measures all cells concurrently, each with its own client, proxy and document, and removes the documents. It
+// calls done, which may be nil, after each cell, without overlapping calls.
 func Run(ctx context.Context, c Config, done func()) ([]Cell, error) {
 	if c.Events < 1 || len(c.Strategies) == 0 || len(c.Faults) == 0 {
 		return nil, errors.New("nothing to count")

@@ -16,8 +16,7 @@ import (
 type operation struct {
 	name    string
 	command string
-	// before are the initial documents. Another client inserts between after the first
-	// attempt.
+	// before are the initial documents. Another client inserts between after the first attempt.
 	before, between []any
 	perform         func(context.Context, *mongo.Collection) (any, error)
 	recover         func(error) error // handles the error of the second attempt

@@ -118,8 +118,7 @@ func (p *proxy) replied(_ string, deed interpose.Action) {
 	}
 }
 
-// vanish closes all connections, including new ones, until the end of the election or of
-// the fault.
+// vanish closes all connections, including new ones, until the end of the election or of the fault.
 func (p *proxy) vanish() {
 	p.Vanish()
 	if p.fault == Failover {

@@ -17,8 +17,7 @@ const (
 	topMargin  = 52
 )
 
-// SVG draws the error of each counter in percent of the events, in the reader's color
-// scheme.
+// SVG draws the error of each counter in percent of the events, in the reader's color scheme.
 func (r Report) SVG(w io.Writer) error {
 	strategies := names(r.Cells)
 	faults := slices.DeleteFunc(Faults(), func(f Fault) bool {

@@ -282,8 +282,7 @@ func attemptResult(text string) (in retry.Input, err error) {
 	return retry.Input{Kind: retry.Failed, Failure: failure}, nil
 }
 
-// simulate runs the retry core over the results. Each attempt selects the first server not deprioritized: a, b, c,
-// …
+// simulate runs the retry core over the results. Each attempt selects the first server not deprioritized: a, b, c, …
 func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	operation, err := operationNamed(e.operation)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Official returns the path of a file or folder of the official suites, such as
-// Official(t, "crud", "tests"), or skips the test if it does not exist. The suites
-// are in UTR_SPECIFICATIONS, which names the folder "source" of a checkout of
-// mongodb/specifications, or in ../shared beside this checkout.
+// Official returns the path of a file or folder of the official suites, such as Official(t, "crud", "tests"), or
+// skips the test if it does not exist. The suites are in UTR_SPECIFICATIONS, which names the folder "source" of a
+// checkout of mongodb/specifications, or in ../shared beside this checkout.
 func Official(t testing.TB, elements ...string) string {
 	t.Helper()
 	path, found := FindOfficial(t, elements...)
@@ -33,8 +32,7 @@ func FindOfficial(t testing.TB, elements ...string) (path string, found bool) {
 	return path, err == nil
 }
 
-// OfficialSchema returns the path of the official schema of a version such as
-// "1.28", or skips the test.
+// OfficialSchema returns the path of the official schema of a version such as "1.28", or skips the test.
 func OfficialSchema(t testing.TB, version string) string {
 	t.Helper()
 	name := "schema-" + version + ".json"
@@ -79,15 +77,13 @@ func Lacking(t testing.TB, what string, why ...any) {
 	t.Skip(append([]any{"not verified: no", what}, why...)...)
 }
 
-// Python returns a Python interpreter that can import modules: UTR_PYTHON, or
-// python3.
+// Python returns a Python interpreter that can import modules: UTR_PYTHON, or python3.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
 	return program(t, "Python with "+strings.Join(modules, " and "), "UTR_PYTHON", []string{"python3"}, nil, "-c", "import "+strings.Join(modules, ", "))
 }
 
-// Node returns a Node.js and an environment in which it can load the driver, from
-// UTR_NODE_PATH.
+// Node returns a Node.js and an environment in which it can load the driver, from UTR_NODE_PATH.
 func Node(t testing.TB) (node string, env []string) {
 	t.Helper()
 	env = os.Environ()

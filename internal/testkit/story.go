@@ -24,8 +24,7 @@ func Golden(t testing.TB, file, got string) {
 	Same(t, file, strings.Split(got, "\n"), strings.Split(Read(t, file), "\n"))
 }
 
-// Stories reads the stories in all files that match a pattern. All formats of test
-// data are based on it.
+// Stories reads the stories in all files that match a pattern. All formats of test data are based on it.
 func Stories(t testing.TB, pattern string) (out []Story) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

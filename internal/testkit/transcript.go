@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// Transcript plays the scenes in a file in order, which empty lines separate. A
-// scene has comments with its reason, lines of input, which begin with ">", and the
-// output without empty lines. In outputs, … matches any text. UTR_UPDATE=1 updates
-// the outputs that differ.
+// Transcript plays the scenes in a file in order, which empty lines separate. A scene has comments with its reason,
+// lines of input, which begin with ">", and the output without empty lines. In outputs, … matches any text.
+// UTR_UPDATE=1 updates the outputs that differ.
 func Transcript(t *testing.T, path string, play func(t *testing.T, input string) (output string)) {
 	t.Helper()
 	playInOrder(t, path, func(t *testing.T, scene Story) (text string) {
@@ -50,8 +49,7 @@ func dense(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// agrees reports whether an output matches the expected one, in which … matches any
-// text.
+// agrees reports whether an output matches the expected one, in which … matches any text.
 func agrees(output, wanted string) bool {
 	parts := strings.Split(wanted, "…")
 	if len(parts) == 1 {

@@ -1,6 +1,5 @@
-// Package testkit is shared by the tests of several packages: checks, test data,
-// waits, programs and files outside the checkout, and random seeds. docs/testing.md
-// describes where new tests belong.
+// Package testkit is shared by the tests of several packages: checks, test data, waits, programs and files outside
+// the checkout, and random seeds. docs/testing.md describes where new tests belong.
 package testkit
 
 import (
@@ -22,8 +21,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Until polls until a condition holds, and fails the test if it does not hold within
-// Patience.
+// Until polls until a condition holds, and fails the test if it does not hold within Patience.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)
@@ -35,8 +33,7 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Receive receives a value from a channel, and fails the test if that takes longer
-// than Patience.
+// Receive receives a value from a channel, and fails the test if that takes longer than Patience.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {

@@ -1,5 +1,4 @@
-// Package schema validates suite files against the JSON schemas of the Unified Test Format, versions
-// 1.0 to [Newest].
+// Package schema validates suite files against the JSON schemas of the Unified Test Format, versions 1.0 to [Newest].
 //
 // One annotated source, format.go, has the keys of each object, the values of each key, and the minor
 // version that introduced them. Everything else is derived from it: the JSON schema of a version,

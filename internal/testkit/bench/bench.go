@@ -1,5 +1,4 @@
-// Package bench runs suites in tests, on an engine and embedded deployments, and
-// checks the verdicts.
+// Package bench runs suites in tests, on an engine and embedded deployments, and checks the verdicts.
 package bench
 
 import (
@@ -212,9 +211,8 @@ func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdic
 	return everywhere.Run(t, suites)
 }
 
-// PassOn expects that suites pass on embedded topologies with a retry policy, "" for
-// the current one, and at least one test on each. Tests may be skipped only for
-// requirements.
+// PassOn expects that suites pass on embedded topologies with a retry policy, "" for the current one, and at least
+// one test on each. Tests may be skipped only for requirements.
 func PassOn(t *testing.T, topologies []deployment.Topology, policy string, suites []*specs.Suite) {
 	t.Helper()
 	verdicts := NewWithPolicy(t, policy, deployment.EmbeddedOptions{Topologies: topologies}).Everywhere(t, suites)
@@ -258,8 +256,7 @@ func Describe(v *result.Verdict) string {
 	return b.String()
 }
 
-// KnownFailing returns the entries of the engine's known-failing list that match tests
-// of the suites.
+// KnownFailing returns the entries of the engine's known-failing list that match tests of the suites.
 func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")

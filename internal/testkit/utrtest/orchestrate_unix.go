@@ -19,8 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// Orchestra is a real mongo-orchestration with utr as its release of MongoDB, and a
-// Place for runs that use it.
+// Orchestra is a real mongo-orchestration with utr as its release of MongoDB, and a Place for runs that use it.
 type Orchestra struct {
 	*Place
 	URL string

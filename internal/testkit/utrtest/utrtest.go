@@ -1,5 +1,4 @@
-// Package utrtest runs the command utr in processes, for tests. All waits are limited
-// by testkit.Patience.
+// Package utrtest runs the command utr in processes, for tests. All waits are limited by testkit.Patience.
 package utrtest
 
 import (
@@ -128,9 +127,8 @@ func (p *Place) Empty() {
 // Ports is the first port of an Address that is free.
 const Ports = 20001
 
-// Address returns a loopback address for the exclusive use of the test, for processes
-// that need fixed ports. The system does not use it as the source address of
-// connections.
+// Address returns a loopback address for the exclusive use of the test, for processes that need fixed ports. The
+// system does not use it as the source address of connections.
 func Address(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
