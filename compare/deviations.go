@@ -33,8 +33,8 @@ func Deviations() []Deviation {
 		{
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors: all such errors do",
-			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
-			schedule: allOf(calls("bulkWriteAnyhow"), events(shorter)),
+			Suite:   "unordered-bulk-write-continues.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: plainest, Faults: []Fault{{Code: 8000}}},
+			schedule: allOf(calls("bulkWriteUnordered"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
@@ -51,7 +51,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
 			Section: "Retryable Reads, Executing Retryable Read Operations (the label belongs to Retryable Writes)",
-			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
+			Suite:   "no-writes-performed-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
 		},
 		{
@@ -85,7 +85,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D9", Engines: by(goDriver), Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
-			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteAnyhow")), fault(Fault.unsettles)),
+			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteUnordered")), fault(Fault.unsettles)),
 		},
 		{
 			ID: "D10", Engines: by(goDriver), Title: "labels the network errors of writes to a standalone with RetryableWriteError",
@@ -103,7 +103,7 @@ func Deviations() []Deviation {
 			schedule: allOf(calls("aggregateOut"), fault(Fault.ofWriteConcern), only("operation")),
 		},
 		{
-			ID: "D12", Engines: by(goDriver), Title: "after an overload error, counts other errors against other limits than maxAdaptiveRetries",
+			ID: "D12", Engines: by(goDriver), Title: "counts other errors after an overload error against other limits than maxAdaptiveRetries",
 			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
 			Suite:   "limit-after-overload.yml",
 			example: Schedule{Operation: "find", Topology: plainest, Options: Options{"maxAdaptiveRetries": 3}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
@@ -113,7 +113,7 @@ func Deviations() []Deviation {
 		{
 			ID: "D13", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
-			schedule: allOf(calls("bulkWrite", "bulkWriteAnyhow"), only("operation"), left("write concern error:")),
+			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), only("operation"), left("write concern error:")),
 		},
 		{
 			ID: "D14", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
@@ -131,7 +131,7 @@ func Deviations() []Deviation {
 				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed"))),
 		},
 		{
-			ID: "D16", Engines: by(goDriver), Title: "behind a load balancer, retries commitTransaction and abortTransaction by the code of the error, without the label RetryableWriteError",
+			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer by the code of the error, without the label RetryableWriteError",
 			Section: "Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
@@ -186,7 +186,7 @@ func Deviations() []Deviation {
 			})),
 		},
 		{
-			ID: "D23", Engines: by(pyMongo), Title: "behind a load balancer, does not retry getMore",
+			ID: "D23", Engines: by(pyMongo), Title: "does not retry getMore behind a load balancer",
 			Section: "Client Backpressure, Driver mechanisms subject to the retry policy",
 			Suite:   "getmore-behind-a-load-balancer.yml", example: Schedule{Operation: "getMore", Topology: "load-balanced", Faults: []Fault{overloaded()}},
 			schedule: allOf(calls("getMore"), topology("load-balanced"), events(longer)),
@@ -194,11 +194,11 @@ func Deviations() []Deviation {
 		{
 			ID: "D24", Engines: by(pyMongo, nodeJS), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
 			Section: "CRUD, Error Handling",
-			Suite:   "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
-			schedule: allOf(calls("bulkWrite", "bulkWriteAnyhow"), fault(Fault.ofWriteConcern), events(longer)),
+			Suite:   "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
+			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
-			ID: "D25", Engines: by(pyMongo), Title: "after an overload error, commits without write concern majority even if another error preceded it",
+			ID: "D25", Engines: by(pyMongo), Title: "commits without write concern majority after an overload error, even if another error preceded it",
 			Section:  "Transactions, Interaction with Client Backpressure",
 			schedule: sameEvents(`, w "majority"`),
 		},
@@ -221,15 +221,15 @@ func Deviations() []Deviation {
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
-			ID: "D29", Engines: by(nodeJS), Title: "behind a load balancer, clears the pool twice for one network error, or not at all",
+			ID: "D29", Engines: by(nodeJS), Title: "clears the pool twice for one network error behind a load balancer, or not at all",
 			Section:  "Server Discovery and Monitoring, Network error when reading or writing",
 			schedule: allOf(topology("load-balanced"), sameEvents(cleared)),
 		},
 		{
 			ID: "D30", Engines: by(nodeJS), Title: "raises the write concern error of an insertMany without its labels, and in place of a write error",
 			Section: "CRUD, Error Handling; Retryable Writes, RetryableWriteError Labels",
-			Suite:   "write-errors-beside-write-concern-error.yml", example: Schedule{Operation: "insertManyAnyhow", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
-			schedule: allOf(calls("insertMany", "insertManyAnyhow"), only("operation"), fault(Fault.ofWriteConcern)),
+			Suite:   "write-errors-beside-write-concern-error.yml", example: Schedule{Operation: "insertManyUnordered", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			schedule: allOf(calls("insertMany", "insertManyUnordered"), only("operation"), fault(Fault.ofWriteConcern)),
 		},
 		{
 			ID: "D31", Engines: by(nodeJS), Title: "with retryWrites false, does not retry commitTransaction after an overload error was followed by another",
@@ -281,7 +281,7 @@ func Deviations() []Deviation {
 			}),
 		},
 		{
-			ID: "D38", Engines: by(java), Title: "behind a load balancer, reports UnknownTransactionCommitResult by the code of the error, without the label RetryableWriteError",
+			ID: "D38", Engines: by(java), Title: "reports UnknownTransactionCommitResult behind a load balancer by the code of the error, without the label RetryableWriteError",
 			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Errors", Permitted: true,
 			schedule: allOf(topology("load-balanced"), outcomes(func(l, r string) bool {
 				return l+", UnknownTransactionCommitResult" == r
@@ -291,7 +291,7 @@ func Deviations() []Deviation {
 			ID: "D39", Engines: by(java), Title: "after the retry of a command that had a write concern error has failed, raises that error, and sends the next commands of a bulk write",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not; which error is raised",
 			schedule: allOf(fault(Fault.deposes), anyOf(
-				allOf(calls("bulkWrite", "bulkWriteAnyhow"), events(func(l, r []string) bool { return len(r) > len(l) })),
+				allOf(calls("bulkWrite", "bulkWriteUnordered"), events(func(l, r []string) bool { return len(r) > len(l) })),
 				allOf(func(s shown) bool { return s.differences[0].Aspect == "operation" },
 					left("raised server error"), right("raised server error")))),
 		},
