@@ -10,7 +10,7 @@ import (
 // JSON renders a value on one line, with keys in order and Extended JSON uninterpreted. Parsing it returns an equal
 // value: a Float keeps a point or an exponent. A nil Value is null.
 func (v *Value) JSON() string {
-	return v.render(func(inOrder []Field) []Field { return inOrder }, exactNumber)
+	return string(v.appendJSON(nil, func(inOrder []Field) []Field { return inOrder }, exactNumber))
 }
 
 func exactNumber(v *Value) string {
@@ -24,29 +24,35 @@ func exactNumber(v *Value) string {
 	return s
 }
 
-// render renders a value as JSON on one line.
-func (v *Value) render(order func([]Field) []Field, number func(*Value) string) string {
+func (v *Value) appendJSON(b []byte, order func([]Field) []Field, number func(*Value) string) []byte {
 	if v == nil || v.Kind == Null {
-		return "null"
+		return append(b, "null"...)
 	}
-	var parts []string
 	switch v.Kind {
 	case Bool:
-		return strconv.FormatBool(v.Bool)
+		return strconv.AppendBool(b, v.Bool)
 	case Int, Float:
-		return number(v)
+		return append(b, number(v)...)
 	case String:
-		return Quote(v.String)
+		return append(b, Quote(v.String)...)
 	case Array:
-		for _, item := range v.Items {
-			parts = append(parts, item.render(order, number))
+		b = append(b, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.appendJSON(b, order, number)
 		}
-		return "[" + strings.Join(parts, ",") + "]"
+		return append(b, ']')
 	default:
-		for _, f := range order(v.Fields) {
-			parts = append(parts, Quote(f.Key)+":"+f.Value.render(order, number))
+		b = append(b, '{')
+		for i, f := range order(v.Fields) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = f.Value.appendJSON(append(append(b, Quote(f.Key)...), ':'), order, number)
 		}
-		return "{" + strings.Join(parts, ",") + "}"
+		return append(b, '}')
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 // with a line feed.
 func (v *Value) JSONTwin() []byte {
 	var b bytes.Buffer
-	_ = json.Indent(&b, []byte(v.render(asProperties, javaScriptNumber)+"\n"), "", "  ")
-	return []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(b.String()))
+	_ = json.Indent(&b, append(v.appendJSON(nil, asProperties, javaScriptNumber), '\n'), "", "  ") // valid JSON
+	unescape := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029") // not after an escaped backslash
+	return []byte(unescape.Replace(b.String()))
 }
 
 // asProperties orders fields as JavaScript enumerates the properties of an
@@ -28,6 +29,9 @@ func asProperties(fields []Field) []Field {
 			return math.MaxInt64
 		}
 		return int64(n)
+	}
+	if !slices.ContainsFunc(fields, func(f Field) bool { return index(f) < math.MaxInt64 }) {
+		return fields
 	}
 	fields = slices.Clone(fields)
 	slices.SortStableFunc(fields, func(a, b Field) int { return cmp.Compare(index(a), index(b)) })

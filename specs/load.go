@@ -62,16 +62,7 @@ func (l *Loaded) Summary() string {
 // An error joins a *PathError or an *InvalidError of each such file. Load still returns the other suites.
 func Load(paths []string, options Options) (*Loaded, error) {
 	d := discover(paths, options)
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for _, c := range d.found {
-		all.Go(func() error {
-			c.load(options)
-			return nil
-		})
-	}
-	_ = all.Wait() // nil: errors are in the candidates
-
+	concurrently(len(d.found), func(i int) { d.found[i].load(options) })
 	loaded, failed := &Loaded{}, d.errors
 	for _, c := range d.found {
 		switch {
@@ -86,6 +77,19 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		}
 	}
 	return loaded, loadError(failed, len(loaded.Suites), paths)
+}
+
+// concurrently calls do for each index below n.
+func concurrently(n int, do func(i int)) {
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		all.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = all.Wait()
 }
 
 // loadError returns the error of loading paths. Finding no suite is an error.
@@ -109,15 +113,15 @@ type File struct {
 // rejected and cannot be parsed. An error is one of Load. Read still returns the other files.
 func Read(paths []string, options Options) (files []File, err error) {
 	d := discover(paths, options)
-	failed := d.errors
-	for _, c := range d.found {
-		f, err := c.open()
+	failed, opened := d.errors, make([]*File, len(d.found))
+	concurrently(len(d.found), func(i int) { opened[i], d.found[i].err = d.found[i].open() })
+	for i, c := range d.found {
 		switch {
-		case err != nil && c.expected == mustBeInvalid:
-		case err != nil:
-			failed = append(failed, err)
-		case f != nil:
-			files = append(files, *f)
+		case c.err != nil && c.expected == mustBeInvalid:
+		case c.err != nil:
+			failed = append(failed, c.err)
+		case opened[i] != nil:
+			files = append(files, *opened[i])
 		}
 	}
 	return files, loadError(failed, len(files), paths)
