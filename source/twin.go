@@ -16,7 +16,7 @@ import (
 func (v *Value) JSONTwin() []byte {
 	var b bytes.Buffer
 	_ = json.Indent(&b, append(v.appendJSON(nil, asProperties, javaScriptNumber), '\n'), "", "  ") // valid JSON
-	unescape := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029") // not after an escaped backslash
+	unescape := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")            // not after an escaped backslash
 	return []byte(unescape.Replace(b.String()))
 }
 
