@@ -60,7 +60,7 @@ func (h *page) head() {
 	if h.trends != nil {
 		for _, r := range h.trends.runs {
 			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
-				"durationMS": milliseconds(r.duration), "counts": r.counts})
+				"durationMS": result.Duration(r.duration), "counts": r.counts})
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (h *page) cell(n result.CellFinished) {
 }
 
 func (h *page) finish(s result.Summary) {
-	about := fields{"kept": h.kept, "durationMS": milliseconds(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
+	about := fields{"kept": h.kept, "durationMS": result.Duration(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
 	if h.trends != nil {
 		about["gone"] = h.trends.gone()
 	}
@@ -111,7 +111,7 @@ func (h *page) verdict(v *result.Verdict) {
 		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column,
 		// A cell has one verdict per test, whatever the deployment.
 		"on": cmp.Or(id.Cell, id.Deployment), "iteration": max(1, id.Iteration),
-		"status": v.Status, "durationMS": milliseconds(v.Duration), "reason": v.Reason,
+		"status": v.Status, "durationMS": result.Duration(v.Duration), "reason": v.Reason,
 	}
 	switch {
 	case v.Status == result.Skipped:
@@ -128,9 +128,9 @@ func (h *page) verdict(v *result.Verdict) {
 	}
 	_ = h.line("verdict", about) // plain data
 	before := h.Len()
-	d := pageDetail{evidenceRecord: h.evidence(v)}
+	d := pageDetail{Evidence: h.evidence(v)}
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), evidenceRecord: h.evidence(a)})
+		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: result.Duration(a.Duration), Evidence: h.evidence(a)})
 	}
 	if len(v.Rerun) > 0 && (v.Status.FailsRun() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
@@ -158,27 +158,22 @@ func (h *page) limits() result.Limits {
 }
 
 type pageDetail struct {
-	evidenceRecord
+	result.Evidence
 	Attempts []attemptRecord `json:"attempts,omitempty"`
 	Rerun    string          `json:"rerun,omitempty"`
 }
 
 // evidence cuts long lists in the middle and omits successful heartbeats, before anything is converted to JSON.
-func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
+func (h *page) evidence(v *result.Verdict) result.Evidence {
 	short := *v
 	short.Clients = slices.Clone(v.Clients)
-	heartbeats := make([]int, len(short.Clients))
 	for i := range short.Clients {
 		c := &short.Clients[i]
 		before, after := split(slices.Clone(c.Events), c.Omitted)
 		before, after = slices.DeleteFunc(before, isHeartbeat), slices.DeleteFunc(after, isHeartbeat)
-		heartbeats[i] = len(c.Events) - len(before) - len(after)
+		c.Heartbeats = len(c.Events) - len(before) - len(after)
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
 	short.Trim(h.limits())
-	writing.evidence(&e, &short)
-	for i := range e.Clients {
-		e.Clients[i].Heartbeats = heartbeats[i]
-	}
-	return e
+	return short.Evidence
 }
