@@ -29,7 +29,7 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	performed, logs := len(op.Operations), v.Operations
 	e := &expectation{}
 	if !op.Blind && len(logs) > 0 {
-		e.outcome = doc("expectResult", logs[len(logs)-1].Outcome.Value)
+		e.outcome = doc("expectResult", logs[len(logs)-1].Value.RawValue)
 		logs = logs[:len(logs)-1]
 	}
 	if len(logs) < performed {
@@ -61,7 +61,7 @@ func raises(e *result.Error) bson.D {
 			lacks = append(lacks, l)
 		}
 	}
-	return doc("expectError", doc("isClientError", e.Client, "errorCode", when(e.HasCode, e.Code),
+	return doc("expectError", doc("isClientError", e.Client, "errorCode", when(e.Code != 0, e.Code),
 		"errorLabelsContain", when(len(has) > 0, has), "errorLabelsOmit", when(len(lacks) > 0, lacks)))
 }
 
@@ -70,11 +70,10 @@ func expectedEvents(events []result.Event) []bson.D {
 	for _, e := range events {
 		switch e.Type {
 		case result.CommandStarted:
-			_, err := e.Command.Command.LookupErr("txnNumber")
-			numbered := doc("txnNumber", doc("$$exists", err == nil))
-			out = append(out, doc(string(e.Type), doc("commandName", e.Command.CommandName, "command", numbered)))
+			numbered := doc("txnNumber", doc("$$exists", e.Body.Lookup("txnNumber").Type != 0))
+			out = append(out, doc(string(e.Type), doc("commandName", e.CommandName, "command", numbered)))
 		case result.CommandSucceeded, result.CommandFailed:
-			out = append(out, doc(string(e.Type), doc("commandName", e.Command.CommandName)))
+			out = append(out, doc(string(e.Type), doc("commandName", e.CommandName)))
 		}
 	}
 	return out

@@ -86,7 +86,7 @@ func outcome(log result.OperationLog, values *folder) string {
 		case isList && strings.HasPrefix(log.Name, "list"):
 			return "returned a list" // which may contain collections of other tests
 		}
-		return "returned " + values.value(o.Value)
+		return "returned " + values.value(o.Value.RawValue)
 	}
 	e := o.Err
 	var facts []string
@@ -101,7 +101,7 @@ func outcome(log result.OperationLog, values *folder) string {
 	default:
 		add("server error")
 	}
-	if e.HasCode {
+	if e.Code != 0 {
 		add("code %d", e.Code)
 	}
 	for _, label := range comparedLabels {
@@ -134,12 +134,12 @@ func logOf(c result.ClientLog, sharded bool) clientLog {
 	cleared := 0          // pools cleared while a command was pending
 	pending := 0          // commands without a reply
 	for _, e := range c.Events {
-		if e.Command != nil && e.Command.CommandName == "killCursors" {
+		if e.CommandName == "killCursors" {
 			continue // drivers may kill cursors at any time
 		}
 		switch e.Type {
 		case result.CommandStarted:
-			if last.Command != nil && last.Command.CommandName != e.Command.CommandName {
+			if last.CommandName != "" && last.CommandName != e.CommandName {
 				failures = 0
 			}
 			at := ""
@@ -155,18 +155,18 @@ func logOf(c result.ClientLog, sharded bool) clientLog {
 			if !slices.Contains(out.servers, e.Address) {
 				out.servers = append(out.servers, e.Address)
 			}
-			add("send %s on %s%s%s", e.Command.CommandName, e.Command.DatabaseName, at, f.command(e.Command.Command))
+			add("send %s on %s%s%s", e.CommandName, e.DatabaseName, at, f.command(bson.Raw(e.Body)))
 		case result.CommandSucceeded, result.CommandFailed:
 			pending--
 			failures++
 			if e.Type == result.CommandFailed {
-				add("  %s failed%s", e.Command.CommandName, failed(e.Command.Failure))
+				add("  %s failed%s", e.CommandName, failed(e.Failure))
 			} else {
-				errors := replied(e.Command.Reply)
+				errors := replied(bson.Raw(e.Body))
 				if !strings.Contains(errors, "write concern error") {
 					failures = 0
 				}
-				add("  %s succeeded%s", e.Command.CommandName, errors)
+				add("  %s succeeded%s", e.CommandName, errors)
 			}
 			for ; cleared > 0; cleared-- {
 				add("  pool cleared")
@@ -199,7 +199,7 @@ func failed(e *result.Error) string {
 	switch {
 	case e == nil:
 		return ""
-	case e.HasCode:
+	case e.Code != 0:
 		return fmt.Sprintf(": code %d", e.Code)
 	default:
 		return ": no reply"

@@ -22,20 +22,20 @@ func story(t testing.TB, text string) (out []result.Event) {
 	name, at := "", ""
 	for step := range strings.SplitSeq(text, "; ") {
 		words := strings.Fields(step)
-		e := result.Event{Sequence: int64(len(out)) + 1, Pool: &result.PoolEvent{}, Command: &result.CommandEvent{CommandName: name, DatabaseName: "d"}}
+		e := result.Event{Sequence: int64(len(out)) + 1, CommandName: name, DatabaseName: "d"}
 		switch words[0] {
 		case "ok":
-			e.Type, e.Command.Reply = result.CommandSucceeded, raw(t, `{"ok":1}`)
+			e.Type, e.Body = result.CommandSucceeded, result.Document(raw(t, `{"ok":1}`))
 		case "wce":
-			e.Type, e.Command.Reply = result.CommandSucceeded, raw(t, `{"ok":1,"writeConcernError":{"code":64}}`)
+			e.Type, e.Body = result.CommandSucceeded, result.Document(raw(t, `{"ok":1,"writeConcernError":{"code":64}}`))
 		case "fail":
-			e.Type, e.Command.Failure = result.CommandFailed, &result.Error{Code: 6, HasCode: true}
+			e.Type, e.Failure = result.CommandFailed, &result.Error{Code: 6}
 		case "broken":
-			e.Type, e.Command.Failure = result.CommandFailed, &result.Error{Client: true}
+			e.Type, e.Failure = result.CommandFailed, &result.Error{Client: true}
 		case "clear":
-			e.Type, e.Command = result.PoolCleared, nil
+			e = result.Event{Sequence: e.Sequence, Type: result.PoolCleared}
 		case "opened":
-			e.Type, e.Command = result.ConnectionCreated, nil
+			e = result.Event{Sequence: e.Sequence, Type: result.ConnectionCreated}
 		default:
 			name, at, _ = strings.Cut(words[0], "@")
 			command := `{"` + name + `":"c"`
@@ -43,7 +43,7 @@ func story(t testing.TB, text string) (out []result.Event) {
 				form := map[byte]string{'s': `,"lsid":{"id":{"$binary":{"base64":"%sAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}}`, 't': `,"txnNumber":{"$numberLong":"%s"}`}
 				command += fmt.Sprintf(form[w[0]], w[1:])
 			}
-			e.Type, e.Command.CommandName, e.Command.Command = result.CommandStarted, name, raw(t, command+"}")
+			e.Type, e.CommandName, e.Body = result.CommandStarted, name, result.Document(raw(t, command+"}"))
 		}
 		e.Address = at
 		out = append(out, e)
@@ -91,7 +91,7 @@ func TestOutcomes(t *testing.T) {
 				o.Err = &result.Error{}
 				testkit.Check(t, json.Unmarshal([]byte(text), o.Err))
 			} else if what != "" {
-				o.Value = raw(t, `{"v":`+what+`}`).Lookup("v")
+				o.Value.RawValue = raw(t, `{"v":`+what+`}`).Lookup("v")
 			}
 			told += line + "    " + outcome(result.OperationLog{Name: name, Outcome: o}, &folder{}) + "\n"
 		}

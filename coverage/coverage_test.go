@@ -23,7 +23,7 @@ func suite(t *testing.T, code string) []*specs.Suite {
 
 func decided(rules ...string) *result.Verdict {
 	log := result.OperationLog{Outcome: result.Outcome{Decisions: []result.Decision{{Rules: rules}}}}
-	return &result.Verdict{Operations: []result.OperationLog{log, log}}
+	return &result.Verdict{Evidence: result.Evidence{Operations: []result.OperationLog{log, log}}}
 }
 
 func TestRules(t *testing.T) {

@@ -18,12 +18,12 @@ func elements(v bson.RawValue) ([]bson.RawElement, error) {
 	return raw.Elements()
 }
 
-func document(raw bson.Raw) bson.RawValue {
+func document(raw []byte) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw}
 }
 
 // present converts a document, which may be missing, to a value.
-func present(raw bson.Raw) bson.RawValue {
+func present(raw []byte) bson.RawValue {
 	if raw == nil {
 		return bson.RawValue{}
 	}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -48,14 +46,16 @@ var errorFields = map[string]func(*Matcher, *source.Value, raised){
 	"writeErrors":        matchWriteErrors,
 	"writeConcernErrors": matchWriteConcernErrors,
 	"errorResponse":      func(m *Matcher, want *source.Value, err raised) { m.match(want, present(err.Response), RootDocument) },
-	"expectResult":       func(m *Matcher, want *source.Value, err raised) { m.match(want, err.Partial, err.operation.Shape) },
+	"expectResult": func(m *Matcher, want *source.Value, err raised) {
+		m.match(want, err.Partial.RawValue, err.operation.Shape)
+	},
 }
 
 // matchError compares the outcome of an operation with expectError.
 func (m *Matcher) matchError(operation Expectation, outcome result.Outcome) {
 	switch err := outcome.Err; {
 	case err == nil:
-		m.reject(operation.Error, "success: "+abridge(ExtendedJSON(outcome.Value, false)), "expected an error, but the operation succeeded")
+		m.reject(operation.Error, "success: "+abridge(ExtendedJSON(outcome.Value.RawValue, false)), "expected an error, but the operation succeeded")
 	case err.Unsupported != "":
 		m.reject(operation.Error, describeError(err), "the engine does not support this: %s", err.Unsupported)
 	default:
@@ -70,7 +70,7 @@ func (err raised) has(key, own string, ok func(string) bool) bool {
 		return ok(own)
 	}
 	all := slices.AppendSeq(slices.Clone(err.WriteConcernErrors), maps.Values(err.WriteErrors))
-	return slices.ContainsFunc(all, func(raw bson.Raw) bool {
+	return slices.ContainsFunc(all, func(raw result.Document) bool {
 		s, isString := raw.Lookup(key).StringValueOK()
 		return isString && ok(s)
 	})
@@ -79,7 +79,7 @@ func (err raised) has(key, own string, ok func(string) bool) bool {
 func matchErrorCode(m *Matcher, want *source.Value, err raised) {
 	code, whole := want.Integer()
 	switch {
-	case !err.HasCode:
+	case err.Code == 0:
 		m.reject(want, describeError(err.Error), "the error has no code")
 	case !whole || code != int64(err.Code):
 		m.reject(want, describeError(err.Error), "the codes differ: got %d", err.Code)
@@ -115,7 +115,7 @@ func matchWriteErrors(m *Matcher, want *source.Value, err raised) {
 
 func matchWriteConcernErrors(m *Matcher, want *source.Value, err raised) {
 	for i, item := range want.Items {
-		var got bson.Raw
+		var got result.Document
 		if i < len(err.WriteConcernErrors) {
 			got = err.WriteConcernErrors[i]
 		}
@@ -136,7 +136,7 @@ func describeError(err *result.Error) string {
 	}
 	add(err.Kind != "", " (%s)", err.Kind)
 	add(err.Timeout, ", a timeout")
-	add(err.HasCode || err.CodeName != "", ", code %d %s", err.Code, err.CodeName)
+	add(err.Code != 0 || err.CodeName != "", ", code %d %s", err.Code, err.CodeName)
 	add(len(err.Labels) > 0, ", labels %s", strings.Join(err.Labels, ", "))
 	add(err.Server != "", ", from %s", err.Server)
 	add(true, ": %s", err.Message)

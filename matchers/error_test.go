@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
@@ -13,16 +11,16 @@ import (
 
 func TestExpectedError(t *testing.T) {
 	server := result.Error{
-		Message: "Node is shutting down", Kind: "server", Code: 91, HasCode: true, CodeName: "ShutdownInProgress",
-		Labels: []string{"RetryableError", "Second"}, Response: raw(t, `{"ok":0.0,"code":91,"x":{"y":1}}`),
+		Message: "Node is shutting down", Kind: "server", Code: 91, CodeName: "ShutdownInProgress",
+		Labels: []string{"RetryableError", "Second"}, Response: result.Document(raw(t, `{"ok":0.0,"code":91,"x":{"y":1}}`)),
 	}
 	client := result.Error{Message: "connection refused", Client: true, Kind: "network"}
 	timeout := result.Error{Message: "timed out", Client: true, Timeout: true}
 	bulk := result.Error{
 		Message:            "bulk write failed",
-		WriteErrors:        map[int]bson.Raw{0: raw(t, `{"code":11000,"errmsg":"E11000 Duplicate key","details":{}}`), 2: raw(t, `{"code":121,"codeName":"DocumentValidationFailure"}`)},
+		WriteErrors:        map[int]result.Document{0: result.Document(raw(t, `{"code":11000,"errmsg":"E11000 Duplicate key","details":{}}`)), 2: result.Document(raw(t, `{"code":121,"codeName":"DocumentValidationFailure"}`))},
 		WriteConcernErrors: raws(t, `{"code":100,"codeName":"UnsatisfiableWriteConcern","errmsg":"not enough nodes"}`, `{"code":64}`),
-		Partial:            seen(t, `{"insertedCount":1,"insertedIds":{}}`),
+		Partial:            result.Value{RawValue: seen(t, `{"insertedCount":1,"insertedIds":{}}`)},
 	}
 	errors := map[string]*result.Error{
 		"client": &client, "server": &server, "timeout": &timeout, "bulk": &bulk, "bulk, aggregated": &bulk, "success": nil,
@@ -54,11 +52,11 @@ func TestOutcome(t *testing.T) {
 		wrong          string
 	}{
 		{"success, no expected result", "", result.Outcome{}, matches},
-		{"success, ignored result", "", result.Outcome{Value: seen(t, `1`)}, matches},
+		{"success, ignored result", "", result.Outcome{Value: result.Value{RawValue: seen(t, `1`)}}, matches},
 		{"an unexpected error", "", result.Outcome{Err: failed}, "operations[1]: " + raised},
 		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed}, "operations[1].expectResult: " + raised},
-		{"a result", `{x: 1}`, result.Outcome{Value: seen(t, `{"x":1,"y":1}`)}, matches},
-		{"another result", `{x: 1}`, result.Outcome{Value: seen(t, `{"x":2}`)}, "operations[1].expectResult.x: the numbers differ"},
+		{"a result", `{x: 1}`, result.Outcome{Value: result.Value{RawValue: seen(t, `{"x":1,"y":1}`)}}, matches},
+		{"another result", `{x: 1}`, result.Outcome{Value: result.Value{RawValue: seen(t, `{"x":2}`)}}, "operations[1].expectResult.x: the numbers differ"},
 		{"no result", `{x: 1}`, result.Outcome{}, "operations[1].expectResult: the value is missing"},
 	} {
 		x := Expectation{Position: at, Shape: RootDocument}

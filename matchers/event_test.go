@@ -2,6 +2,7 @@ package matchers
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +17,13 @@ import (
 func events(t testing.TB, text string) (all []result.Event) {
 	t.Helper()
 	named := map[string]string{
-		"find": `{type: commandStartedEvent, command: {commandname: find, databasename: db,
-			command: {find: coll, batchSize: 2, filter: {x: 1}, lsid: {id: 1}}}}`,
-		"getMore":        `{type: commandStartedEvent, command: {commandname: getMore, command: {getMore: 1}}}`,
-		"redacted":       `{type: commandStartedEvent, command: {commandname: saslStart, redacted: true}}`,
-		"find-succeeded": `{type: commandSucceededEvent, command: {commandname: find, reply: {ok: 1.0, cursor: {id: 0}}}}`,
-		"find-failed":    `{type: commandFailedEvent, command: {commandname: find}}`,
-		"cleared":        `{type: poolClearedEvent, pool: {}}`,
+		"find": `{type: commandStartedEvent, command: find, database: db,
+			body: {find: coll, batchSize: 2, filter: {x: 1}, lsid: {id: 1}}}`,
+		"getMore":        `{type: commandStartedEvent, command: getMore, body: {getMore: 1}}`,
+		"redacted":       `{type: commandStartedEvent, command: saslStart, redacted: true}`,
+		"find-succeeded": `{type: commandSucceededEvent, command: find, body: {ok: 1.0, cursor: {id: 0}}}`,
+		"find-failed":    `{type: commandFailedEvent, command: find}`,
+		"cleared":        `{type: poolClearedEvent}`,
 		"foo":            `{type: fooEvent}`,
 	}
 	list := strings.Fields(text)
@@ -33,14 +34,16 @@ func events(t testing.TB, text string) (all []result.Event) {
 		raw, err := yaml(t, cmp.Or(named[one], one)).Raw()
 		testkit.Check(t, err)
 		var e result.Event
-		testkit.Check(t, bson.Unmarshal(raw, &e))
+		text, err := bson.MarshalExtJSON(raw, false, false)
+		testkit.Check(t, err)
+		testkit.Check(t, json.Unmarshal(text, &e))
 		all = append(all, e)
 	}
 	return all
 }
 
 func started(t testing.TB, name string) result.Event {
-	return events(t, "{type: commandStartedEvent, command: {commandname: "+name+"}}")[0]
+	return events(t, "{type: commandStartedEvent, command: "+name+"}")[0]
 }
 
 // expecting returns an expectedEventsForClient, without eventType if it is "".
@@ -88,7 +91,7 @@ func TestEventTypes(t *testing.T) {
 	}
 	for _, want := range eventTypes {
 		for _, typ := range eventTypes {
-			e := result.Event{Type: typ, Command: &result.CommandEvent{}, Pool: &result.PoolEvent{}, SDAM: &result.SDAMEvent{}}
+			e := result.Event{Type: typ}
 			v := yaml(t, "{"+string(want)+": {}}")
 			if n, faults := New(nil).Count("", v, []result.Event{e}); len(faults) > 0 || (n == 1) != (want == typ) {
 				t.Errorf("%s against %s: %d%s", want, typ, n, show(faults))

@@ -35,10 +35,10 @@ func seen(t testing.TB, s string) bson.RawValue {
 // raw parses an actual document.
 func raw(t testing.TB, s string) bson.Raw { return bson.Raw(seen(t, s).Value) }
 
-func raws(t testing.TB, list ...string) []bson.Raw {
-	all := make([]bson.Raw, len(list))
+func raws(t testing.TB, list ...string) []result.Document {
+	all := make([]result.Document, len(list))
 	for i, s := range list {
-		all[i] = raw(t, s)
+		all[i] = result.Document(raw(t, s))
 	}
 	return all
 }

@@ -88,7 +88,7 @@ func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outco
 		case expected.Result != nil:
 			m.atKey("expectResult", func() {
 				if m.succeeded(expected, actual) {
-					m.match(expected.Result, actual.Value, expected.Shape)
+					m.match(expected.Result, actual.Value.RawValue, expected.Shape)
 				}
 			})
 		default:

@@ -114,7 +114,7 @@ func TestAllMismatches(t *testing.T) {
 // Values whose relaxed forms are equal are rendered in canonical form.
 func TestCanonicalWhereItMatters(t *testing.T) {
 	got := New(nil).Collection("outcome[0].documents", source.Position{}, []*source.Value{yaml(t, `{_id: 1}`)},
-		raws(t, `{"_id":{"$numberLong":"1"}}`))
+		[]bson.Raw{raw(t, `{"_id":{"$numberLong":"1"}}`)})
 	if len(got) != 1 || got[0].Want != `{"$numberInt":"1"}` || got[0].Got != `{"$numberLong":"1"}` {
 		t.Errorf("got%s", show(got))
 	}

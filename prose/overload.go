@@ -94,7 +94,7 @@ func baseBackoff(k *stage) {
 	c.atEnd("admin", "runCommand", setting("0"))
 	given := c.timedInsert()
 	said := slices.ContainsFunc(c.events("insert", result.CommandFailed), func(e result.Event) bool {
-		return e.Command.Failure != nil && !e.Command.Failure.Response.Lookup("baseBackoffMS").IsZero()
+		return e.Failure != nil && !e.Failure.Response.Lookup("baseBackoffMS").IsZero()
 	})
 	sum := k.setting.Constants.sum()
 	k.require(said, "the server attached no baseBackoffMS to its errors")

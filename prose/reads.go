@@ -75,7 +75,7 @@ func (k *stage) poolCleared(command, data string) {
 	for i, w := range want {
 		k.require(i < len(pool) && pool[i].Type == w, "event %d of the pool is not %s: %v", i+1, w, seen)
 	}
-	reason := pool[2].Pool.Reason
+	reason := pool[2].Reason
 	k.require(reason == "connectionError", "the check out failed with the reason %q, not connectionError", reason)
 	k.attempts(c, command, 3)
 }
@@ -97,7 +97,7 @@ func (k *stage) allAttempts(c *client, command string) { k.attempts(c, command, 
 // serverError requires an error from a server.
 func (k *stage) serverError(err *result.Error) {
 	k.require(err != nil, "the operation succeeded")
-	k.require(err.HasCode, "the error is not one of the server: %w", err)
+	k.require(err.Code != 0, "the error is not one of the server: %w", err)
 }
 
 // otherMongos fails an operation once on each of two mongoses.

@@ -159,7 +159,7 @@ func (c *client) do(object, name, arguments string) (bson.RawValue, *result.Erro
 		err = out.Err
 	}
 	c.stage.check(err)
-	return out.Value, out.Err
+	return out.Value.RawValue, out.Err
 }
 
 // must performs an operation, which must succeed.
@@ -207,7 +207,7 @@ func (c *client) events(command string, types ...result.EventType) []result.Even
 	all, err := c.test.Events(c.stage.ctx, "client", 0, 0)
 	c.stage.check(err)
 	return slices.DeleteFunc(all, func(e result.Event) bool {
-		return !slices.Contains(types, e.Type) || e.Command != nil && e.Command.CommandName != command
+		return !slices.Contains(types, e.Type) || e.CommandName != "" && e.CommandName != command
 	})
 }
 

@@ -72,7 +72,7 @@ func (b *bench) must(object, name string, args bson.D) bson.RawValue {
 	if out.Err != nil {
 		b.t.Fatalf("%s: %v", name, out.Err)
 	}
-	return out.Value
+	return out.Value.RawValue
 }
 
 func (b *bench) events(client string) []result.Event {

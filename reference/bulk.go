@@ -266,7 +266,7 @@ func mergeErrors(a, b *result.Error) *result.Error {
 		return b
 	}
 	merged := *b
-	merged.WriteErrors = map[int]bson.Raw{}
+	merged.WriteErrors = map[int]result.Document{}
 	maps.Copy(merged.WriteErrors, a.WriteErrors)
 	maps.Copy(merged.WriteErrors, b.WriteErrors)
 	merged.WriteConcernErrors = slices.Concat(a.WriteConcernErrors, b.WriteConcernErrors)

@@ -77,9 +77,9 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 	if r.write != nil {
 		e := *r.write.err
-		e.Kind, e.WriteErrors, e.Code, e.HasCode, e.CodeName = kindClientBulk, nil, 0, false, ""
+		e.Kind, e.WriteErrors, e.Code, e.CodeName = kindClientBulk, nil, 0, ""
 		for i, w := range e.WriteConcernErrors {
-			e.WriteConcernErrors[i] = described(w)
+			e.WriteConcernErrors[i] = result.Document(described(bson.Raw(w)))
 		}
 		failure = &e
 	}
@@ -105,7 +105,7 @@ func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 		w, place := batch.writes[at], batch.places[at]
 		if !okOf(d) {
 			if failure == nil {
-				failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address, Response: r.doc}
+				failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address, Response: result.Document(r.doc)}
 			}
 			enginekit.AddWriteError(failure, place, described(d))
 			continue

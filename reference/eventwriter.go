@@ -9,14 +9,14 @@ import (
 
 // write writes an event and its log message (Command Logging and Monitoring, "Log Messages"). more returns additional
 // fields of the message.
-func (a *attempt) write(t result.EventType, e result.CommandEvent, message string, redacted *bool, more func() bson.D) {
+func (a *attempt) write(e result.Event, message string, redacted *bool, more func() bson.D) {
 	if a.cmd.hidden {
 		return
 	}
 	e.CommandName, e.DatabaseName, e.RequestID, e.OperationID = a.cmd.name(), a.cmd.db, a.id, a.operation
-	e.ConnectionID, e.ServerConnectionID, e.ServiceID = a.conn.ID(), a.conn.ServerConnectionID(), a.trace.service
-	e.Redacted = a.secret
-	a.log.Add(result.Event{Type: t, Address: a.srv.address, Command: &e})
+	e.DriverConnectionID, e.ServerConnectionID, e.ServiceID = a.conn.ID(), a.conn.ServerConnectionID(), a.trace.service
+	e.Address, e.Redacted = a.srv.address, a.secret
+	a.log.Add(e)
 
 	if !a.messages.observes(componentCommand, "debug") {
 		return
@@ -34,11 +34,11 @@ func (a *attempt) write(t result.EventType, e result.CommandEvent, message strin
 }
 
 // redact returns the document for an event, nil for a sensitive command.
-func (a *attempt) redact(doc bson.Raw) bson.Raw {
+func (a *attempt) redact(doc bson.Raw) result.Document {
 	if a.secret {
 		return nil
 	}
-	return doc
+	return result.Document(doc)
 }
 
 // json formats the document for a log message, an empty one for a sensitive command.
@@ -56,26 +56,27 @@ func (a *attempt) json(doc bson.Raw) string {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (a *attempt) started(body bson.Raw) {
-	a.write(result.CommandStarted, result.CommandEvent{Command: a.redact(body)}, "Command started", nil,
+	a.write(result.Event{Type: result.CommandStarted, Body: a.redact(body)}, "Command started", nil,
 		func() bson.D { return document("command", a.json(body)) })
 }
 
 func (a *attempt) succeeded(doc bson.Raw) {
 	duration := time.Since(a.begun)
-	e := result.CommandEvent{Duration: duration, Reply: a.redact(doc)}
-	a.write(result.CommandSucceeded, e, "Command succeeded", nil,
+	e := result.Event{Type: result.CommandSucceeded, Duration: result.Duration(duration), Body: a.redact(doc)}
+	a.write(e, "Command succeeded", nil,
 		func() bson.D { return document("durationMS", milliseconds(duration), "reply", a.json(doc)) })
 }
 
 func (a *attempt) failed(err *result.Error) {
 	duration := time.Since(a.begun)
 	shown := *err
-	shown.Response = a.redact(shown.Response)
+	shown.Response = a.redact(bson.Raw(shown.Response))
 	// Server errors of sensitive commands are redacted; client-side errors are not ("Security").
 	redacted, failure := a.secret && !err.Client, err.Error()
 	if redacted {
 		failure = ""
 	}
-	a.write(result.CommandFailed, result.CommandEvent{Duration: duration, Failure: &shown}, "Command failed", &redacted,
+	e := result.Event{Type: result.CommandFailed, Duration: result.Duration(duration), Failure: &shown}
+	a.write(e, "Command failed", &redacted,
 		func() bson.D { return document("durationMS", milliseconds(duration), "failure", failure) })
 }

@@ -152,7 +152,7 @@ func replyError(reply bson.Raw) *failure {
 		return writeFailure(write, reply)
 	}
 	f := clientFailure(retry.Client, "reply", err)
-	f.err.Response = reply
+	f.err.Response = result.Document(reply)
 	return f
 }
 
@@ -161,8 +161,8 @@ func serverFailure(e mongo.Error, reply bson.Raw) *failure {
 	return &failure{
 		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
 			BaseBackoff: e.BaseBackoff},
-		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code, HasCode: e.Code != 0,
-			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: reply},
+		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code,
+			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: result.Document(reply)},
 	}
 }
 
@@ -170,17 +170,17 @@ func serverFailure(e mongo.Error, reply bson.Raw) *failure {
 func writeFailure(w mongo.WriteCommandError, reply bson.Raw) *failure {
 	f := &failure{
 		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff},
-		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply},
+		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: result.Document(reply)},
 	}
 	if c := w.WriteConcernError; c != nil {
 		f.rules.Code, f.rules.Message, f.rules.WriteConcern = int32(c.Code), c.Message, true
-		f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = c.Message, int32(c.Code), true, c.Name
-		f.err.WriteConcernErrors = []bson.Raw{bson.Raw(c.Raw)}
+		f.err.Message, f.err.Code, f.err.CodeName = c.Message, int32(c.Code), c.Name
+		f.err.WriteConcernErrors = []result.Document{result.Document(c.Raw)}
 	}
 	for i, e := range w.WriteErrors {
 		enginekit.AddWriteError(f.err, int(e.Index), bson.Raw(e.Raw))
 		if i == 0 {
-			f.err.Message, f.err.Code, f.err.HasCode = e.Message, int32(e.Code), true
+			f.err.Message, f.err.Code = e.Message, int32(e.Code)
 			f.err.CodeName, _ = bson.Raw(e.Raw).Lookup("codeName").StringValueOK()
 		}
 	}

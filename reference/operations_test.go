@@ -34,7 +34,7 @@ func TestEmbedded(t *testing.T) {
 				t.Errorf("found %v after %v, %v", out.Value, out.Decisions, out.Err)
 			}
 			id := b.perform(`bucket.upload {"filename":"f","source":{"$$hexBytes":"0102"},"chunkSizeBytes":1}`)
-			if _, data, _ := b.must("bucket", "download", d("id", id.Value)).BinaryOK(); string(data) != "\x01\x02" {
+			if _, data, _ := b.must("bucket", "download", d("id", id.Value.RawValue)).BinaryOK(); string(data) != "\x01\x02" {
 				t.Errorf("downloaded %x", data)
 			}
 		})

@@ -71,7 +71,7 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 	operations := map[int64]bool{}
 	for _, e := range b.events("client") {
 		if e.Type == result.CommandStarted {
-			operations[e.Command.OperationID] = true
+			operations[e.OperationID] = true
 		}
 	}
 	check(len(sent) > 0 && len(operations) == 1, "several operationIds")

@@ -96,7 +96,7 @@ func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {
 // perform runs a command like runWrite, and ignores the reply and errors with the code ignore.
 func (c *call) perform(d bson.D, ignore int32) *result.Error {
 	_, err := c.runWrite(d)
-	if err != nil && ignore != 0 && err.HasCode && err.Code == ignore {
+	if err != nil && ignore != 0 && err.Code == ignore {
 		return nil
 	}
 	return err

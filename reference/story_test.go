@@ -131,7 +131,7 @@ func errorInWords(e *result.Error) string {
 		return " !unsupported"
 	}
 	word := e.Kind
-	if e.HasCode && e.Kind != "timeout" {
+	if e.Code != 0 && e.Kind != "timeout" {
 		word = fmt.Sprint(e.Code)
 	}
 	for _, c := range e.WriteConcernErrors {
@@ -196,7 +196,7 @@ func play(t *testing.T, text string) (transcript string) {
 	if code, labels, _ := strings.Cut(set["callback"], "/"); code == "mine" {
 		callback = &result.Error{Message: "mine", Kind: "mine"}
 	} else if n, _ := strconv.Atoi(code); n > 0 {
-		callback = &result.Error{Message: "mine", Kind: "server", Code: int32(n), HasCode: true, Labels: labelsOf(labels)}
+		callback = &result.Error{Message: "mine", Kind: "server", Code: int32(n), Labels: labelsOf(labels)}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := script(t, kind, int(number("members", map[string]string{"sharded": "2"}[kind])))
@@ -374,9 +374,9 @@ func (b *bench) eventWords(marks []int) (transcript string) {
 		result.CommandStarted: ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
 	for i, e := range b.events("client") {
 		word, ok := words[e.Type]
-		if e.Command != nil {
-			word = e.Command.CommandName + word
-		} else if e.Type == result.PoolCleared && e.Pool.InterruptInUseConnections != nil && *e.Pool.InterruptInUseConnections {
+		if e.CommandName != "" {
+			word = e.CommandName + word
+		} else if e.Type == result.PoolCleared && e.InterruptInUseConnections != nil && *e.InterruptInUseConnections {
 			word = "interrupted"
 		}
 		if slices.Contains(marks, i) {
@@ -444,41 +444,40 @@ func resultsOf(out result.Outcome) string {
 func (b *bench) verify(from int, out result.Outcome, again bool) int {
 	b.t.Helper()
 	events, open, seen := b.events("client"), map[int64]int64{}, map[int64]bool{}
-	numbers, addresses := map[string]*result.CommandEvent{}, map[string]bool{}
+	numbers, addresses := map[string]result.Event{}, map[string]bool{}
 	for i, e := range events[from:] {
 		check := func(holds bool, what string) {
 			if !holds {
-				b.t.Errorf("%s: %+v: %+v", what, e, e.Command)
+				b.t.Errorf("%s: %+v", what, e)
 			}
 		}
 		check(e.Sequence == int64(from+i+1), "wrong sequence number")
-		c := e.Command
-		if c == nil {
+		if e.CommandName == "" {
 			continue
 		}
 		if e.Type != result.CommandStarted {
-			operation, begun := open[c.RequestID]
-			check(begun && operation == c.OperationID, "an end without a start")
-			if e.Type == result.CommandFailed && (out.Err == nil || c.Failure == nil || c.Failure.Code == out.Err.Code) ||
+			operation, begun := open[e.RequestID]
+			check(begun && operation == e.OperationID, "an end without a start")
+			if e.Type == result.CommandFailed && (out.Err == nil || e.Failure == nil || e.Failure.Code == out.Err.Code) ||
 				out.Err != nil && len(out.Err.WriteConcernErrors)+len(out.Err.WriteErrors) > 0 {
 				addresses[e.Address] = true
 			}
-			delete(open, c.RequestID)
+			delete(open, e.RequestID)
 			continue
 		}
-		check(!seen[c.RequestID], "a duplicate requestId")
-		open[c.RequestID], seen[c.RequestID] = c.OperationID, true
-		number := c.Command.Lookup("txnNumber")
+		check(!seen[e.RequestID], "a duplicate requestId")
+		open[e.RequestID], seen[e.RequestID] = e.OperationID, true
+		number := e.Body.Lookup("txnNumber")
 		if number.Type == 0 {
 			continue
 		}
 		n, ok := number.Int64OK()
 		check(ok && n > 0, "invalid transaction number")
-		key := c.CommandName + number.String()
+		key := e.CommandName + number.String()
 		before, known := numbers[key]
-		check(!known || (before.OperationID == c.OperationID || again) && before.Command.Lookup("lsid").Equal(c.Command.Lookup("lsid")),
+		check(!known || (before.OperationID == e.OperationID || again) && before.Body.Lookup("lsid").Equal(e.Body.Lookup("lsid")),
 			"attempts of one write differ")
-		numbers[key] = c
+		numbers[key] = e
 	}
 	if len(open) > 0 {
 		b.t.Errorf("%v did not end", open)

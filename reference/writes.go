@@ -164,7 +164,7 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	switch b.command {
 	case "insert":
 		sum.inserted += n
-		var failures map[int]bson.Raw
+		var failures map[int]result.Document
 		if err != nil {
 			failures = err.WriteErrors
 		}
@@ -213,7 +213,7 @@ func reindex(e *result.Error, at []int) *result.Error {
 	out.WriteErrors = nil
 	for i, w := range e.WriteErrors {
 		if i >= 0 && i < len(at) {
-			enginekit.AddWriteError(&out, at[i], w)
+			enginekit.AddWriteError(&out, at[i], bson.Raw(w))
 		}
 	}
 	return &out

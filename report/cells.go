@@ -146,7 +146,7 @@ func (c *cellSums) addRun(p *SavedRun) {
 	}
 	if p.Cell != "" {
 		s := &c.cell(p.Cell).Summary
-		s.Duration += p.Run.Duration()
+		s.Duration += time.Duration(p.Run.Duration)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		s.Problems = append(s.Problems, p.Run.Problems...)
 	}

@@ -17,7 +17,7 @@ import (
 func failing(description, reason string) result.Note {
 	return finished(&result.Verdict{
 		Test: result.TestID{File: "a,b:c.yml", Suite: "s", Description: description}, Status: result.Failed, Reason: reason, Position: at(1, 2),
-		Mismatches: []result.Mismatch{{Path: "p", Message: reason, Want: reason, Got: description, Diff: reason}}, Rerun: []string{description},
+		Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: "p", Message: reason, Want: reason, Got: description, Diff: reason}}}, Rerun: []string{description},
 	})
 }
 
@@ -185,7 +185,7 @@ func FuzzTAP(f *testing.F) {
 		for _, s := range []result.Status{result.Passed, result.Failed, result.Skipped, result.KnownFailing, result.Broken} {
 			notes = append(notes, finished(&result.Verdict{Test: result.TestID{File: description, Suite: "s", Description: description},
 				Status: s, SkipKind: result.SkipFile, Reason: reason, Position: at(1, 1), Rerun: []string{reason},
-				Mismatches: []result.Mismatch{{Path: reason, Message: description, Want: reason, Diff: reason + "\n" + description}}}))
+				Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: reason, Message: description, Want: reason, Diff: reason + "\n" + description}}}}))
 		}
 		text := generate(report.TAP(), append(notes, result.RunFinished{}))
 		testkit.Equal(t, string(text), tapProblem(text, "ok", "not ok", "ok SKIP", "not ok TODO", "not ok"), "")

@@ -38,15 +38,15 @@ var changeNames = [...]string{"newFailure", "otherFailure", "fixed", "skip", "sl
 // JSON returns the changes as JSON Lines, in the order of the kinds.
 func (d Difference) JSON() []byte {
 	type ending struct {
-		Status     result.Status `json:"status"`
-		Reason     string        `json:"reason,omitempty"`
-		DurationMS float64       `json:"durationMS"`
+		Status     result.Status   `json:"status"`
+		Reason     string          `json:"reason,omitempty"`
+		DurationMS result.Duration `json:"durationMS"`
 	}
 	end := func(v *result.Verdict) *ending {
 		if v == nil {
 			return nil
 		}
-		return &ending{v.Status, firstFault(v), milliseconds(v.Duration)}
+		return &ending{v.Status, firstFault(v), result.Duration(v.Duration)}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

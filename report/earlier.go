@@ -75,10 +75,10 @@ func (e *EarlierRun) add(line []byte, s *span) error {
 		Iteration                    int
 		Status                       result.Status
 		Time                         time.Time
-		DurationMS                   float64
+		DurationMS                   result.Duration
 		Run                          *struct {
 			Time       time.Time
-			DurationMS float64
+			DurationMS result.Duration
 		}
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -86,14 +86,14 @@ func (e *EarlierRun) add(line []byte, s *span) error {
 	}
 	if r.Run != nil {
 		s.begin(r.Run.Time)
-		s.reported = max(s.reported, fromMilliseconds(r.Run.DurationMS))
+		s.reported = max(s.reported, time.Duration(r.Run.DurationMS))
 		return nil
 	}
 	status := slices.Index(result.Statuses(), r.Status)
 	if status < 0 {
 		return fmt.Errorf("the status is %q", r.Status)
 	}
-	s.add(r.Time, fromMilliseconds(r.DurationMS))
+	s.add(r.Time, time.Duration(r.DurationMS))
 	e.counts[status]++
 	id := result.TestID{File: r.File, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration}
 	e.statuses[nextKey(id, e.statuses)] = uint8(status)

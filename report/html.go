@@ -62,7 +62,7 @@ func (h *page) head() {
 	if h.trends != nil {
 		for _, r := range h.trends.runs {
 			h.line("earlier", fields{"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339),
-				"durationMS": milliseconds(r.duration), "counts": r.counts})
+				"durationMS": result.Duration(r.duration), "counts": r.counts})
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (h *page) cell(n result.CellFinished) {
 }
 
 func (h *page) finish(s result.Summary) {
-	about := fields{"kept": h.kept, "durationMS": milliseconds(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
+	about := fields{"kept": h.kept, "durationMS": result.Duration(s.Duration), "interrupted": s.Interrupted, "problems": s.Problems}
 	if h.trends != nil {
 		about["gone"] = h.trends.gone()
 	}
@@ -139,7 +139,7 @@ func (h *page) verdict(v *result.Verdict) {
 		"file": id.File, "suite": id.Suite, "test": id.Description, "line": v.Position.Line, "column": v.Position.Column})
 	// A cell has one verdict per test, whatever the deployment.
 	on := cmp.Or(id.Cell, id.Deployment)
-	values := []any{test, h.number("column", on, on), v.Status, milliseconds(v.Duration), history, reason, cause}
+	values := []any{test, h.number("column", on, on), v.Status, result.Duration(v.Duration), history, reason, cause}
 	if id.Iteration > 1 {
 		values = append(values, id.Iteration)
 	}
@@ -148,9 +148,9 @@ func (h *page) verdict(v *result.Verdict) {
 	}
 	_ = h.line("verdict", values) // plain data
 	before := h.Len()
-	d := pageDetail{evidenceRecord: h.evidence(v)}
+	d := pageDetail{Evidence: h.evidence(v)}
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), evidenceRecord: h.evidence(a)})
+		d.Attempts = append(d.Attempts, attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: result.Duration(a.Duration), Evidence: h.evidence(a)})
 	}
 	if len(v.Rerun) > 0 && (v.Status.FailsRun() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
@@ -178,27 +178,22 @@ func (h *page) limits() result.Limits {
 }
 
 type pageDetail struct {
-	evidenceRecord
+	result.Evidence
 	Attempts []attemptRecord `json:"attempts,omitempty"`
 	Rerun    string          `json:"rerun,omitempty"`
 }
 
 // evidence cuts long lists in the middle and omits successful heartbeats, before anything is converted to JSON.
-func (h *page) evidence(v *result.Verdict) (e evidenceRecord) {
+func (h *page) evidence(v *result.Verdict) result.Evidence {
 	short := *v
 	short.Clients = slices.Clone(v.Clients)
-	heartbeats := make([]int, len(short.Clients))
 	for i := range short.Clients {
 		c := &short.Clients[i]
 		before, after := split(slices.Clone(c.Events), c.Omitted)
 		before, after = slices.DeleteFunc(before, isHeartbeat), slices.DeleteFunc(after, isHeartbeat)
-		heartbeats[i] = len(c.Events) - len(before) - len(after)
+		c.Heartbeats = len(c.Events) - len(before) - len(after)
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
 	short.Trim(h.limits())
-	writing.evidence(&e, &short)
-	for i := range e.Clients {
-		e.Clients[i].Heartbeats = heartbeats[i]
-	}
-	return e
+	return short.Evidence
 }

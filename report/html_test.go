@@ -26,13 +26,13 @@ func hostile() []result.Note {
 	id := result.TestID{File: evil + ".yml", Suite: evil, Description: evil, Deployment: evil, Iteration: 1}
 	failure := &result.Error{Message: evil}
 	log := []result.ClientLog{{Client: evil, Events: []result.Event{
-		{Sequence: 1, Type: result.CommandStarted, Address: evil, Command: &result.CommandEvent{CommandName: evil}},
-		{Sequence: 2, Type: result.CommandFailed, Address: evil, Command: &result.CommandEvent{CommandName: evil, Failure: failure}},
+		{Sequence: 1, Type: result.CommandStarted, Address: evil, CommandName: evil},
+		{Sequence: 2, Type: result.CommandFailed, Address: evil, CommandName: evil, Failure: failure},
 	}}}
-	v := &result.Verdict{Test: id, Status: result.Failed, Reason: evil, Rerun: []string{evil}, Clients: log,
+	v := &result.Verdict{Test: id, Status: result.Failed, Reason: evil, Rerun: []string{evil}, Evidence: result.Evidence{Clients: log,
 		Mismatches: []result.Mismatch{{Path: evil, Message: evil, Want: evil, Got: evil, Diff: evil}},
 		Operations: []result.OperationLog{{Name: evil, Object: evil, Outcome: result.Outcome{Err: failure,
-			Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}
+			Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}}
 	return []result.Note{result.RunStarted{Engine: evil}, finished(v), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
 }
 
@@ -66,13 +66,13 @@ func TestHTMLIsSealed(t *testing.T) {
 func TestHTMLIsBounded(t *testing.T) {
 	events := make([]result.Event, 50_000)
 	for i := range events {
-		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Command: &result.CommandEvent{CommandName: "find"}}
+		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, CommandName: "find"}
 		if i%2 == 0 {
-			events[i] = result.Event{Sequence: int64(i), Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
+			events[i] = result.Event{Sequence: int64(i), Type: result.ServerHeartbeatStarted}
 		}
 	}
-	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}},
-		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}
+	v := &result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}},
+		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}}
 	text := string(generate(report.HTML(), []result.Note{finished(v)}))
 	testkit.Contains(t, text, `"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`)
 	testkit.Equal(t, "the page is short", len(text) < 200_000, true)
@@ -82,10 +82,10 @@ func TestHTMLIsBounded(t *testing.T) {
 
 // In reports of many failures with long logs, later failures are cut shorter.
 func TestManyFailuresAreBounded(t *testing.T) {
-	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c"}}}
+	v := &result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c"}}}}
 	for i := range 400 {
 		v.Clients[0].Events = append(v.Clients[0].Events,
-			result.Event{Sequence: int64(i), Type: result.ConnectionCheckedOut, Address: strings.Repeat("a", 400), Pool: &result.PoolEvent{}})
+			result.Event{Sequence: int64(i), Type: result.ConnectionCheckedOut, Address: strings.Repeat("a", 400)})
 	}
 	var notes []result.Note
 	for range 400 {

@@ -77,7 +77,7 @@ func FuzzJUnitIsWellFormed(f *testing.F) {
 	f.Add("<&\"'", "\ufffe\uffff", "-->")
 	f.Fuzz(func(t *testing.T, description, reason, diff string) {
 		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed, Reason: reason,
-			Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}
+			Evidence: result.Evidence{Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}}
 		s := *v
 		s.Status = result.Skipped
 		text := string(generate(report.JUnit(), []result.Note{finished(v), finished(&s), result.RunFinished{}}))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
@@ -51,7 +52,7 @@ func Merge(parts []*SavedRun) []result.Note {
 			engines = append(engines, p.Run.Engine)
 		}
 		whole.begin(p.Run.Started)
-		s.Duration = max(s.Duration, p.Run.Duration())
+		s.Duration = max(s.Duration, time.Duration(p.Run.Duration))
 		cells.addRun(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		for _, each := range p.Run.Problems {

@@ -76,7 +76,7 @@ func TestMerge(t *testing.T) {
 	part := func(name, shard string, whole bool, verdicts ...*result.Verdict) *report.SavedRun {
 		p := &report.SavedRun{Name: name, Shard: shard, Verdicts: verdicts}
 		if whole {
-			p.Run = &report.PastRun{Engine: "reference 1", DurationMS: 1000}
+			p.Run = &report.PastRun{Engine: "reference 1", Duration: result.Duration(time.Second)}
 		}
 		return p
 	}

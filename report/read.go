@@ -31,13 +31,10 @@ type PastRun struct {
 	Shard       string               `json:"shard,omitempty"`
 	Cell        string               `json:"cell,omitempty"`
 	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run → their start
-	DurationMS  float64              `json:"durationMS"`
+	Duration    result.Duration      `json:"durationMS"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Problems    []string             `json:"problems,omitempty"`
 }
-
-// Duration is the duration of the run.
-func (r *PastRun) Duration() time.Duration { return fromMilliseconds(r.DurationMS) }
 
 // Read reads a JSON report. JSON writes the same report from the result. Errors contain the line. Records with unknown
 // fields are errors, since they come from another version.
@@ -85,8 +82,6 @@ func (p *SavedRun) add(line []byte) error {
 	if r.Shard != "" {
 		p.Shard = r.Shard
 	}
-	v := &result.Verdict{}
-	reading.record(&r.record, v)
-	p.Verdicts = append(p.Verdicts, v)
+	p.Verdicts = append(p.Verdicts, r.verdict())
 	return nil
 }

@@ -22,7 +22,7 @@ func asNotes(p *report.SavedRun) (notes []result.Note) {
 		for cell, began := range r.Kept {
 			notes = append(notes, result.CellFinished{Cell: cell, KeptFrom: began})
 		}
-		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: r.Duration(), Interrupted: r.Interrupted, Problems: r.Problems}})
+		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: time.Duration(r.Duration), Interrupted: r.Interrupted, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
 }
@@ -34,8 +34,7 @@ func TestReadUndoesJSON(t *testing.T) {
 		testkit.Same(t, reason, string(generate(report.JSON(), asNotes(read(t, text)))), string(text))
 	}
 	events := read(t, generate(report.JSON(), run())).Verdicts[1].Clients[0].Events
-	lengths := []int{len(events[3].Command.Command), len(events[3].Command.Reply), len(events[7].Command.Reply)}
-	testkit.Equal(t, "commands and replies are not swapped", lengths[0] > 0 && lengths[1] == 0 && lengths[2] > 0, true)
+	testkit.Equal(t, "commands and replies", len(events[3].Body) > 0 && len(events[7].Body) > 0, true)
 }
 
 // Read accepts only reports of its own version; ReadEarlier needs only the fields of

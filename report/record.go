@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -31,8 +29,7 @@ type records struct {
 }
 
 func (r *records) test(v *result.Verdict) {
-	one := record{Shard: r.started.Shard}
-	writing.record(&one, v)
+	one := recordOf(v, r.started.Shard)
 	if err := r.lines.Encode(one); err != nil { // NaN or infinity: keep the verdict
 		one.Operations, one.Clients, one.Attempts = nil, nil, nil
 		one.Reason = strings.TrimSpace(one.Reason + " (details left out: " + err.Error() + ")")
@@ -52,7 +49,7 @@ func (r *records) finish(s result.Summary) {
 	if at.Shard != "" || at.Cell != "" || r.cells {
 		_ = r.lines.Encode(map[string]PastRun{"run": { // no field can fail to encode
 			Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
-			DurationMS: milliseconds(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
+			Duration: result.Duration(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
 		}})
 	}
 }
@@ -79,83 +76,46 @@ type (
 		SkipKind   result.SkipKind `json:"skipKind,omitempty"` // of a test as a whole
 		Reason     string          `json:"reason,omitempty"`
 		Time       time.Time       `json:"time,omitzero"`
-		DurationMS float64         `json:"durationMS"`
-		Timings    timingsRecord   `json:"timings"`
-		evidenceRecord
-	}
-	evidenceRecord struct {
-		Mismatches        []result.Mismatch `json:"mismatches,omitempty"`
-		OmittedMismatches result.Gap        `json:"omittedMismatches,omitzero"`
-		Operations        []operationRecord `json:"operations,omitempty"`
-		OmittedOperations result.Gap        `json:"omittedOperations,omitzero"`
-		Clients           []clientRecord    `json:"clients,omitempty"`
-		ServerLog         []result.LogLine  `json:"serverLog,omitempty"`
-		OmittedLog        result.Gap        `json:"omittedLog,omitzero"`
-	}
-	timingsRecord struct {
-		SetupMS   float64 `json:"setupMS"`
-		EngineMS  float64 `json:"engineMS"`
-		ServerMS  float64 `json:"serverMS"`
-		WaitingMS float64 `json:"waitingMS"`
-		CleanupMS float64 `json:"cleanupMS"`
-	}
-	operationRecord struct {
-		Name       string            `json:"name"`
-		Object     string            `json:"object"`
-		Place      source.Position   `json:"place,omitzero"`
-		DurationMS float64           `json:"durationMS"`
-		Server     string            `json:"server,omitempty"`
-		Result     json.RawMessage   `json:"result,omitempty"`
-		Error      *errorRecord      `json:"error,omitempty"`
-		Decisions  []result.Decision `json:"decisions,omitempty"`
-		Omitted    result.Gap        `json:"omitted,omitzero"`
-	}
-	errorRecord struct {
-		Kind              string                  `json:"kind,omitempty"`
-		Message           string                  `json:"message"`
-		Client            bool                    `json:"client,omitempty"`
-		Timeout           bool                    `json:"timeout,omitempty"`
-		Code              *int32                  `json:"code,omitempty"`
-		CodeName          string                  `json:"codeName,omitempty"`
-		Labels            []string                `json:"labels,omitempty"`
-		Server            string                  `json:"server,omitempty"`
-		Response          json.RawMessage         `json:"response,omitempty"`
-		WriteErrors       map[int]json.RawMessage `json:"writeErrors,omitempty"`
-		WriteConcernError []json.RawMessage       `json:"writeConcernErrors,omitempty"`
-		PartialResult     json.RawMessage         `json:"partialResult,omitempty"`
-	}
-	clientRecord struct {
-		Client  string        `json:"client"`
-		Events  []eventRecord `json:"events"`
-		Omitted result.Gap    `json:"omitted,omitzero"`
-		// Successful heartbeats that an HTML page omits.
-		Heartbeats int `json:"heartbeats,omitempty"`
-	}
-	eventRecord struct {
-		Sequence int64            `json:"sequence"`
-		Time     time.Time        `json:"time,omitzero"`
-		Type     result.EventType `json:"type"`
-		Address  string           `json:"address,omitempty"`
-
-		Command            string          `json:"command,omitempty"`
-		Database           string          `json:"database,omitempty"`
-		RequestID          int64           `json:"requestId,omitempty"`
-		OperationID        int64           `json:"operationId,omitempty"`
-		Connection         string          `json:"connection,omitempty"`
-		ServerConnectionID *int64          `json:"serverConnectionId,omitempty"`
-		ServiceID          *bson.ObjectID  `json:"serviceId,omitempty"`
-		Redacted           bool            `json:"redacted,omitempty"`
-		DurationMS         float64         `json:"durationMS,omitempty"`
-		Body               json.RawMessage `json:"body,omitempty"`
-		Failure            *errorRecord    `json:"failure,omitempty"`
-
-		ConnectionID              int64  `json:"connectionId,omitempty"`
-		Reason                    string `json:"reason,omitempty"`
-		InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
-		Err                       string `json:"error,omitempty"`
-
-		Awaited  *bool                 `json:"awaited,omitempty"`
-		Previous *result.TopologyState `json:"previousDescription,omitempty"`
-		New      *result.TopologyState `json:"newDescription,omitempty"`
+		DurationMS result.Duration `json:"durationMS"`
+		Timings    result.Timings  `json:"timings"`
+		result.Evidence
 	}
 )
+
+func recordOf(v *result.Verdict, shard string) record {
+	id := v.Test
+	r := record{File: id.File, Line: v.Position.Line, Column: v.Position.Column, Suite: id.Suite, Test: id.Description,
+		Deployment: id.Deployment, Iteration: max(1, id.Iteration), Shard: shard, Cell: id.Cell, attemptRecord: attemptOf(v),
+		Rerun: v.Rerun, RerunQuoted: Quote(v.Rerun)}
+	r.SkipKind = v.SkipKind
+	for _, a := range v.Attempts {
+		r.Attempts = append(r.Attempts, attemptOf(a))
+	}
+	return r
+}
+
+func attemptOf(v *result.Verdict) attemptRecord {
+	return attemptRecord{Status: v.Status, Reason: v.Reason, Time: v.Started, DurationMS: result.Duration(v.Duration),
+		Timings: v.Timings, Evidence: v.Evidence}
+}
+
+func (r *record) verdict() *result.Verdict {
+	of := result.Verdict{Position: source.Position{Line: r.Line, Column: r.Column}, Test: result.TestID{File: r.File,
+		Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Iteration: r.Iteration, Cell: r.Cell}}
+	if r.Line > 0 {
+		of.Position.File = r.File
+	}
+	v := r.attemptRecord.verdict(of)
+	v.SkipKind, v.Rerun = r.SkipKind, r.Rerun
+	for _, a := range r.Attempts {
+		v.Attempts = append(v.Attempts, a.verdict(of))
+	}
+	return v
+}
+
+// verdict sets the fields of an attempt in a verdict.
+func (a *attemptRecord) verdict(v result.Verdict) *result.Verdict {
+	v.Status, v.Reason, v.Started, v.Duration = a.Status, a.Reason, a.Time, time.Duration(a.DurationMS)
+	v.Timings, v.Evidence = a.Timings, a.Evidence
+	return &v
+}

@@ -112,7 +112,7 @@ func TestReportsPage(t *testing.T) {
 
 // JSON cannot represent NaN. The record then omits the details.
 func TestRecordOfNaN(t *testing.T) {
-	v := &result.Verdict{Status: result.Failed, Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}
+	v := &result.Verdict{Status: result.Failed, Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}}
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
 	testkit.Contains(t, got, `"status":"failed"`, "details left out")
 	testkit.Equal(t, "lines", strings.Count(got, "\n"), 1)

@@ -97,7 +97,7 @@ func (t *tap) diagnose(v *result.Verdict) {
 		line(4, "file", p.File)
 		fmt.Fprintf(t, "    line: %d\n    column: %d\n", p.Line, p.Column)
 	}
-	fmt.Fprintf(t, "  duration_ms: %v\n", milliseconds(v.Duration))
+	fmt.Fprintf(t, "  duration_ms: %v\n", result.Duration(v.Duration).Milliseconds())
 	if len(v.Mismatches) > 0 {
 		t.WriteString("  mismatches:\n")
 	}

@@ -268,13 +268,14 @@ func (t *text) explainDecisions(v *result.Verdict) {
 	}
 	t.head("operations")
 	withGap(t, 4, v.Operations, v.OmittedOperations, "operation", func(o result.OperationLog) {
-		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", o.Duration))
-		withGap(t, 6, o.Outcome.Decisions, o.Omitted, "decision", func(d result.Decision) { t.line(6, "%s", decisionLine(d)) })
+		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", time.Duration(o.Duration)))
+		withGap(t, 6, o.Decisions, o.Omitted, "decision", func(d result.Decision) { t.line(6, "%s", decisionLine(d)) })
 		switch {
-		case o.Outcome.Err != nil:
-			t.line(6, "→ error %s", errorLine(o.Outcome.Err))
-		case o.Outcome.Value.Type != 0:
-			t.line(6, "→ %s", clip(string(value(o.Outcome.Value)), briefWidth))
+		case o.Err != nil:
+			t.line(6, "→ error %s", errorLine(o.Err))
+		case o.Value.Type != 0:
+			value, _ := o.Value.MarshalJSON() // never fails
+			t.line(6, "→ %s", clip(string(value), briefWidth))
 		}
 	})
 }
@@ -301,7 +302,7 @@ func add(line *string, condition bool, format string, args ...any) {
 
 func errorLine(e *result.Error) string {
 	s := e.Kind
-	add(&s, e.HasCode, " %d %s", e.Code, e.CodeName)
+	add(&s, e.Code != 0, " %d %s", e.Code, e.CodeName)
 	add(&s, len(e.Labels) > 0, " {%s}", strings.Join(e.Labels, ", "))
 	return strings.TrimSpace(s + " " + clip(e.Message, briefWidth))
 }
@@ -309,39 +310,33 @@ func errorLine(e *result.Error) string {
 func eventLine(e result.Event) string {
 	s := fmt.Sprintf("%3d %s", e.Sequence, e.Type)
 	add(&s, e.Address != "", " %s", e.Address)
-	switch {
-	case e.Command != nil:
-		c := e.Command
-		s += " " + strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, ".")
-		add(&s, c.ConnectionID != "", " connection %s", c.ConnectionID)
+	switch e.Type.Monitor() {
+	case result.MonitorCommand:
+		s += " " + strings.TrimPrefix(e.DatabaseName+"."+e.CommandName, ".")
+		add(&s, e.DriverConnectionID != "", " connection %s", e.DriverConnectionID)
 		switch {
-		case c.Redacted:
+		case e.Redacted:
 			s += " (redacted)"
-		case len(c.Command) > 0:
-			s += " " + brief(c.Command)
-		case c.Failure != nil:
-			s += " " + errorLine(c.Failure)
-		case len(c.Reply) > 0:
-			s += " " + brief(c.Reply)
+		case e.Failure != nil:
+			s += " " + errorLine(e.Failure)
+		case len(e.Body) > 0:
+			s += " " + brief(e.Body)
 		}
-	case e.Pool != nil:
-		p := e.Pool
-		add(&s, p.ConnectionID != 0, " connection %d", p.ConnectionID)
-		add(&s, p.Reason != "", " (%s)", p.Reason)
-		if p.InterruptInUseConnections != nil {
-			s += fmt.Sprintf(" interruptInUseConnections=%t", *p.InterruptInUseConnections)
+	case result.MonitorCMAP:
+		add(&s, e.ConnectionID != 0, " connection %d", e.ConnectionID)
+		add(&s, e.Reason != "", " (%s)", e.Reason)
+		if e.InterruptInUseConnections != nil {
+			s += fmt.Sprintf(" interruptInUseConnections=%t", *e.InterruptInUseConnections)
 		}
-		add(&s, p.Err != "", " %s", clip(p.Err, briefWidth))
-	case e.SDAM != nil:
-		d := e.SDAM
-		if d.Previous != nil && d.New != nil {
-			s += fmt.Sprintf(" %s → %s", d.Previous.Type, d.New.Type)
+	case result.MonitorSDAM:
+		if e.Previous != nil && e.New != nil {
+			s += fmt.Sprintf(" %s → %s", e.Previous.Type, e.New.Type)
 		}
-		if d.Awaited != nil {
-			s += fmt.Sprintf(" awaited=%t", *d.Awaited)
+		if e.Awaited != nil {
+			s += fmt.Sprintf(" awaited=%t", *e.Awaited)
 		}
-		add(&s, d.Err != "", " %s", clip(d.Err, briefWidth))
 	}
+	add(&s, e.Err != "", " %s", clip(e.Err, briefWidth))
 	return s
 }
 
@@ -390,18 +385,18 @@ func (t *text) skipped() {
 func (t *text) timings(s result.Summary) {
 	parts := []struct {
 		name string
-		took time.Duration
+		took result.Duration
 	}{
 		{"set-up", s.Timings.Setup}, {"engine", s.Timings.Engine}, {"server", s.Timings.Server},
 		{"waiting", s.Timings.Waiting}, {"clean-up", s.Timings.Cleanup},
 	}
-	var sum time.Duration
+	var sum result.Duration
 	for _, p := range parts {
 		sum += p.took
 	}
-	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(sum))
+	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(time.Duration(sum)))
 	for _, p := range parts {
-		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), 100*float64(p.took)/float64(max(sum, 1)))
+		t.line(2, "%-8s %10s %5.1f %%", p.name, round(time.Duration(p.took)), 100*float64(p.took)/float64(max(sum, 1)))
 	}
 }
 

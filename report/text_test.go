@@ -17,13 +17,13 @@ import (
 func TestHeartbeatsAreCounted(t *testing.T) {
 	var events []result.Event
 	for i, kind := range ".o..o....o..." {
-		e := result.Event{Sequence: int64(i + 1), Type: result.PoolReady, Pool: &result.PoolEvent{}}
+		e := result.Event{Sequence: int64(i + 1), Type: result.PoolReady}
 		if kind == '.' {
-			e = result.Event{Sequence: int64(i + 1), Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
+			e = result.Event{Sequence: int64(i + 1), Type: result.ServerHeartbeatStarted}
 		}
 		events = append(events, e)
 	}
-	text := plain(report.TextOptions{}, finished(&result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}}}))
+	text := plain(report.TextOptions{}, finished(&result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{{Client: "c", Events: events}}}}))
 	_, text, _ = strings.Cut(text, "events of c\n")
 	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "), " 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
 		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")

@@ -1,63 +1,20 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
 )
-
-// document renders a BSON document as relaxed Extended JSON, or returns nil for an
-// empty one. For invalid BSON it returns the error as a string.
-func document(raw bson.Raw) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	text, err := bson.MarshalExtJSON(raw, false, false)
-	if err != nil {
-		text, _ = json.Marshal(fmt.Sprintf("not a BSON document: %v", err))
-	}
-	return text
-}
-
-// documentOf parses the output of document. It returns nil for anything but a document.
-func documentOf(text json.RawMessage) bson.Raw {
-	var raw bson.Raw
-	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
-		return nil
-	}
-	return raw
-}
-
-// value renders a BSON value as relaxed Extended JSON, or returns nil for type 0.
-func value(v bson.RawValue) json.RawMessage {
-	if v.Type == 0 {
-		return nil
-	}
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
-	if err != nil {
-		text, _ = json.Marshal(fmt.Sprintf("not a BSON value: %v", err))
-		return text
-	}
-	return text[len(`{"v":`) : len(text)-len("}")]
-}
-
-// valueOf parses the output of value. The result has type 0 for empty text.
-func valueOf(text json.RawMessage) bson.RawValue {
-	if len(text) == 0 {
-		return bson.RawValue{}
-	}
-	return documentOf(slices.Concat([]byte(`{"v":`), text, []byte("}"))).Lookup("v")
-}
 
 // noise are the fields of commands and replies that seldom explain a failure.
 var noise = []string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 
 // brief renders a document without noise on one line.
-func brief(raw bson.Raw) string {
+func brief(raw result.Document) string {
 	var doc bson.D
 	_ = bson.Unmarshal(raw, &doc) // an invalid document is left out
 	doc = slices.DeleteFunc(doc, func(e bson.E) bool { return slices.Contains(noise, e.Key) })

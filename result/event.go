@@ -69,53 +69,37 @@ func (t EventType) Monitor() Monitor {
 	return ""
 }
 
-// Event is an event of a client. Sequence numbers start at 1 for each client
-// and count events of all types in order. Exactly one of Command, Pool and SDAM
-// is set.
+// Event is an event of a client. Sequence numbers start at 1 for each client and count events of all types in order.
+// The type determines which fields are set.
 type Event struct {
-	Sequence int64
-	Time     time.Time
-	Type     EventType
-	Address  string // host:port of the server; "" for topology events
+	Sequence int64     `json:"sequence"`
+	Time     time.Time `json:"time,omitzero"`
+	Type     EventType `json:"type"`
+	Address  string    `json:"address,omitempty"` // host:port of the server; "" for topology events
 
-	Command *CommandEvent
-	Pool    *PoolEvent
-	SDAM    *SDAMEvent
-}
+	// Command events. ServiceID is also set for pool events.
+	CommandName        string         `json:"command,omitempty"`
+	DatabaseName       string         `json:"database,omitempty"`
+	RequestID          int64          `json:"requestId,omitempty"`
+	OperationID        int64          `json:"operationId,omitempty"`
+	DriverConnectionID string         `json:"connection,omitempty"`         // as named by the driver
+	ServerConnectionID *int64         `json:"serverConnectionId,omitempty"` // nil if the server does not send it
+	ServiceID          *bson.ObjectID `json:"serviceId,omitempty"`
+	Redacted           bool           `json:"redacted,omitempty"` // a sensitive command (Command Logging and Monitoring, "Security")
+	Duration           Duration       `json:"durationMS,omitzero"`
+	Body               Document       `json:"body,omitempty"`    // started: the command; succeeded: the reply; empty if redacted
+	Failure            *Error         `json:"failure,omitempty"` // failed
 
-// CommandEvent holds the fields of command events.
-type CommandEvent struct {
-	CommandName  string
-	DatabaseName string
-	RequestID    int64
-	OperationID  int64
-	ConnectionID string // as named by the driver
+	// Pool events, and Err also of heartbeats.
+	ConnectionID              int64  `json:"connectionId,omitempty"` // 0 for events of the pool itself
+	Reason                    string `json:"reason,omitempty"`
+	InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"` // nil if the event lacks the field
+	Err                       string `json:"error,omitempty"`
 
-	ServerConnectionID *int64 // nil if the server does not send it
-	ServiceID          *bson.ObjectID
-	Command            bson.Raw // started; empty if redacted
-	Reply              bson.Raw // succeeded; empty if redacted
-	Failure            *Error   // failed
-	Duration           time.Duration
-	Redacted           bool // a sensitive command (Command Logging and Monitoring, "Security")
-}
-
-// PoolEvent holds the fields of CMAP events.
-type PoolEvent struct {
-	ConnectionID int64 // 0 for events of the pool itself
-	Reason       string
-	ServiceID    *bson.ObjectID
-	Err          string
-
-	InterruptInUseConnections *bool // nil if the event lacks the field
-}
-
-// SDAMEvent holds the fields of SDAM events.
-type SDAMEvent struct {
-	Awaited  *bool // heartbeats
-	Previous *TopologyState
-	New      *TopologyState
-	Err      string
+	// SDAM events.
+	Awaited  *bool          `json:"awaited,omitempty"` // heartbeats
+	Previous *TopologyState `json:"previousDescription,omitempty"`
+	New      *TopologyState `json:"newDescription,omitempty"`
 }
 
 // TopologyState is a server or topology description as far as the format uses

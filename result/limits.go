@@ -58,23 +58,24 @@ func (v *Verdict) Trim(l Limits) {
 	v.Operations, v.OmittedOperations = trimmed(v.Operations, v.OmittedOperations, l.Operations, l.EventBytes, func(*OperationLog) int { return 0 })
 	for i := range v.Operations {
 		o := &v.Operations[i]
-		o.Outcome.Decisions, o.Omitted = trimmed(o.Outcome.Decisions, o.Omitted, l.Decisions, l.EventBytes, func(*Decision) int { return 0 })
-		o.Outcome.Value = l.value(o.Outcome.Value)
-		o.Outcome.Err = l.error(o.Outcome.Err)
+		o.Decisions, o.Omitted = trimmed(o.Decisions, o.Omitted, l.Decisions, l.EventBytes, func(*Decision) int { return 0 })
+		o.Value = l.value(o.Value)
+		o.Err = l.error(o.Err)
 	}
 	v.Clients = slices.Clone(v.Clients)
 	for i := range v.Clients {
 		c := &v.Clients[i]
 		c.Events = slices.Clone(c.Events)
 		for j := range c.Events {
-			c.Events[j].Command = l.command(c.Events[j].Command)
+			e := &c.Events[j]
+			e.Body, e.Failure = l.document(e.Body), l.error(e.Failure)
 		}
 		c.Events, c.Omitted = trimmed(c.Events, c.Omitted, l.Events, l.EventBytes/len(v.Clients), (*Event).size)
 	}
 	v.ServerLog, v.OmittedLog = trimmed(v.ServerLog, v.OmittedLog, l.LogLines, l.LogBytes, func(line *LogLine) int { return len(line.Text) })
 }
 
-// trimmed returns a trimmed copy of a list and the gap, including entries that
+// trimmed returns a trimmed copy of a list, never nil, and the gap, including entries that
 // were omitted before. Each entry costs at least bytes/most, so that at most that
 // many fit.
 func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([]T, Gap) {
@@ -84,7 +85,7 @@ func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([
 		all += cost(i)
 	}
 	if all <= bytes || len(list) < 2 {
-		return slices.Clone(list), before
+		return append([]T{}, list...), before
 	}
 	head, tail := 1, len(list)-1
 	for used := cost(0) + cost(1); used <= bytes*3/4; used += cost(head) {
@@ -100,23 +101,11 @@ func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([
 }
 
 func (e *Event) size() int {
-	if e.Command == nil {
-		return 0
-	}
-	n := len(e.Command.Command) + len(e.Command.Reply)
-	if f := e.Command.Failure; f != nil {
-		n += len(f.Response)
+	n := len(e.Body)
+	if e.Failure != nil {
+		n += len(e.Failure.Response)
 	}
 	return n
-}
-
-func (l Limits) command(c *CommandEvent) *CommandEvent {
-	if c == nil || len(c.Command) <= l.Document && len(c.Reply) <= l.Document && l.error(c.Failure) == c.Failure {
-		return c
-	}
-	short := *c
-	short.Command, short.Reply, short.Failure = l.document(c.Command), l.document(c.Reply), l.error(c.Failure)
-	return &short
 }
 
 // error returns e itself if it is within the limits.
@@ -124,7 +113,7 @@ func (l Limits) error(e *Error) *Error {
 	if e == nil {
 		return nil
 	}
-	long := func(d bson.Raw) bool { return len(d) > l.Document }
+	long := func(d Document) bool { return len(d) > l.Document }
 	writes := len(e.WriteErrors) > l.Operations || len(e.WriteConcernErrors) > l.Operations || slices.ContainsFunc(e.WriteConcernErrors, long)
 	for _, w := range e.WriteErrors {
 		writes = writes || long(w)
@@ -135,7 +124,7 @@ func (l Limits) error(e *Error) *Error {
 	short := *e
 	short.Response, short.Partial = l.document(e.Response), l.value(e.Partial)
 	if writes {
-		short.WriteErrors, short.WriteConcernErrors = nil, []bson.Raw{leftOut(fmt.Sprintf("%d write errors and %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors)))}
+		short.WriteErrors, short.WriteConcernErrors = nil, []Document{leftOut(fmt.Sprintf("%d write errors and %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors)))}
 	}
 	return &short
 }
@@ -148,22 +137,22 @@ func (l Limits) text(s string) string {
 	return fmt.Sprintf("%s… %d bytes left out", strings.ToValidUTF8(s[:l.Document], ""), len(s)-l.Document)
 }
 
-func (l Limits) document(d bson.Raw) bson.Raw {
+func (l Limits) document(d Document) Document {
 	if len(d) <= l.Document {
 		return d
 	}
 	return leftOut(fmt.Sprintf("%d bytes", len(d)))
 }
 
-func (l Limits) value(v bson.RawValue) bson.RawValue {
+func (l Limits) value(v Value) Value {
 	if len(v.Value) <= l.Document {
 		return v
 	}
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(fmt.Sprintf("%d bytes", len(v.Value)))}
+	return Value{bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: leftOut(fmt.Sprintf("%d bytes", len(v.Value)))}}
 }
 
 // leftOut returns the replacement of an omitted document.
-func leftOut(what string) bson.Raw {
+func leftOut(what string) Document {
 	d, _ := bson.Marshal(bson.D{{Key: "leftOut", Value: what}}) // a string never fails
 	return d
 }

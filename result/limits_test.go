@@ -18,7 +18,7 @@ func events(n, bytes int) (list []result.Event) {
 		panic(err)
 	}
 	for i := range n {
-		list = append(list, result.Event{Sequence: int64(i + 1), Type: result.CommandStarted, Command: &result.CommandEvent{Command: command}})
+		list = append(list, result.Event{Sequence: int64(i + 1), Type: result.CommandStarted, Body: command})
 	}
 	return list
 }
@@ -72,30 +72,30 @@ func TestTrimDocuments(t *testing.T) {
 	testkit.Check(t, err)
 	short, err := bson.Marshal(bson.D{{Key: "short", Value: 1}})
 	testkit.Check(t, err)
-	failure := &result.Error{Response: long, Partial: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}, WriteErrors: map[int]bson.Raw{3: long}, WriteConcernErrors: []bson.Raw{short}}
+	failure := &result.Error{Response: long, Partial: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}, WriteErrors: map[int]result.Document{3: long}, WriteConcernErrors: []result.Document{short}}
 	kept := &result.Error{Response: short}
-	command := &result.CommandEvent{Command: long}
+	command := result.Event{Body: long}
 	v := &result.Verdict{
-		Clients: []result.ClientLog{{Events: []result.Event{{Command: command}, {Command: &result.CommandEvent{Reply: long}}, {Command: &result.CommandEvent{Failure: failure}}, {Command: &result.CommandEvent{Failure: kept}}, {Pool: &result.PoolEvent{}}}}},
-		Operations: []result.OperationLog{{Outcome: result.Outcome{Err: failure}}, {Outcome: result.Outcome{Value: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}},
-			{Outcome: result.Outcome{Err: kept, Value: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: short}}}},
+		Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{command, {Body: long}, {Failure: failure}, {Failure: kept}, {}}}},
+			Operations: []result.OperationLog{{Outcome: result.Outcome{Err: failure}}, {Outcome: result.Outcome{Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}}}},
+				{Outcome: result.Outcome{Err: kept, Value: result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: short}}}}}},
 	}
 	engine := v.Operations
 	v.Trim(result.DefaultLimits())
 	want := fmt.Sprintf(`{"leftOut": "%d bytes"}`, len(long))
 	events, operations := v.Clients[0].Events, v.Operations
-	for reason, got := range map[string]bson.Raw{
-		"a command": events[0].Command.Command, "a reply": events[1].Command.Reply, "a failure's reply": events[2].Command.Failure.Response,
-		"an error's reply": operations[0].Outcome.Err.Response, "a partial result": operations[0].Outcome.Err.Partial.Document(),
-		"a result": operations[1].Outcome.Value.Document(),
+	for reason, got := range map[string]result.Document{
+		"a command": events[0].Body, "a reply": events[1].Body, "a failure's reply": events[2].Failure.Response,
+		"an error's reply": operations[0].Outcome.Err.Response, "a partial result": []byte(operations[0].Outcome.Err.Partial.Document()),
+		"a result": []byte(operations[1].Outcome.Value.Document()),
 	} {
 		testkit.Equal(t, reason, got, want)
 	}
 	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write errors and 1 write concern errors"}]`)
-	if operations[2].Outcome.Err != kept || events[3].Command.Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
+	if operations[2].Outcome.Err != kept || events[3].Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
 		t.Error("a short document was changed")
 	}
-	if len(command.Command) != len(long) || len(failure.Response) != len(long) || len(failure.WriteErrors) != 1 {
+	if len(command.Body) != len(long) || len(failure.Response) != len(long) || len(failure.WriteErrors) != 1 {
 		t.Error("the original documents were changed")
 	}
 	if engine[0].Outcome.Err != failure || len(engine[1].Outcome.Value.Value) != len(long) {
@@ -106,7 +106,7 @@ func TestTrimDocuments(t *testing.T) {
 // Long texts are truncated at a character boundary; long lists lose their middle.
 func TestTrimMismatches(t *testing.T) {
 	long := strings.Repeat("ä", 50_000)
-	v := &result.Verdict{Mismatches: make([]result.Mismatch, 20)}
+	v := &result.Verdict{Evidence: result.Evidence{Mismatches: make([]result.Mismatch, 20)}}
 	for i := range v.Mismatches {
 		v.Mismatches[i] = result.Mismatch{Path: fmt.Sprint(i), Diff: "x" + long}
 	}
@@ -125,7 +125,7 @@ func TestTrimMismatches(t *testing.T) {
 
 // The start and the end of a long list are kept.
 func TestTrimLists(t *testing.T) {
-	v := &result.Verdict{Mismatches: make([]result.Mismatch, 1000), Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}
+	v := &result.Verdict{Evidence: result.Evidence{Mismatches: make([]result.Mismatch, 1000), Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}}
 	v.Operations[1999].Outcome.Decisions = make([]result.Decision, 1000)
 	for i := range v.ServerLog {
 		v.ServerLog[i].Text = strings.Repeat("x", 400)
@@ -158,15 +158,15 @@ func TestTrimLists(t *testing.T) {
 func TestSizes(t *testing.T) {
 	text := strings.Repeat("x", 600)
 	for i, one := range []result.Mismatch{{Path: text}, {Message: text}, {Want: text}, {Got: text}, {Diff: text}} {
-		v := &result.Verdict{Mismatches: []result.Mismatch{one, one, one}}
+		v := &result.Verdict{Evidence: result.Evidence{Mismatches: []result.Mismatch{one, one, one}}}
 		v.Trim(result.Limits{Mismatches: 9, MismatchBytes: 1000, Document: 600})
 		if len(v.Mismatches) != 2 || v.OmittedMismatches != (result.Gap{After: 1, Count: 1}) {
 			t.Errorf("part %d: kept %d, omitted %+v", i, len(v.Mismatches), v.OmittedMismatches)
 		}
 	}
-	document := events(1, 600)[0].Command.Command
-	for i, one := range []*result.CommandEvent{{Command: document}, {Reply: document}, {Failure: &result.Error{Response: document}}} {
-		v := &result.Verdict{Clients: []result.ClientLog{{Events: []result.Event{{Command: one}, {Command: one}, {Pool: &result.PoolEvent{}}, {Command: one}}}}}
+	document := events(1, 600)[0].Body
+	for i, one := range []result.Event{{Body: document}, {Failure: &result.Error{Response: document}}} {
+		v := &result.Verdict{Evidence: result.Evidence{Clients: []result.ClientLog{{Events: []result.Event{one, one, {}, one}}}}}
 		v.Trim(result.Limits{Events: 9, EventBytes: 1000, Document: 1000})
 		if c := v.Clients[0]; len(c.Events) != 2 || c.Omitted != (result.Gap{After: 1, Count: 2}) {
 			t.Errorf("part %d: kept %d, omitted %+v", i, len(c.Events), c.Omitted)
@@ -176,38 +176,38 @@ func TestSizes(t *testing.T) {
 
 // A document of exactly the limit is kept, a longer one is not.
 func TestLimitsAreInclusive(t *testing.T) {
-	document := events(1, 100)[0].Command.Command
+	document := events(1, 100)[0].Body
 	exactly := result.Limits{Document: len(document), Operations: 1, Events: 9, EventBytes: 9999}
-	value := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: document}
+	value := result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: document}}
 	for reason, r := range map[string]struct {
 		err  *result.Error
 		kept func(*result.Error) bool
 	}{
 		"a response":            {&result.Error{Response: document}, func(e *result.Error) bool { return len(e.Response) == len(document) }},
 		"a partial result":      {&result.Error{Partial: value}, func(e *result.Error) bool { return len(e.Partial.Value) == len(document) }},
-		"a write error":         {&result.Error{WriteErrors: map[int]bson.Raw{0: document}}, func(e *result.Error) bool { return len(e.WriteErrors) == 1 }},
-		"a write concern error": {&result.Error{WriteConcernErrors: []bson.Raw{document}}, func(e *result.Error) bool { return len(e.WriteConcernErrors[0]) == len(document) }},
+		"a write error":         {&result.Error{WriteErrors: map[int]result.Document{0: document}}, func(e *result.Error) bool { return len(e.WriteErrors) == 1 }},
+		"a write concern error": {&result.Error{WriteConcernErrors: []result.Document{document}}, func(e *result.Error) bool { return len(e.WriteConcernErrors[0]) == len(document) }},
 	} {
 		for _, less := range []int{0, 1} {
 			limits := exactly
 			limits.Document -= less
 			v := &result.Verdict{
-				Operations: []result.OperationLog{{Outcome: result.Outcome{Err: r.err}}},
-				Clients:    []result.ClientLog{{Events: []result.Event{{Command: &result.CommandEvent{Command: document, Reply: document, Failure: r.err}}}}},
+				Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: r.err}}},
+					Clients: []result.ClientLog{{Events: []result.Event{{Body: document, Failure: r.err}}}}},
 			}
 			v.Trim(limits)
-			got, event := v.Operations[0].Outcome.Err, v.Clients[0].Events[0].Command
+			got, event := v.Operations[0].Outcome.Err, v.Clients[0].Events[0]
 			if r.kept(got) != (less == 0) || (got == r.err) != (less == 0) || (event.Failure == r.err) != (less == 0) {
 				t.Errorf("%s of %d bytes with a limit of %d: %+v", reason, len(document), limits.Document, got)
 			}
-			if len(event.Command) == len(document) != (less == 0) || len(event.Reply) == len(document) != (less == 0) {
-				t.Errorf("a command and a reply of %d bytes with a limit of %d: %s, %s", len(document), limits.Document, event.Command, event.Reply)
+			if len(event.Body) == len(document) != (less == 0) {
+				t.Errorf("a command of %d bytes with a limit of %d: %s", len(document), limits.Document, event.Body)
 			}
 		}
 	}
-	for _, many := range []*result.Error{{WriteErrors: map[int]bson.Raw{0: nil, 1: nil}}, {WriteConcernErrors: make([]bson.Raw, 2)}} {
+	for _, many := range []*result.Error{{WriteErrors: map[int]result.Document{0: nil, 1: nil}}, {WriteConcernErrors: make([]result.Document, 2)}} {
 		for _, limit := range []int{1, 2} {
-			v := &result.Verdict{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: many}}}}
+			v := &result.Verdict{Evidence: result.Evidence{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: many}}}}}
 			v.Trim(result.Limits{Document: 1000, Operations: limit, EventBytes: 1})
 			if kept := v.Operations[0].Outcome.Err == many; kept != (limit == 2) {
 				t.Errorf("two of %+v with a limit of %d: kept is %t", many, limit, kept)
@@ -219,14 +219,14 @@ func TestLimitsAreInclusive(t *testing.T) {
 // The first and the last operation are kept even with a limit of one, and the
 // engine's list is not changed.
 func TestTrimTwo(t *testing.T) {
-	long := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: events(1, 100)[0].Command.Command}
+	long := result.Value{RawValue: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: events(1, 100)[0].Body}}
 	engine := []result.OperationLog{{Outcome: result.Outcome{Value: long}}, {Outcome: result.Outcome{Value: long}}}
-	v := &result.Verdict{Operations: engine}
+	v := &result.Verdict{Evidence: result.Evidence{Operations: engine}}
 	v.Trim(result.Limits{Operations: 1, EventBytes: 1, Document: 50})
 	if len(v.Operations) != 2 || v.OmittedOperations != (result.Gap{}) || len(v.Operations[0].Outcome.Value.Value) > 50 {
 		t.Errorf("%d operations, %+v: %v", len(v.Operations), v.OmittedOperations, v.Operations[0].Outcome.Value)
 	}
-	if !engine[0].Outcome.Value.Equal(long) {
+	if !engine[0].Outcome.Value.Equal(long.RawValue) {
 		t.Error("the engine's operation was changed")
 	}
 }

@@ -11,49 +11,48 @@ import (
 
 // Outcome is the outcome of an operation as reported by an engine.
 type Outcome struct {
-	// Value is the result. Iterables are iterated into an array; model objects
-	// are documents. The zero RawValue (Type 0) means no result.
-	Value bson.RawValue
-	// Err is the error that the operation raised, or nil.
-	Err *Error
 	// Server is the address of the server that replied last, "" if unknown.
-	Server string
-	// ServiceID is the load balanced service that replied last, or nil.
-	ServiceID *bson.ObjectID
+	Server string `json:"server,omitempty"`
+	// Value is the result. Iterables are iterated into an array; model objects
+	// are documents. The zero Value means no result.
+	Value Value `json:"result,omitzero"`
+	// Err is the error that the operation raised, or nil.
+	Err *Error `json:"error,omitempty"`
 	// Decisions are the steps of the retry core, if the engine reports them.
-	Decisions []Decision
+	Decisions []Decision `json:"decisions,omitempty"`
+	// ServiceID is the load balanced service that replied last, or nil.
+	ServiceID *bson.ObjectID `json:"-"`
 	// Broken is why the engine could not perform the operation. The test is then
 	// broken, and the other fields are ignored.
-	Broken error
+	Broken error `json:"-"`
 }
 
 // Error is an error raised by an operation, in terms of expectedError.
 type Error struct {
-	Message string
-	// Client is true if the error does not derive from a server response
-	// (network errors, server selection, parameter validation).
-	Client  bool
-	Timeout bool // caused by timeoutMS
 	// Kind is a short word for reports: "network", "server", "pool cleared",
 	// "server selection", "timeout", "argument", "write", "bulk write", …
-	Kind string
-	// Code and CodeName are those of the server's response.
-	Code     int32
-	HasCode  bool
-	CodeName string
-	Labels   []string
+	Kind    string `json:"kind,omitempty"`
+	Message string `json:"message"`
+	// Client is true if the error does not derive from a server response
+	// (network errors, server selection, parameter validation).
+	Client  bool `json:"client,omitempty"`
+	Timeout bool `json:"timeout,omitempty"` // caused by timeoutMS
+	// Code and CodeName are those of the server's response, 0 and "" without one.
+	Code     int32    `json:"code,omitempty"`
+	CodeName string   `json:"codeName,omitempty"`
+	Labels   []string `json:"labels,omitempty"`
+	// Server is the address of the server that returned the error.
+	Server string `json:"server,omitempty"`
 	// Response is the reply of the server, or nil.
-	Response bson.Raw
+	Response Document `json:"response,omitempty"`
 	// WriteErrors by index and WriteConcernErrors in order are those of bulkWrite
 	// and clientBulkWrite.
-	WriteErrors        map[int]bson.Raw
-	WriteConcernErrors []bson.Raw
-	// Partial is the partial result of a bulk write, Type 0 without one.
-	Partial bson.RawValue
-	// Server is the address of the server that returned the error.
-	Server string
+	WriteErrors        map[int]Document `json:"writeErrors,omitempty"`
+	WriteConcernErrors []Document       `json:"writeConcernErrors,omitempty"`
+	// Partial is the partial result of a bulk write, the zero Value without one.
+	Partial Value `json:"partialResult,omitzero"`
 	// Unsupported is a capability that the engine lacks: the test is skipped.
-	Unsupported string
+	Unsupported string `json:"-"`
 }
 
 // Error returns the message.

@@ -24,7 +24,7 @@ func TestSummary(t *testing.T) {
 			t.Errorf("%s: exit code %d, red is %t", status, got, status.FailsRun())
 		}
 		for range i + 1 {
-			all.Add(&result.Verdict{Status: status, Timings: result.Timings{Setup: time.Second}})
+			all.Add(&result.Verdict{Status: status, Timings: result.Timings{Setup: result.Duration(time.Second)}})
 		}
 	}
 	want := []result.StatusCount{
@@ -32,7 +32,7 @@ func TestSummary(t *testing.T) {
 		{Status: result.Passed, Tests: 4}, {Status: result.KnownFailing, Tests: 5}, {Status: result.Skipped, Tests: 6},
 	}
 	testkit.Equal(t, "counts", all.Counts(), want)
-	testkit.Equal(t, "timings", all.Timings.Setup, 21*time.Second)
+	testkit.Equal(t, "timings", time.Duration(all.Timings.Setup), 21*time.Second)
 	for _, r := range []struct {
 		reason  string
 		summary result.Summary

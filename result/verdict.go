@@ -71,17 +71,12 @@ func (id TestID) Where() string {
 // Verdict is the result of a test on a deployment, with everything that reports
 // need to explain it.
 type Verdict struct {
-	Test       TestID
-	Position   source.Position
-	Status     Status
-	SkipKind   SkipKind // Skipped
-	Reason     string   // one line: why skipped, broken, known-failing, flaky
-	Mismatches []Mismatch
-	Clients    []ClientLog // in order of creation; of failed tests, or on request
-	Operations []OperationLog
-	ServerLog  []LogLine // of the servers during the test, if available; of failed and broken tests
-	// What Limits omitted from Mismatches, Operations and ServerLog.
-	OmittedMismatches, OmittedOperations, OmittedLog Gap
+	Test     TestID
+	Position source.Position
+	Status   Status
+	SkipKind SkipKind // Skipped
+	Reason   string   // one line: why skipped, broken, known-failing, flaky
+	Evidence
 
 	Started  time.Time // zero if unknown
 	Duration time.Duration
@@ -93,11 +88,24 @@ type Verdict struct {
 	Attempts []*Verdict
 }
 
+// Evidence is what a test observed. The gaps are what Limits omitted from the lists before them.
+type Evidence struct {
+	Mismatches        []Mismatch     `json:"mismatches,omitempty"`
+	OmittedMismatches Gap            `json:"omittedMismatches,omitzero"`
+	Operations        []OperationLog `json:"operations,omitempty"` // of failed tests, or on request
+	OmittedOperations Gap            `json:"omittedOperations,omitzero"`
+	Clients           []ClientLog    `json:"clients,omitempty"`   // in order of creation; of failed tests, or on request
+	ServerLog         []LogLine      `json:"serverLog,omitempty"` // if available; of failed and broken tests
+	OmittedLog        Gap            `json:"omittedLog,omitzero"`
+}
+
 // ClientLog holds the events of a client entity in order.
 type ClientLog struct {
-	Client  string
-	Events  []Event
-	Omitted Gap // in Events
+	Client  string  `json:"client"`
+	Events  []Event `json:"events"`
+	Omitted Gap     `json:"omitted,omitzero"` // in Events
+	// Heartbeats is the number of successful heartbeats that an HTML page omits.
+	Heartbeats int `json:"heartbeats,omitempty"`
 }
 
 // LogLine is a line of a server's log, without secrets.
@@ -109,21 +117,21 @@ type LogLine struct {
 
 // OperationLog describes a performed operation.
 type OperationLog struct {
-	Name     string
-	Object   string
-	Position source.Position
-	Outcome  Outcome
-	Duration time.Duration
-	Omitted  Gap // in Outcome.Decisions
+	Name     string          `json:"name"`
+	Object   string          `json:"object"`
+	Position source.Position `json:"place,omitzero"`
+	Duration Duration        `json:"durationMS"`
+	Outcome
+	Omitted Gap `json:"omitted,omitzero"` // in Decisions
 }
 
 // Timings divides the duration of a test.
 type Timings struct {
-	Setup   time.Duration // initial data, entities
-	Engine  time.Duration // operations, without commands and waits
-	Server  time.Duration // commands
-	Waiting time.Duration // wait, waitForEvent, waitForThread
-	Cleanup time.Duration // disabling fail points, ending sessions, closing entities
+	Setup   Duration `json:"setupMS"`   // initial data, entities
+	Engine  Duration `json:"engineMS"`  // operations, without commands and waits
+	Server  Duration `json:"serverMS"`  // commands
+	Waiting Duration `json:"waitingMS"` // wait, waitForEvent, waitForThread
+	Cleanup Duration `json:"cleanupMS"` // disabling fail points, ending sessions, closing entities
 }
 
 // Add adds other timings.

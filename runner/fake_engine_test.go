@@ -67,19 +67,11 @@ type scriptedLog struct {
 }
 
 func (s scriptedEvent) event() result.Event {
-	e := result.Event{Type: s.Type, Address: s.Address}
-	switch {
-	case strings.HasPrefix(string(s.Type), "command"):
-		e.Command = &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted,
-			Failure: s.Failure, Duration: time.Millisecond}
-		if !s.Command.IsZero() {
-			e.Command.Command = bsonOf(s.Command).Document()
-			e.Command.CommandName = must(e.Command.Command.Elements())[0].Key()
-		}
-	case strings.HasPrefix(string(s.Type), "pool"), strings.HasPrefix(string(s.Type), "connection"):
-		e.Pool = &result.PoolEvent{ConnectionID: s.Connection}
-	default:
-		e.SDAM = &result.SDAMEvent{}
+	e := result.Event{Type: s.Type, Address: s.Address, CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request,
+		Redacted: s.Redacted, Failure: s.Failure, Duration: result.Duration(time.Millisecond), ConnectionID: s.Connection}
+	if !s.Command.IsZero() {
+		body := bsonOf(s.Command).Document()
+		e.Body, e.CommandName = result.Document(body), must(body.Elements())[0].Key()
 	}
 	return e
 }
@@ -215,7 +207,7 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 	if err := ctx.Err(); err != nil {
 		return result.Outcome{Err: &result.Error{Message: err.Error(), Client: true}}
 	}
-	return result.Outcome{Value: bsonOf(s.Result), Err: s.Error, Server: s.Server, ServiceID: s.Service}
+	return result.Outcome{Value: result.Value{RawValue: bsonOf(s.Result)}, Err: s.Error, Server: s.Server, ServiceID: s.Service}
 }
 
 func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {

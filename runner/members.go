@@ -80,7 +80,7 @@ func elections(logs []result.ClientLog) string {
 	for _, l := range logs {
 		primary := ""
 		for _, e := range l.Events {
-			if e.Type != result.ServerDescriptionChanged || e.SDAM == nil || e.SDAM.New == nil || e.SDAM.New.Type != "RSPrimary" {
+			if e.Type != result.ServerDescriptionChanged || e.New == nil || e.New.Type != "RSPrimary" {
 				continue
 			}
 			if primary != "" && e.Address != primary {

@@ -65,7 +65,7 @@ func TestElections(t *testing.T) {
 			for change := range strings.SplitSeq(client, ", ") {
 				address, kind, _ := strings.Cut(change, " ")
 				l.Events = append(l.Events, result.Event{Type: result.ServerDescriptionChanged, Address: address,
-					SDAM: &result.SDAMEvent{New: &result.TopologyState{Type: kind}}})
+					New: &result.TopologyState{Type: kind}})
 			}
 			logs = append(logs, l)
 		}

@@ -35,13 +35,13 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	var seen []result.Event
 	redacted := make(map[int64]bool) // by request
 	for _, e := range log {
-		if c := e.Command; c != nil {
-			empty := e.Type != result.CommandFailed && len(c.Command)+len(c.Reply) <= 5
-			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] || helloCommands[c.CommandName] && empty
+		if name := e.CommandName; name != "" {
+			empty := e.Type != result.CommandFailed && len(e.Body) <= 5
+			secret := e.Redacted || sensitiveCommands[name] || redacted[e.RequestID] || helloCommands[name] && empty
 			if e.Type == result.CommandStarted {
-				redacted[c.RequestID] = secret
+				redacted[e.RequestID] = secret
 			}
-			if c.CommandName == "configureFailPoint" || o.lists("ignoreCommandMonitoringEvents", c.CommandName) ||
+			if name == "configureFailPoint" || o.lists("ignoreCommandMonitoringEvents", name) ||
 				secret && !o.client.Get("observeSensitiveCommands").IsTrue() {
 				continue
 			}

@@ -211,17 +211,14 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 func populated(topology result.TopologyState, log []result.Event, size int64) bool {
 	open := make(map[string]map[int64]bool)
 	for _, e := range log {
-		if e.Pool == nil {
-			continue
-		}
 		switch e.Type {
 		case result.ConnectionReady:
 			if open[e.Address] == nil {
 				open[e.Address] = make(map[int64]bool)
 			}
-			open[e.Address][e.Pool.ConnectionID] = true
+			open[e.Address][e.ConnectionID] = true
 		case result.ConnectionClosed:
-			delete(open[e.Address], e.Pool.ConnectionID)
+			delete(open[e.Address], e.ConnectionID)
 		}
 	}
 	bearing := 0

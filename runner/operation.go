@@ -112,7 +112,7 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	defer t.mu.Unlock()
 	t.operations = append(t.operations, result.OperationLog{
 		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome,
-		Duration: t.run.cfg.Now().Sub(started),
+		Duration: t.since(started),
 	})
 	return outcome, broken(err)
 }
@@ -141,7 +141,7 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 	if kind := row.Result.Makes(); kind != operations.SavedValue {
 		err = t.entities.addObject(kind, op.SaveResultAsEntity, op.Object)
 	} else if err = errors.New("the operation returned nothing to be saved"); outcome.Value.Type != 0 {
-		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value})
+		err = t.entities.add(op.SaveResultAsEntity, entity{kind: operations.SavedValue, content: outcome.Value.RawValue})
 	}
 	if err != nil {
 		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
@@ -218,5 +218,5 @@ func (v entityView) LSID(name string) (bson.RawValue, error) {
 	case outcome.Value.Type != bson.TypeEmbeddedDocument:
 		return bson.RawValue{}, errors.New("the session has no lsid")
 	}
-	return outcome.Value, nil
+	return outcome.Value.RawValue, nil
 }

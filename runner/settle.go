@@ -24,17 +24,16 @@ const settleLimit = 5 * time.Second
 func unanswered(log []result.Event) map[string][]bson.RawValue {
 	open := make(map[int64]result.Event) // by request
 	for _, e := range log {
-		switch c := e.Command; {
-		case c == nil:
+		switch f := e.Failure; {
 		case e.Type == result.CommandStarted:
-			open[c.RequestID] = e
-		case e.Type == result.CommandSucceeded || c.Failure == nil || !c.Failure.Client || c.Failure.Response != nil:
-			delete(open, c.RequestID)
+			open[e.RequestID] = e
+		case e.Type == result.CommandSucceeded, e.Type == result.CommandFailed && (f == nil || !f.Client || f.Response != nil):
+			delete(open, e.RequestID)
 		}
 	}
 	out := make(map[string][]bson.RawValue)
 	for _, e := range open {
-		if id := e.Command.Command.Lookup("lsid", "id"); !id.IsZero() && !slices.ContainsFunc(out[e.Address], id.Equal) {
+		if id := e.Body.Lookup("lsid", "id"); !id.IsZero() && !slices.ContainsFunc(out[e.Address], id.Equal) {
 			out[e.Address] = append(out[e.Address], id)
 		}
 	}

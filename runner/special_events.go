@@ -89,10 +89,10 @@ func assertLSIDs(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return broken(err)
 	}
-	var started []*result.CommandEvent
+	var started []result.Event
 	for _, e := range events {
 		if e.Type == result.CommandStarted {
-			started = append(started, e.Command)
+			started = append(started, e)
 		}
 	}
 	if len(started) < 2 {
@@ -101,7 +101,7 @@ func assertLSIDs(ctx context.Context, t *testRun, c call) *fault {
 	var lsids [2]bson.Raw
 	for i, e := range started[len(started)-2:] {
 		var ok bool
-		if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
+		if lsids[i], ok = e.Body.Lookup("lsid").DocumentOK(); !ok {
 			return c.failf("command %s has no lsid", e.CommandName)
 		}
 	}

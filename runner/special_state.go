@@ -26,9 +26,9 @@ func querySession[T any](
 	if f != nil {
 		return out, f
 	}
-	out, ok := read(outcome.Value)
+	out, ok := read(outcome.Value.RawValue)
 	if !ok {
-		f = breakf("%s answered %s, which is not %s", name, matchers.ExtendedJSON(outcome.Value, false), what)
+		f = breakf("%s answered %s, which is not %s", name, matchers.ExtendedJSON(outcome.Value.RawValue, false), what)
 	}
 	return out, f
 }
@@ -79,7 +79,7 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	var state result.TopologyState
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &state); !ok || err != nil || state.Type == "" {
-		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.ExtendedJSON(outcome.Value, false))
+		return state, breakf("%s answered %s, which is not a topology description", engine.OpTopology, matchers.ExtendedJSON(outcome.Value.RawValue, false))
 	}
 	return state, nil
 }

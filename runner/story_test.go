@@ -157,9 +157,6 @@ func scriptOf(text string) (map[string][]step, error) {
 	err := strictly(text, &steps)
 	script := make(map[string][]step)
 	for _, s := range steps {
-		if s.Error != nil {
-			s.Error.HasCode = s.Error.Code != 0
-		}
 		script[s.On] = append(script[s.On], s)
 	}
 	return script, err

@@ -145,7 +145,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 
 func (t *testRun) setUp(ctx context.Context) *fault {
 	began := t.run.cfg.Now()
-	defer func() { t.timings.Setup += t.run.cfg.Now().Sub(began) }()
+	defer func() { t.timings.Setup += t.since(began) }()
 	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
 	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
 		return f
@@ -180,7 +180,7 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 func (t *testRun) operate(ctx context.Context) *fault {
 	began, waited := t.run.cfg.Now(), t.timings.Waiting
 	defer func() {
-		t.locked(func() { t.timings.Engine += t.run.cfg.Now().Sub(began) - (t.timings.Waiting - waited) })
+		t.locked(func() { t.timings.Engine += t.since(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -361,11 +361,15 @@ func (t *testRun) stopAtFault() bool {
 	return t.fault != nil
 }
 
+func (t *testRun) since(began time.Time) result.Duration {
+	return result.Duration(t.run.cfg.Now().Sub(began))
+}
+
 // timed adds the duration of a call to a timing.
-func (t *testRun) timed(sum *time.Duration, do func()) {
+func (t *testRun) timed(sum *result.Duration, do func()) {
 	began := t.run.cfg.Now()
 	do()
-	t.locked(func() { *sum += t.run.cfg.Now().Sub(began) })
+	t.locked(func() { *sum += t.since(began) })
 }
 
 func (t *testRun) whileWaiting(wait func()) { t.timed(&t.timings.Waiting, wait) }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"strings"
-	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -87,11 +86,11 @@ func (t *testRun) clientLogs() []result.ClientLog {
 	return logs
 }
 
-func serverTime(logs []result.ClientLog) (sum time.Duration) {
+func serverTime(logs []result.ClientLog) (sum result.Duration) {
 	for _, l := range logs {
 		for _, e := range l.Events {
 			if e.Type == result.CommandSucceeded || e.Type == result.CommandFailed {
-				sum += e.Command.Duration
+				sum += e.Duration
 			}
 		}
 	}

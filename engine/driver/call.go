@@ -95,7 +95,7 @@ func (c *call) timeoutMS() (*time.Duration, error) {
 func (c *call) outcome(value any, err error) result.Outcome {
 	var out result.Outcome
 	if last := c.trace.last.Load(); last != nil {
-		out.Server, out.ServiceID = enginekit.AddressOf(last.ConnectionID), last.ServiceID
+		out.Server, out.ServiceID = last.Address, last.ServiceID
 	}
 	if err != nil {
 		out.Err = errorOf(err)

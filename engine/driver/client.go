@@ -111,7 +111,7 @@ func clientRows() []row {
 		}),
 		plainly(on, "$topology", "", func(c *call) (any, error) {
 			if last, found := c.client.log.Latest(result.TopologyDescriptionChanged); found {
-				return last.SDAM.New, nil
+				return last.New, nil
 			}
 			return result.TopologyState{Type: "Unknown", Servers: []result.ServerState{}}, nil
 		}),

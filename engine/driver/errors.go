@@ -42,7 +42,7 @@ func errorOf(err error) *result.Error {
 		}
 		writeErrors(out, writes, bulk.WriteConcernError)
 	case errors.As(err, &write):
-		out.Kind, out.Client, out.Labels, out.Response = "write", false, write.Labels, write.Raw
+		out.Kind, out.Client, out.Labels, out.Response = "write", false, write.Labels, result.Document(write.Raw)
 		writeErrors(out, write.WriteErrors, write.WriteConcernError)
 	case errors.As(err, &command):
 		commandError(out, command)
@@ -63,7 +63,7 @@ func commandError(out *result.Error, e mongo.CommandError) {
 		return
 	}
 	out.Kind, out.Client = "server", false
-	out.Code, out.HasCode, out.CodeName, out.Response = e.Code, e.Code != 0, e.Name, e.Raw
+	out.Code, out.CodeName, out.Response = e.Code, e.Name, result.Document(e.Raw)
 }
 
 // kindOfError returns the kind of an error that does not come from a server.
@@ -94,13 +94,13 @@ func kindOfError(err error) string {
 // the write concern error if there are no write errors.
 func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.WriteConcernError) {
 	if concern != nil {
-		out.WriteConcernErrors = []bson.Raw{concern.Raw}
-		out.Code, out.HasCode, out.CodeName = int32(concern.Code), true, concern.Name
+		out.WriteConcernErrors = []result.Document{result.Document(concern.Raw)}
+		out.Code, out.CodeName = int32(concern.Code), concern.Name
 	}
 	for i, e := range writes {
 		enginekit.AddWriteError(out, e.Index, e.Raw)
 		if i == 0 {
-			out.Code, out.HasCode = int32(e.Code), e.Code != 0
+			out.Code = int32(e.Code)
 			out.CodeName, _ = e.Raw.Lookup("codeName").StringValueOK()
 		}
 	}
@@ -114,8 +114,8 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Message = fmt.Sprintf("client bulk write: %d write errors, %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors))
 	if e.WriteError != nil {
 		out.Message = e.WriteError.Error()
-		out.Response = e.WriteError.Raw
-		out.Code, out.HasCode = int32(e.WriteError.Code), e.WriteError.Code != 0
+		out.Response = result.Document(e.WriteError.Raw)
+		out.Code = int32(e.WriteError.Code)
 		out.CodeName, _ = e.WriteError.Raw.Lookup("codeName").StringValueOK()
 		out.Client = e.WriteError.Raw == nil && e.WriteError.Code == 0
 	}
@@ -124,7 +124,7 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	}
 	for _, w := range e.WriteConcernErrors {
 		concern := enginekit.WriteErrorDocument(int32(w.Code), w.Message, w.Details)
-		out.WriteConcernErrors = append(out.WriteConcernErrors, concern)
+		out.WriteConcernErrors = append(out.WriteConcernErrors, result.Document(concern))
 	}
 	if r := written(e.PartialResult, e); r != nil {
 		out.Partial, _ = enginekit.ValueOf(r)

@@ -13,41 +13,43 @@ import (
 // It is a context value: only the context links a command event to its operation.
 type trace struct {
 	hidden bool // the command events of the operation are not logged
-	last   atomic.Pointer[result.CommandEvent]
+	last   atomic.Pointer[result.Event]
 }
 
 type traceKey struct{}
 
 // commandMonitor adds command events to the log.
 func commandMonitor(log *enginekit.EventLog) *event.CommandMonitor {
-	add := func(ctx context.Context, t result.EventType, e result.CommandEvent) {
+	add := func(ctx context.Context, e result.Event) {
+		e.Address = enginekit.AddressOf(e.DriverConnectionID)
 		if tr, ok := ctx.Value(traceKey{}).(*trace); ok { // background commands have none
 			tr.last.Store(&e)
 			if tr.hidden {
 				return
 			}
 		}
-		log.Add(result.Event{Type: t, Address: enginekit.AddressOf(e.ConnectionID), Command: &e})
+		log.Add(e)
 	}
-	finished := func(e event.CommandFinishedEvent) result.CommandEvent {
-		return result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
-			ConnectionID: e.ConnectionID, ServerConnectionID: e.ServerConnectionID, ServiceID: e.ServiceID, Duration: e.Duration}
+	finished := func(t result.EventType, e event.CommandFinishedEvent) result.Event {
+		return result.Event{Type: t, CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
+			DriverConnectionID: e.ConnectionID, ServerConnectionID: e.ServerConnectionID, ServiceID: e.ServiceID,
+			Duration: result.Duration(e.Duration)}
 	}
 	return &event.CommandMonitor{
 		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
-			add(ctx, result.CommandStarted, result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName,
-				RequestID: e.RequestID, ConnectionID: e.ConnectionID, ServerConnectionID: e.ServerConnectionID,
-				ServiceID: e.ServiceID, Command: e.Command})
+			add(ctx, result.Event{Type: result.CommandStarted, CommandName: e.CommandName, DatabaseName: e.DatabaseName,
+				RequestID: e.RequestID, DriverConnectionID: e.ConnectionID, ServerConnectionID: e.ServerConnectionID,
+				ServiceID: e.ServiceID, Body: result.Document(e.Command)})
 		},
 		Succeeded: func(ctx context.Context, e *event.CommandSucceededEvent) {
-			out := finished(e.CommandFinishedEvent)
-			out.Reply = e.Reply
-			add(ctx, result.CommandSucceeded, out)
+			out := finished(result.CommandSucceeded, e.CommandFinishedEvent)
+			out.Body = result.Document(e.Reply)
+			add(ctx, out)
 		},
 		Failed: func(ctx context.Context, e *event.CommandFailedEvent) {
-			out := finished(e.CommandFinishedEvent)
+			out := finished(result.CommandFailed, e.CommandFinishedEvent)
 			out.Failure = errorOf(e.Failure)
-			add(ctx, result.CommandFailed, out)
+			add(ctx, out)
 		},
 	}
 }

@@ -64,7 +64,7 @@ func (l *live) must(object, name, arguments string) bson.RawValue {
 	if out.Err != nil {
 		l.Fatalf("%s on %s: %v", name, object, out.Err)
 	}
-	return out.Value
+	return out.Value.RawValue
 }
 
 // play performs an operation or opens an entity, and returns its outcome.
@@ -77,7 +77,7 @@ func (l *live) play(t *testing.T, line string) string {
 	} else if out = l.do(words[0], words[1], words[2]); out.Err != nil {
 		err = out.Err
 	}
-	return outcome(shown(out.Value), err)
+	return outcome(shown(out.Value.RawValue), err)
 }
 
 func shown(v bson.RawValue) string {
@@ -111,8 +111,8 @@ func TestResults(t *testing.T) {
 	testkit.Check(t, err)
 	var sent []string
 	for _, e := range events {
-		if e.Type == result.CommandStarted && e.Command.CommandName == "dropDatabase" {
-			sent = append(sent, e.Command.DatabaseName+" "+e.Command.Command.Lookup("writeConcern").String())
+		if e.Type == result.CommandStarted && e.CommandName == "dropDatabase" {
+			sent = append(sent, e.DatabaseName+" "+e.Body.Lookup("writeConcern").String())
 		}
 	}
 	testkit.Equal(t, "write concerns", sent, []string{"other ", `other {"w": "majority"}`})
@@ -151,7 +151,7 @@ func TestWithTransaction(t *testing.T) {
 		code   int32
 		left   string // number of documents
 	}{
-		{"another error is returned", []*result.Error{{Message: "m", Code: 11000, HasCode: true}}, 11000, "0"},
+		{"another error is returned", []*result.Error{{Message: "m", Code: 11000}}, 11000, "0"},
 		{"a transient error is retried", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
 		{"without an error it commits", []*result.Error{nil}, 0, "2"},
 	} {
@@ -223,7 +223,7 @@ func TestServerMonitoringMode(t *testing.T) {
 			if e.Type != result.ServerHeartbeatStarted {
 				continue
 			}
-			if seen++; *e.SDAM.Awaited {
+			if seen++; *e.Awaited {
 				t.Fatal("a heartbeat is awaited")
 			}
 		}

@@ -42,42 +42,39 @@ func PoolWriter(log *EventLog) func(*event.PoolEvent) {
 		if !known {
 			return
 		}
-		p := &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID}
+		out := result.Event{Type: kind, Address: e.Address, ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID}
 		if kind == result.PoolCleared {
 			interrupts := e.Interruption
-			p.InterruptInUseConnections = &interrupts
+			out.InterruptInUseConnections = &interrupts
 		}
 		if e.Error != nil {
-			p.Err = e.Error.Error()
+			out.Err = e.Error.Error()
 		}
-		log.Add(result.Event{Type: kind, Address: e.Address, Pool: p})
+		log.Add(out)
 	}
 }
 
 // ServerMonitor adds the SDAM events of the format to a log.
 func ServerMonitor(log *EventLog) *event.ServerMonitor {
-	add := func(t result.EventType, address string, e result.SDAMEvent) {
-		log.Add(result.Event{Type: t, Address: address, SDAM: &e})
-	}
 	heartbeat := func(t result.EventType, connection string, awaited bool, err error) {
-		e := result.SDAMEvent{Awaited: &awaited}
+		e := result.Event{Type: t, Address: AddressOf(connection), Awaited: &awaited}
 		if err != nil {
 			e.Err = err.Error()
 		}
-		add(t, AddressOf(connection), e)
+		log.Add(e)
 	}
 	return &event.ServerMonitor{
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
-			add(result.ServerDescriptionChanged, e.Address.String(), result.SDAMEvent{
+			log.Add(result.Event{Type: result.ServerDescriptionChanged, Address: e.Address.String(),
 				Previous: &result.TopologyState{Type: e.PreviousDescription.Kind},
 				New:      &result.TopologyState{Type: e.NewDescription.Kind},
 			})
 		},
 		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: Topology(e.PreviousDescription), New: Topology(e.NewDescription)})
+			log.Add(result.Event{Type: result.TopologyDescriptionChanged, Previous: Topology(e.PreviousDescription), New: Topology(e.NewDescription)})
 		},
-		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
-		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
+		TopologyOpening: func(*event.TopologyOpeningEvent) { log.Add(result.Event{Type: result.TopologyOpening}) },
+		TopologyClosed:  func(*event.TopologyClosedEvent) { log.Add(result.Event{Type: result.TopologyClosed}) },
 		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
 			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
 		},

@@ -11,23 +11,23 @@ import (
 type Nothing struct{}
 
 // ValueOf converts a result to BSON: nil is null, Nothing is the zero RawValue.
-func ValueOf(v any) (bson.RawValue, error) {
+func ValueOf(v any) (result.Value, error) {
 	switch v := v.(type) {
 	case Nothing:
-		return bson.RawValue{}, nil
+		return result.Value{}, nil
 	case bson.RawValue:
-		return v, nil
+		return result.Value{RawValue: v}, nil
 	case bson.RawArray:
-		return bson.RawValue{Type: bson.TypeArray, Value: v}, nil
+		return result.Value{RawValue: bson.RawValue{Type: bson.TypeArray, Value: v}}, nil
 	case bson.Raw:
 		if v == nil {
 			return ValueOf(nil)
 		}
 	case nil:
-		return bson.RawValue{Type: bson.TypeNull}, nil
+		return result.Value{RawValue: bson.RawValue{Type: bson.TypeNull}}, nil
 	}
 	t, data, err := bson.MarshalValue(v)
-	return bson.RawValue{Type: t, Value: data}, err
+	return result.Value{RawValue: bson.RawValue{Type: t, Value: data}}, err
 }
 
 // Integer returns the value of a BSON number that is an integer. Doubles must not exceed 2^53.
@@ -50,9 +50,9 @@ func Integer(v bson.RawValue) (int64, bool) {
 // AddWriteError adds the error of one write of a bulk write.
 func AddWriteError(to *result.Error, index int, e bson.Raw) {
 	if to.WriteErrors == nil {
-		to.WriteErrors = map[int]bson.Raw{}
+		to.WriteErrors = map[int]result.Document{}
 	}
-	to.WriteErrors[index] = e
+	to.WriteErrors[index] = result.Document(e)
 }
 
 // WriteErrorDocument converts an error of a client bulk write to the fields of the format. details may be nil.

@@ -139,11 +139,11 @@ func faults() []faultRow {
 		{"the server of the fail point is unknown", "does not log the runner's own commands", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
 		{"command started events are missing", "logs cancelled commands", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
 			found, err := t.Events(ctx, id, after, wait)
-			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.Command.CommandName == "insert" }), err
+			return slices.DeleteFunc(found, func(e result.Event) bool { return e.Type == result.CommandStarted && e.CommandName == "insert" }), err
 		}}},
 		{"the id of another session", "reports the id of a session", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
-				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
+				out.Value.RawValue = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
 			}
 		})},
 		{"a topology without servers", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {

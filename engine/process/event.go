@@ -48,43 +48,37 @@ type event struct {
 }
 
 func eventOf(e result.Event) event {
-	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address,
+		CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID, OperationID: e.OperationID,
+		DriverConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID, Failure: failureOf(e.Failure),
+		DurationMS: float64(e.Duration) / float64(time.Millisecond), Redacted: e.Redacted,
+		ConnectionID: e.ConnectionID, Reason: e.Reason, InterruptInUseConnections: e.InterruptInUseConnections,
+		ServiceID: e.ServiceID, Awaited: e.Awaited, PreviousDescription: e.Previous, NewDescription: e.New, Error: e.Err}
+	*out.body() = document(e.Body)
 	if !e.Time.IsZero() {
 		out.Time = float64(e.Time.UnixMicro()) / 1000
-	}
-	if c := e.Command; c != nil {
-		out.CommandName, out.DatabaseName, out.RequestID, out.OperationID = c.CommandName, c.DatabaseName, c.RequestID, c.OperationID
-		out.DriverConnectionID, out.ServerConnectionID, out.ServiceID = c.ConnectionID, c.ServerConnectionID, c.ServiceID
-		out.Command, out.Reply, out.Failure = document(c.Command), document(c.Reply), failureOf(c.Failure)
-		out.DurationMS, out.Redacted = float64(c.Duration)/float64(time.Millisecond), c.Redacted
-	}
-	if p := e.Pool; p != nil {
-		out.ConnectionID, out.Reason, out.ServiceID, out.Error = p.ConnectionID, p.Reason, p.ServiceID, p.Err
-		out.InterruptInUseConnections = p.InterruptInUseConnections
-	}
-	if s := e.SDAM; s != nil {
-		out.Awaited, out.PreviousDescription, out.NewDescription, out.Error = s.Awaited, s.Previous, s.New, s.Err
 	}
 	return out
 }
 
+func (e *event) body() *document {
+	if e.Type == result.CommandStarted {
+		return &e.Command
+	}
+	return &e.Reply
+}
+
 func (e event) event() (result.Event, error) {
-	out := result.Event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	out := result.Event{Sequence: e.Sequence, Type: e.Type, Address: e.Address,
+		CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID, OperationID: e.OperationID,
+		DriverConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID, Failure: e.Failure.error(),
+		Duration: result.Duration(e.DurationMS * float64(time.Millisecond)), Redacted: e.Redacted, Body: result.Document(*e.body()),
+		ConnectionID: e.ConnectionID, Reason: e.Reason, InterruptInUseConnections: e.InterruptInUseConnections,
+		ServiceID: e.ServiceID, Awaited: e.Awaited, Previous: e.PreviousDescription, New: e.NewDescription, Err: e.Error}
 	if e.Time != 0 {
 		out.Time = time.UnixMicro(int64(e.Time * 1000))
 	}
-	switch e.Type.Monitor() {
-	case result.MonitorCommand:
-		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
-			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
-			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: e.Failure.error(),
-			Duration: time.Duration(e.DurationMS * float64(time.Millisecond)), Redacted: e.Redacted}
-	case result.MonitorCMAP:
-		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
-			InterruptInUseConnections: e.InterruptInUseConnections, Err: e.Error}
-	case result.MonitorSDAM:
-		out.SDAM = &result.SDAMEvent{Awaited: e.Awaited, Previous: e.PreviousDescription, New: e.NewDescription, Err: e.Error}
-	default:
+	if e.Type.Monitor() == "" {
 		return out, fmt.Errorf("event %d: unknown type %q", e.Sequence, e.Type)
 	}
 	return out, nil
@@ -116,7 +110,7 @@ type failure struct {
 	Client             bool              `json:"client,omitempty"` // not from a server response
 	Timeout            bool              `json:"timeout,omitempty"`
 	Kind               string            `json:"kind,omitempty"`
-	Code               *int32            `json:"code,omitempty"`
+	Code               int32             `json:"code,omitempty"`
 	CodeName           string            `json:"codeName,omitempty"`
 	Labels             []string          `json:"labels,omitempty"`
 	Response           document          `json:"response,omitempty"`
@@ -131,13 +125,10 @@ func failureOf(e *result.Error) *failure {
 	if e == nil {
 		return nil
 	}
-	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, CodeName: e.CodeName, Labels: e.Labels,
-		Response: document(e.Response), Partial: value(e.Partial), Server: e.Server, Unsupported: e.Unsupported,
+	f := &failure{Message: e.Message, Client: e.Client, Timeout: e.Timeout, Kind: e.Kind, Code: e.Code, CodeName: e.CodeName, Labels: e.Labels,
+		Response: document(e.Response), Partial: value(e.Partial.RawValue), Server: e.Server, Unsupported: e.Unsupported,
 		WriteErrors:        map[uint]document{},
-		WriteConcernErrors: mapped(e.WriteConcernErrors, func(d bson.Raw) document { return document(d) })}
-	if e.HasCode {
-		f.Code = &e.Code
-	}
+		WriteConcernErrors: mapped(e.WriteConcernErrors, func(d result.Document) document { return document(d) })}
 	for i, d := range e.WriteErrors {
 		f.WriteErrors[uint(i)] = document(d)
 	}
@@ -160,15 +151,12 @@ func (f *failure) error() *result.Error {
 	if f == nil {
 		return nil
 	}
-	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, CodeName: f.CodeName, Labels: f.Labels,
-		Response: bson.Raw(f.Response), Partial: bson.RawValue(f.Partial), Server: f.Server, Unsupported: f.Unsupported,
-		WriteErrors:        map[int]bson.Raw{},
-		WriteConcernErrors: mapped(f.WriteConcernErrors, func(d document) bson.Raw { return bson.Raw(d) })}
-	if f.Code != nil {
-		e.Code, e.HasCode = *f.Code, true
-	}
+	e := &result.Error{Message: f.Message, Client: f.Client, Timeout: f.Timeout, Kind: f.Kind, Code: f.Code, CodeName: f.CodeName, Labels: f.Labels,
+		Response: result.Document(f.Response), Partial: result.Value{RawValue: bson.RawValue(f.Partial)}, Server: f.Server, Unsupported: f.Unsupported,
+		WriteErrors:        map[int]result.Document{},
+		WriteConcernErrors: mapped(f.WriteConcernErrors, func(d document) result.Document { return result.Document(d) })}
 	for i, d := range f.WriteErrors {
-		e.WriteErrors[int(i)] = bson.Raw(d)
+		e.WriteErrors[int(i)] = result.Document(d)
 	}
 	return e
 }

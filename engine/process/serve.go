@@ -180,7 +180,7 @@ func (s *server) do(ctx context.Context, id int64, p doParams) (any, error) {
 		s.raised[id] = out.Err
 		s.mu.Unlock()
 	}
-	return doResult{value(out.Value), failureOf(out.Err), out.Server, out.ServiceID, out.Decisions}, out.Broken
+	return doResult{value(out.Value.RawValue), failureOf(out.Err), out.Server, out.ServiceID, out.Decisions}, out.Broken
 }
 
 // callback makes utr run the operations of a callback.

@@ -59,13 +59,13 @@ func TestClockIsSet(t *testing.T) {
 	took := time.Since(begun)
 	bench.CheckVerdicts(t, verdicts, result.SkipRequirement, result.SkipFilter)
 	for _, v := range verdicts {
-		durations := []time.Duration{v.Duration, v.Timings.Setup, v.Timings.Engine, v.Timings.Server, v.Timings.Waiting, v.Timings.Cleanup}
+		durations := []result.Duration{result.Duration(v.Duration), v.Timings.Setup, v.Timings.Engine, v.Timings.Server, v.Timings.Waiting, v.Timings.Cleanup}
 		for _, o := range v.Operations {
 			durations = append(durations, o.Duration)
 		}
 		for _, d := range durations {
-			if d < 0 || d > took {
-				t.Errorf("%s: a duration of %s in a run of %s", v.Test.Description, d, took)
+			if d < 0 || d > result.Duration(took) {
+				t.Errorf("%s: a duration of %s in a run of %s", v.Test.Description, time.Duration(d), took)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 		testkit.Check(t, err)
 		for _, x := range events {
 			after = x.Sequence
-			if x.Type == result.ServerDescriptionChanged && strings.HasPrefix(x.SDAM.New.Type, "RS") && x.SDAM.New.Type != "RSOther" {
+			if x.Type == result.ServerDescriptionChanged && strings.HasPrefix(x.New.Type, "RS") && x.New.Type != "RSOther" {
 				known[x.Address] = true
 			}
 		}
@@ -96,7 +96,7 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 		events, err := test.Events(ctx, "client", after, 0)
 		testkit.Check(t, err)
 		for _, x := range events {
-			if x.Type == result.CommandStarted && x.Command.CommandName == "find" {
+			if x.Type == result.CommandStarted && x.CommandName == "find" {
 				seen[x.Address] = true
 			}
 		}

@@ -117,17 +117,17 @@ func (c *counter) Write(p []byte) (int, error) {
 // in seven was skipped.
 func verdictsOf(n int) []*result.Verdict {
 	log := result.ClientLog{Events: slices.Repeat([]result.Event{{Sequence: 1, Time: time.Unix(1_700_000_000, 0).UTC(),
-		Type: result.ConnectionCheckedOut, Address: "127.0.0.1:27017", Pool: &result.PoolEvent{ConnectionID: 4}}}, 40)}
+		Type: result.ConnectionCheckedOut, Address: "127.0.0.1:27017", ConnectionID: 4}}, 40)}
 	list := make([]*result.Verdict, n)
 	for i := range list {
 		v := result.Verdict{Status: result.Passed}
 		switch {
 		case i%100 == 0:
-			v = result.Verdict{Status: result.Failed, Clients: []result.ClientLog{log},
+			v = result.Verdict{Status: result.Failed, Evidence: result.Evidence{Clients: []result.ClientLog{log},
 				Mismatches: []result.Mismatch{{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Message: "the numbers differ",
 					Want: "1", Got: "2", Diff: "- 1\n+ 2"}},
-				Operations: []result.OperationLog{{Name: "find", Object: "collection0", Duration: time.Millisecond}},
-				Rerun:      []string{"utr", "run", "--run", "^specs/find.yml: a test$", "specs/find.yml"}}
+				Operations: []result.OperationLog{{Name: "find", Object: "collection0", Duration: result.Duration(time.Millisecond)}}},
+				Rerun: []string{"utr", "run", "--run", "^specs/find.yml: a test$", "specs/find.yml"}}
 		case i%7 == 0:
 			v = result.Verdict{Status: result.Skipped, SkipKind: result.SkipRequirement, Reason: "needs server 4.2.99 or earlier, the deployment has 8.0.12"}
 		}

@@ -85,8 +85,8 @@ func runAll(b *testing.B, suites []*specs.Suite, jobs int, who string, topology 
 	}
 	tests, spent := float64(last.Passed+last.KnownFailing), last.Timings
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N)/tests, "ms/test")
-	b.ReportMetric(float64(spent.Server.Microseconds())/1000/tests, "ms-server/test")
-	b.ReportMetric(float64((spent.Setup+spent.Engine+spent.Cleanup).Microseconds())/1000/tests, "ms-overhead/test")
+	b.ReportMetric(spent.Server.Milliseconds()/tests, "ms-server/test")
+	b.ReportMetric((spent.Setup+spent.Engine+spent.Cleanup).Milliseconds()/tests, "ms-overhead/test")
 	b.ReportMetric(tests, "tests")
 	b.ReportMetric(float64(last.Skipped), "skipped")
 }

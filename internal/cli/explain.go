@@ -163,16 +163,9 @@ func recordOf(p *retry.Policy) policyRecord {
 
 // ruleRecord is a rule, or a constant that differs between policies. Policy is set for differences.
 type ruleRecord struct {
-	Policy    string `json:"policy,omitempty"`
-	Constant  string `json:"constant,omitempty"`
-	Rule      string `json:"rule,omitempty"`
-	Statement string `json:"statement,omitempty"`
-	Section   string `json:"section,omitempty"`
-	Revision  string `json:"revision,omitempty"`
-}
-
-func ruleOf(policy string, r retry.Rule) ruleRecord {
-	return ruleRecord{Policy: policy, Rule: r.ID, Statement: r.Statement, Section: r.Section, Revision: r.Revision}
+	Policy   string `json:"policy,omitempty"`
+	Constant string `json:"constant,omitempty"`
+	retry.Rule
 }
 
 func (e *explainFlags) act(c *call) error {
@@ -212,7 +205,7 @@ func (e *explainFlags) act(c *call) error {
 		return err
 	}
 	for _, r := range rules {
-		out.add(ruleOf("", r), "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
+		out.add(r, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
 	}
 	return c.print(out.String())
 }
@@ -227,7 +220,7 @@ func (l *lines) difference(sign string, of, other *retry.Policy) {
 	}
 	for _, r := range rulesOf(of) {
 		if !slices.ContainsFunc(rulesOf(other), func(o retry.Rule) bool { return o.ID == r.ID && o.Statement == r.Statement }) {
-			l.add(ruleOf(of.Name, r), "%s %-5s %s\n", sign, r.ID, r.Statement)
+			l.add(ruleRecord{Policy: of.Name, Rule: r}, "%s %-5s %s\n", sign, r.ID, r.Statement)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func (c *cellRun) addReport(p *report.SavedRun) {
 	c.tests, c.files = len(p.Verdicts), len(files)
 	if p.Run != nil {
 		c.engineName = p.Run.Engine
-		s.Duration, s.Interrupted, s.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
+		s.Duration, s.Interrupted, s.Problems = time.Duration(p.Run.Duration), p.Run.Interrupted, p.Run.Problems
 	}
 }
 

@@ -29,8 +29,8 @@ func (r redactor) value(v reflect.Value) reflect.Value {
 		return v
 	case string:
 		return reflect.ValueOf(r.Redact(x))
-	case bson.Raw:
-		return reflect.ValueOf(bson.Raw(r.rawValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: x}).Value))
+	case result.Document:
+		return reflect.ValueOf(result.Document(r.rawValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: x}).Value))
 	case bson.RawValue:
 		return reflect.ValueOf(r.rawValue(x))
 	case bson.Binary:

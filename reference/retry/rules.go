@@ -12,11 +12,11 @@ import (
 type Rule struct {
 	// ID is stable: R for reads and rules of all retries, W for writes, B for client backpressure, T for
 	// withTransaction, P for package pinning.
-	ID        string
-	Statement string // in our words
-	Section   string // of the specification
-	Revision  string // date of the first version of the specification with this rule
-	Reason    string // of a decision, if this is the last rule with a reason
+	ID        string `json:"rule,omitempty"`
+	Statement string `json:"statement,omitempty"` // in our words
+	Section   string `json:"section,omitempty"`   // of the specification
+	Revision  string `json:"revision,omitempty"`  // date of the first version of the specification with this rule
+	Reason    string `json:"-"`                   // of a decision, if this is the last rule with a reason
 }
 
 // Rules lists all rules in the order in which they are applied. The caller may modify the slice.

@@ -74,7 +74,7 @@ func (s *site) must(object, name, args string) bson.RawValue {
 	if out.Err != nil {
 		s.t.Fatal(out.Err)
 	}
-	return out.Value
+	return out.Value.RawValue
 }
 
 // count counts the events of a client.

@@ -26,7 +26,7 @@ func TestPageOfManyVerdicts(t *testing.T) {
 	older := make([]bytes.Buffer, earlierRuns)
 	events := make([]result.Event, 50)
 	for i := range events {
-		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Address: "a:27017", Command: &result.CommandEvent{CommandName: "find", DatabaseName: "db"}}
+		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Address: "a:27017", CommandName: "find", DatabaseName: "db"}
 	}
 	notes := []result.Note{result.RunStarted{Engine: "reference 1", Total: verdicts}}
 	for i := range verdicts {
