@@ -37,8 +37,7 @@ const (
 	TopologyClosed             EventType = "topologyClosedEvent"
 )
 
-// Monitor is the source of events: a value of eventType in
-// expectedEventsForClient.
+// Monitor is the source of events: a value of eventType in expectedEventsForClient.
 type Monitor string
 
 // The monitors.
@@ -102,8 +101,7 @@ type Event struct {
 	New      *TopologyState `json:"newDescription,omitempty"`
 }
 
-// TopologyState is a server or topology description as far as the format uses
-// it.
+// TopologyState is a server or topology description as far as the format uses it.
 type TopologyState struct {
 	Type    string        `json:"type"`
 	Servers []ServerState `json:"servers,omitempty"`

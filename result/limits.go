@@ -8,10 +8,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Limits bound what a verdict keeps for reports: a test that retries in a loop
-// for a minute creates hundreds of thousands of events. Of a longer list, three
-// quarters of the limit are kept from the start and a quarter from the end; a Gap
-// records the omission.
+// Limits bound what a verdict keeps for reports: a test that retries in a loop for a minute creates hundreds of
+// thousands of events. Of a longer list, three quarters of the limit are kept from the start and a quarter from the
+// end; a Gap records the omission.
 type Limits struct {
 	Mismatches int // of a test
 	Events     int // of a client
@@ -33,8 +32,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Gap records that Count entries were omitted from a list after the first After
-// entries. The zero value means none.
+// Gap records that Count entries were omitted from a list after the first After entries. The zero value means none.
 type Gap struct {
 	After int `json:"after"`
 	Count int `json:"count"`
@@ -75,9 +73,8 @@ func (v *Verdict) Trim(l Limits) {
 	v.ServerLog, v.OmittedLog = trimmed(v.ServerLog, v.OmittedLog, l.LogLines, l.LogBytes, func(line *LogLine) int { return len(line.Text) })
 }
 
-// trimmed returns a trimmed copy of a list, never nil, and the gap, including entries that
-// were omitted before. Each entry costs at least bytes/most, so that at most that
-// many fit.
+// trimmed returns a trimmed copy of a list, never nil, and the gap, including entries that were omitted before. Each
+// entry costs at least bytes/most, so that at most that many fit.
 func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([]T, Gap) {
 	cost := func(i int) int { return max(bytes/max(1, most), size(&list[i])) }
 	all := 0

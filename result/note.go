@@ -2,8 +2,7 @@ package result
 
 import "time"
 
-// Note is an event of a run. Reporters read the stream of notes; only this
-// package implements the interface.
+// Note is an event of a run. Reporters read the stream of notes; only this package implements the interface.
 type Note interface{ note() }
 
 // RunStarted is the first note.
@@ -28,8 +27,7 @@ type DeploymentReady struct {
 	Took time.Duration
 }
 
-// TestStarted precedes each attempt at a test. Tests of several workers
-// interleave.
+// TestStarted precedes each attempt at a test. Tests of several workers interleave.
 type TestStarted struct {
 	Test TestID
 	Time time.Time

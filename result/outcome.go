@@ -1,6 +1,5 @@
-// Package result defines the results of a run: outcomes of operations, events
-// of clients, mismatches, verdicts, and the stream of notes that reporters read.
-// All types are plain data.
+// Package result defines the results of a run: outcomes of operations, events of clients, mismatches, verdicts, and
+// the stream of notes that reporters read. All types are plain data.
 package result
 
 import (
@@ -45,8 +44,7 @@ type Error struct {
 	Server string `json:"server,omitempty"`
 	// Response is the reply of the server, or nil.
 	Response Document `json:"response,omitempty"`
-	// WriteErrors by index and WriteConcernErrors in order are those of bulkWrite
-	// and clientBulkWrite.
+	// WriteErrors by index and WriteConcernErrors in order are those of bulkWrite and clientBulkWrite.
 	WriteErrors        map[int]Document `json:"writeErrors,omitempty"`
 	WriteConcernErrors []Document       `json:"writeConcernErrors,omitempty"`
 	// Partial is the partial result of a bulk write, the zero Value without one.

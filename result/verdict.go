@@ -9,9 +9,8 @@ import (
 // Status is the result of a test.
 type Status string
 
-// The statuses. Broken means that set-up, deployment or engine failed, which is
-// neither a failure nor a pass. Flaky means that the test passed only when it was
-// retried, which is not a pass.
+// The statuses. Broken means that set-up, deployment or engine failed, which is neither a failure nor a pass. Flaky
+// means that the test passed only when it was retried, which is not a pass.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
@@ -40,8 +39,7 @@ const (
 
 // Mismatch is a difference between expected and actual.
 type Mismatch struct {
-	// Path is the path in the suite, such as
-	// expectEvents[0].events[2].commandStartedEvent.command.filter.
+	// Path is the path in the suite, such as expectEvents[0].events[2].commandStartedEvent.command.filter.
 	Path     string          `json:"path"`
 	Position source.Position `json:"place,omitzero"`
 	Message  string          `json:"message"`
@@ -68,8 +66,7 @@ func (id TestID) Where() string {
 	return id.Cell + id.Deployment
 }
 
-// Verdict is the result of a test on a deployment, with everything that reports
-// need to explain it.
+// Verdict is the result of a test on a deployment, with everything that reports need to explain it.
 type Verdict struct {
 	Test     TestID
 	Position source.Position
@@ -82,9 +79,8 @@ type Verdict struct {
 	Duration time.Duration
 	Timings  Timings
 	Rerun    []string // argument vector that runs this test again
-	// Attempts are all attempts in order if there was more than one. Then Duration
-	// and Timings are totals, and the other fields are those of the last attempt
-	// that did not pass.
+	// Attempts are all attempts in order if there was more than one. Then Duration and Timings are totals, and the
+	// other fields are those of the last attempt that did not pass.
 	Attempts []*Verdict
 }
 

@@ -60,9 +60,8 @@ func start(command, environment []string, dir string) (*child, error) {
 	return c, nil
 }
 
-// finish ends the adapter and its process group, and adds the exit status and the
-// last output on stderr to a problem. Without a problem, it first gives the adapter
-// time to end on its own.
+// finish ends the adapter and its process group, and adds the exit status and the last output on stderr to a problem.
+// Without a problem, it first gives the adapter time to end on its own.
 func (c *child) finish(problem error) error {
 	_ = c.stdin.Close()
 	limit := time.Duration(0)

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// maxLine limits the length of a message. Documents have up to 16 MiB, and a find
-	// can return several.
+	// maxLine limits the length of a message. Documents have up to 16 MiB, and a find can return several.
 	maxLine = 64 << 20
 	// grace is how long a call may continue after its context has ended. It is shorter
 	// than the grace period of the runner, so that the runner reports the reason.
@@ -39,8 +38,7 @@ type conversation struct {
 	failed bool
 }
 
-// converse starts a conversation with an adapter. It reads until in ends, which
-// finish must cause.
+// converse starts a conversation with an adapter. It reads until in ends, which finish must cause.
 func converse(in io.Reader, out io.Writer, finish func(error) error, log *transcript) *conversation {
 	c := newConversation(out, log)
 	c.finish = finish
@@ -176,10 +174,9 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// call makes a call and decodes its result. callback, which may be nil, serves the
-// adapter's callbacks during the call. The end of ctx cancels the call: an adapter that
-// does not reply within grace has failed. The adapter side cannot cancel a call, and
-// only stops waiting.
+// call makes a call and decodes its result. callback, which may be nil, serves the adapter's callbacks during the
+// call. The end of ctx cancels the call: an adapter that does not reply within grace has failed. The adapter side
+// cannot cancel a call, and only stops waiting.
 func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
 	id, inbox, err := c.register()
 	if err != nil {

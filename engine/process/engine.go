@@ -1,11 +1,9 @@
-// Package process implements an engine in another process: a driver in any language
-// behind a small program, its adapter. Both sides exchange JSON-RPC 2.0 messages, one
-// per line, with the calls of package engine and BSON as canonical Extended JSON.
-// docs/engine-protocol.md describes the protocol for authors of adapters.
+// Package process implements an engine in another process: a driver in any language behind a small program, its
+// adapter. Both sides exchange JSON-RPC 2.0 messages, one per line, with the calls of package engine and BSON as
+// canonical Extended JSON. docs/engine-protocol.md describes the protocol for authors of adapters.
 //
-// Each open test has its own conversation: a process that utr starts and reuses for
-// later tests, or a connection to a running adapter. A protocol error ends the
-// conversation and breaks its test; the next test gets a new conversation.
+// Each open test has its own conversation: a process that utr starts and reuses for later tests, or a connection to a
+// running adapter. A protocol error ends the conversation and breaks its test; the next test gets a new conversation.
 package process
 
 import (
@@ -33,14 +31,12 @@ type Options struct {
 	Dir string
 	// Address is the host:port of a running adapter.
 	Address string
-	// Engine is an engine in Go, behind Serve as its adapter, in this process. It is
-	// closed with the engine.
+	// Engine is an engine in Go, behind Serve as its adapter, in this process. It is closed with the engine.
 	Engine engine.Engine
 	// Transcript, which may be nil, receives all messages as lines: "->" before those
 	// of utr, "<-" before those of adapters. A write error ends the conversation.
 	Transcript io.Writer
-	// StartLimit limits the time from the start of an adapter to its reply to hello.
-	// 0 means DefaultStartLimit.
+	// StartLimit limits the time from the start of an adapter to its reply to hello. 0 means DefaultStartLimit.
 	StartLimit time.Duration
 	// Runner is the name and version of the caller, for the adapter's logs.
 	Runner string

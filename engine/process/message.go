@@ -41,8 +41,7 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// line encodes a message. content is the parameters or the result; an error response
-// has no content.
+// line encodes a message. content is the parameters or the result; an error response has no content.
 func (m message) line(content any) (line []byte, err error) {
 	m.JSONRPC = version
 	switch {
@@ -58,8 +57,7 @@ func (m message) line(content any) (line []byte, err error) {
 	return append(line, '\n'), err
 }
 
-// rpcError means that a call could not be performed. Errors of the driver under test
-// are results.
+// rpcError means that a call could not be performed. Errors of the driver under test are results.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -11,8 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// test implements engine.Test and engine.LogReader. Methods may be called
-// concurrently.
+// test implements engine.Test and engine.LogReader. Methods may be called concurrently.
 type test struct {
 	engine *Engine
 	c      *conversation
@@ -69,8 +68,7 @@ func (t *test) callbackResult(err *result.Error) callbackResult {
 	return callbackResult{Error: failureOf(err), RaisedBy: t.raised[err]}
 }
 
-// waitSlice limits how long one request waits for events, because an adapter need not
-// be able to cancel a wait.
+// waitSlice limits how long one request waits for events, because an adapter need not be able to cancel a wait.
 const waitSlice = 500 * time.Millisecond
 
 func (t *test) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
