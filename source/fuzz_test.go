@@ -105,7 +105,10 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("parsing the rendered value returns a different one: %v, %s", err, text)
 		}
 		// JSON is YAML, except for characters that are not printable or beyond the
-		// Basic Multilingual Plane.
+		// Basic Multilingual Plane, and NEL, which is a line break of YAML 1.1.
+		if bytes.ContainsRune(text, '\u0085') {
+			return
+		}
 		if twin, err := ParseYAML("f", text); err == nil && !Equal(v, twin) {
 			t.Fatalf("YAML reads %s differently", text)
 		}
