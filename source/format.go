@@ -19,7 +19,7 @@ func Format(file string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff"))
 	for range 4 { // the parser can attach a comment to another item once it has moved
 		out, err := layout(text)
 		if err == nil && out == text {
