@@ -76,10 +76,12 @@ func BenchmarkAuthors(b *testing.B) {
 	reads := filepath.Join(testkit.Root(b), "specs", "retryable-reads")
 	run("validate/files=1/who=utr", 1, "suite", os.Environ(), utr, "validate", files[0])
 	run("validate/who=utr", len(files), "suite", os.Environ(), utr, "validate", folder)
-	run("convert/who=utr", len(files), "suite", os.Environ(), "sh", "-c", "rm -f "+folder+"/*.json && "+utr+" convert "+folder)
+	run("convert/who=utr", len(files), "suite", os.Environ(), "sh", "-c", "rm -f "+folder+"/*.json; exec "+utr+" convert "+folder)
 	run("audit/tests=100/who=utr", 100, "test", os.Environ(), utr, "audit", filepath.Join(reads, "collection-aggregate.yml"))
 	node, env := testkit.Node(b)
 	for _, task := range []string{"validate", "convert"} {
-		run(task+"/who=node", len(files), "suite", env, append([]string{node, "-e", peer, "--", task, schemas}, files...)...)
+		script := "rm -f " + folder + `/*.json; exec "$@"`
+		command := []string{"sh", "-c", script, "sh", node, "-e", peer, "--", task, schemas}
+		run(task+"/who=node", len(files), "suite", env, append(command, files...)...)
 	}
 }

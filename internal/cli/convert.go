@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -79,41 +82,47 @@ type rewriting struct {
 }
 
 func (r *rewriting) act(_ context.Context, c *call) error {
+	defer shortLived()()
 	files, err := specs.Read(c.paths, specs.Options{Stdin: c.program.Stdin})
 	if err != nil {
 		return invalid(err)
 	}
-	yaml, stale := 0, 0
+	files = slices.DeleteFunc(files, func(f specs.File) bool { return filepath.Ext(f.Name) == ".json" })
+	if len(files) == 0 {
+		return usage("no suite is a YAML file")
+	}
+	names, texts := make([]string, len(files)), make([][]byte, len(files))
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, f := range files {
+		workers.Go(func() (err error) {
+			names[i], texts[i], err = r.form(f)
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return usage("%w", err)
+	}
+	if len(c.paths) == 1 && c.paths[0] == specs.Stdin {
+		return c.print(string(texts[0]))
+	}
+	stale := 0
 	var out strings.Builder
-	for _, f := range files {
-		if filepath.Ext(f.Name) == ".json" {
-			continue
-		}
-		name, text, err := r.form(f)
-		if err != nil {
-			return usage("%w", err)
-		}
-		if len(c.paths) == 1 && c.paths[0] == specs.Stdin {
-			return c.print(string(text))
-		}
-		yaml++
-		changed, err := rewrite(f, name, text, r.check)
+	for i, f := range files {
+		changed, err := rewrite(f, names[i], texts[i], r.check)
 		if err != nil {
 			return err
 		}
 		if changed {
 			stale++
-			out.WriteString(name + "\n")
+			out.WriteString(names[i] + "\n")
 		}
-	}
-	if yaml == 0 {
-		return usage("no suite is a YAML file")
 	}
 	did := r.written
 	if r.check {
 		did = r.stale
 	}
-	fmt.Fprintf(&out, "%d YAML suites: %d %s\n", yaml, stale, did)
+	fmt.Fprintf(&out, "%d YAML suites: %d %s\n", len(files), stale, did)
 	return c.conclude(out.String(), r.check && stale > 0)
 }
 

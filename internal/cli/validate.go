@@ -83,6 +83,7 @@ func (v *validation) act(ctx context.Context, c *call) error {
 	case v.asJSON:
 		v.format = formatJSON
 	}
+	defer shortLived()()
 	loaded, err := c.load(ctx, specs.Options{Twins: true})
 	if exitOf(err) != nil || errors.Is(err, context.Canceled) {
 		return err
