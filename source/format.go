@@ -46,7 +46,7 @@ func layout(text string) (string, error) {
 	if head := document.HeadComment; head != "" {
 		p.comments(head+"\n", 0)
 	}
-	if root := document.Content[0]; p.isBlock(root, 0) {
+	if root := document.Content[0]; isBlock(root, 0) {
 		p.block(root, 0, "")
 	} else {
 		p.value(root, -indentation, 0)
@@ -56,7 +56,7 @@ func layout(text string) (string, error) {
 }
 
 // comment matches comments, and scalars that look like one.
-var comment = regexp.MustCompile(`(?m)#.*$`)
+var comment = regexp.MustCompile(`#.*`)
 
 const (
 	indentation = 2
@@ -71,31 +71,31 @@ type printer struct {
 
 // block writes a document or list with an item per line. The first line starts with lead, if that is not "".
 func (p *printer) block(n *yaml.Node, indent int, lead string) {
-	step := 2
-	if n.Kind == yaml.SequenceNode {
-		step = 1
+	isDocument, step := n.Kind == yaml.MappingNode, 1
+	if isDocument {
+		step = 2
 	}
 	for i := 0; i < len(n.Content); i += step {
 		first, last := n.Content[i], n.Content[i+step-1]
-		if first != last && !p.isBlock(last, 0) && last.HeadComment != "" { // between a key and its value
+		if isDocument && !isBlock(last, 0) && last.HeadComment != "" { // between a key and its value
 			first.HeadComment = strings.TrimPrefix(first.HeadComment+"\n"+last.HeadComment, "\n")
 		}
 		if i > 0 || lead == "" {
 			p.above(first, indent, i > 0)
 			lead = strings.Repeat(" ", indent)
 		}
-		text := "-"
-		if step == 2 {
-			text = p.text(first) + ":"
+		start := "-"
+		if isDocument {
+			start = inline(first) + ":"
 		}
-		p.out.WriteString(lead + text)
-		if text == "-" && last.Anchor == "" && p.isBlock(last, indent+indentation) {
+		p.out.WriteString(lead + start)
+		if !isDocument && last.Anchor == "" && isBlock(last, indent+indentation) {
 			p.block(last, indent+indentation, " ")
 		} else {
-			if first != last {
+			if isDocument {
 				p.remark(first)
 			}
-			p.value(last, indent, indent+len(text))
+			p.value(last, indent, indent+len(start))
 		}
 		p.comments(first.FootComment, indent)
 	}
@@ -115,7 +115,7 @@ func (p *printer) above(item *yaml.Node, indent int, gap bool) {
 			break
 		}
 	}
-	line = min(line, len(p.source)-1) // the parser knows more line breaks
+	line = min(line, len(p.source)-1) // the parser also counts line breaks of YAML 1.1
 	for line > 0 && strings.HasPrefix(strings.TrimSpace(p.source[line]), "#") {
 		line--
 	}
@@ -146,35 +146,34 @@ func (p *printer) remark(n *yaml.Node) {
 
 // value writes the rest of an item, which begins at indent, from column on.
 func (p *printer) value(n *yaml.Node, indent, column int) {
-	isBlock := p.isBlock(n, column+1)
-	if isBlock && n.Anchor != "" {
-		p.out.WriteString(" &" + n.Anchor)
-	}
-	text := ""
-	if !isBlock {
-		text = p.text(n)
+	block, text := isBlock(n, column+1), ""
+	switch {
+	case !block:
+		text = inline(n)
+	case n.Anchor != "":
+		text = "&" + n.Anchor
 	}
 	if text != "" {
 		p.out.WriteString(" " + text)
 	}
 	p.remark(n)
 	p.out.WriteByte('\n')
-	if isBlock {
+	if block {
 		p.block(n, indent+indentation, "")
 	} else if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		p.lines(n, indent+indentation)
 	}
 }
 
-// isBlock reports whether a value has lines of its own, rather than following its key at column.
-func (p *printer) isBlock(n *yaml.Node, column int) bool {
+// isBlock reports whether a value is written on the lines after its key, and not beside it, from column on.
+func isBlock(n *yaml.Node, column int) bool {
 	switch {
 	case len(n.Content) == 0:
 		return false
 	case n.Style&yaml.FlowStyle == 0 || hasComment(n):
 		return true
 	}
-	return lastLine(n) > n.Line && column+utf8.RuneCountInString(p.text(n)) > width
+	return lastLine(n) > n.Line && column+utf8.RuneCountInString(inline(n)) > width
 }
 
 func hasComment(n *yaml.Node) bool {
@@ -190,8 +189,8 @@ func lastLine(n *yaml.Node) int {
 	return n.Line
 }
 
-// text renders a node on one line, or the first line of a literal or folded scalar.
-func (p *printer) text(n *yaml.Node) string {
+// inline renders a node on one line, or the first line of a literal or folded scalar.
+func inline(n *yaml.Node) string {
 	text := n.Value
 	var parts []string
 	switch {
@@ -201,14 +200,14 @@ func (p *printer) text(n *yaml.Node) string {
 		text = "[]"
 	case n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
-			parts = append(parts, p.text(item))
+			parts = append(parts, inline(item))
 		}
 		text = "[ " + strings.Join(parts, ", ") + " ]"
 	case n.Kind == yaml.MappingNode && len(n.Content) == 0:
 		text = "{}"
 	case n.Kind == yaml.MappingNode:
 		for pair := range slices.Chunk(n.Content, 2) {
-			parts = append(parts, strings.TrimSuffix(p.text(pair[0])+": "+p.text(pair[1]), " "))
+			parts = append(parts, strings.TrimSuffix(inline(pair[0])+": "+inline(pair[1]), " "))
 		}
 		text = "{ " + strings.Join(parts, ", ") + " }"
 	case n.Style&yaml.SingleQuotedStyle != 0 && !strings.Contains(text, "\n"):

@@ -169,7 +169,7 @@ func FuzzTwin(f *testing.F) {
 	})
 }
 
-// A formatted file has the same values and is its own format.
+// Formatting a file again changes nothing.
 func FuzzFormat(f *testing.F) {
 	for _, c := range testkit.Cases(f, "testdata/format.txt") {
 		f.Add([]byte(lineBreaks.Replace(c.In)))
