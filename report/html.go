@@ -31,7 +31,7 @@ var pageJS string
 // With earlier runs, in any order, it shows the history of each test and compares
 // the runs. Of more than sixteen, it shows the last ones.
 func HTML(earlier ...*EarlierRun) Generator {
-	h := &page{numbers: map[string]int{}, counts: map[string]int{}}
+	h := &page{numbers: map[string]map[string]int{"test": {}, "column": {}}}
 	if len(earlier) > 0 {
 		runs := slices.SortedStableFunc(slices.Values(earlier), func(a, b *EarlierRun) int { return a.began.Compare(b.began) })
 		h.trends = &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testKey]bool{}}
@@ -48,11 +48,10 @@ func HTML(earlier ...*EarlierRun) Generator {
 
 type page struct {
 	bytes.Buffer
-	trends  *trends        // nil without earlier runs
-	numbers map[string]int // of tests and columns
-	counts  map[string]int // of numbers, by kind
-	details int            // bytes of details so far
-	kept    []string       // messages about kept cells
+	trends  *trends                   // nil without earlier runs
+	numbers map[string]map[string]int // of tests and columns, by kind and key
+	details int                       // bytes of details so far
+	kept    []string                  // messages about kept cells
 }
 
 func (h *page) head() {
@@ -105,12 +104,11 @@ func (h *page) line(kind string, about any) error {
 
 // number returns the number of a test or column, from 0. It writes a line for a new one.
 func (h *page) number(kind, key string, about any) int {
-	key = kind + "\n" + key
-	n, known := h.numbers[key]
-	if !known {
-		n = h.counts[kind]
-		h.numbers[key] = n
-		h.counts[kind]++
+	known := h.numbers[kind]
+	n, found := known[key]
+	if !found {
+		n = len(known)
+		known[key] = n
 		_ = h.line(kind, about) // plain data
 	}
 	return n

@@ -25,10 +25,11 @@ const make = (tag, properties, ...kids) => {
 const files = [], tests = [], columns = [], verdicts = [], earlier = [];
 let run = {}, summary = null;
 
-// number returns the index of the item with a key in a list, and appends a missing item.
+// number returns the index of a file and suite in files, and appends a new one.
 const numbers = new Map();
-const number = (list, key, item) => {
-  if (!numbers.has(key)) numbers.set(key, list.push(item) - 1);
+const number = (path, suite) => {
+  const key = path + '\n' + suite;
+  if (!numbers.has(key)) numbers.set(key, files.push({path, suite, rows: [], red: 0, tests: 0}) - 1);
   return numbers.get(key);
 };
 
@@ -38,7 +39,7 @@ const kinds = {
   run: x => { run = x; },
   earlier: x => { earlier.push(x); },
   test: x => {
-    x.file = number(files, x.file + '\n' + x.suite, {path: x.file, suite: x.suite, rows: [], red: 0, tests: 0});
+    x.file = number(x.file, x.suite);
     x.rows = []; // by iteration
     tests.push(x);
   },
@@ -209,15 +210,16 @@ const showCauses = () => {
 };
 
 // A row is a file or a test with its verdicts by column.
-let rows = [], shown = [], order = []; // order: indexes of columns in the order shown
-const redColumns = new Set();
+let rows = [], shown = [], order = []; // order: indexes of the columns that are shown, in order
 const many = () => columns.length > 4 || innerWidth <= 760;
+
+// The column of tests that did not run comes last.
+const allColumns = () => columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
 
 // Of more than mostColumns, only those with red tests are shown until the user asks for all.
 const mostColumns = 12;
-let folded = false;
-const visible = () => folded ? order.filter(c => redColumns.has(c)) : order;
 const arrange = () => {
+  const reds = new Set(); // columns with red tests
   for (const v of verdicts) {
     const known = tests[v.of].rows;
     let row = known[v.iteration];
@@ -231,12 +233,11 @@ const arrange = () => {
     files[v.file].tests++;
     if (!red(v.status)) continue;
     files[v.file].red++;
-    redColumns.add(v.on);
+    reds.add(v.on);
   }
-  for (const f of files) f.closed = redColumns.size > 0 && !f.red;
-  folded = columns.length > mostColumns && redColumns.size > 0 && redColumns.size < columns.length;
-  // The column of tests that did not run comes last.
-  order = columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
+  for (const f of files) f.closed = reds.size > 0 && !f.red;
+  order = allColumns();
+  if (columns.length > mostColumns && reds.size) order = order.filter(c => reds.has(c));
   const sorted = files.map((_, i) => i).sort((a, b) => !!files[b].red - !!files[a].red || (files[a].path < files[b].path ? -1 : 1));
   for (const i of sorted) {
     if (!files[i].rows.length) continue;
@@ -313,7 +314,7 @@ const draw = () => {
         closed(f) ? '▸ ' : '▾ ', f.path, ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
     } else {
       e.append(make('div', {class: 'name', title: r.name}, r.name));
-      visible().forEach(c => {
+      order.forEach(c => {
         const b = cell(r.cells[c]);
         if (i === at.row && c === at.column) b.classList.add('at');
         e.append(b);
@@ -374,7 +375,7 @@ const open = v => {
     filter();
     i = shown.indexOf(v.row);
   }
-  if (!visible().includes(v.on)) unfold();
+  if (!order.includes(v.on)) unfold();
   at = {row: i, column: v.on};
   saveLink();
   const box = byID('detail');
@@ -575,14 +576,13 @@ const head = () => {
   const kept = summary && summary.kept || [];
   byID('problems').replaceChildren(...[...problems, ...kept].map(p => make('li', {}, p)));
   byID('problems').hidden = !problems.length && !kept.length;
-  const all = visible();
-  document.documentElement.style.setProperty('--count', Math.max(1, all.length));
-  byID('columns').replaceChildren(make('span', {}, 'test', folded ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
-    ...all.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
+  document.documentElement.style.setProperty('--count', Math.max(1, order.length));
+  byID('columns').replaceChildren(make('span', {}, 'test', order.length < columns.length ? make('button', {type: 'button', click: unfold}, 'show all ' + columns.length + ' columns') : ''),
+    ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
 };
 
 const unfold = () => {
-  folded = false;
+  order = allColumns();
   head();
   draw();
 };
@@ -603,8 +603,8 @@ const move = (rowsBy, columnsBy) => {
   let i = at.row;
   if (rowsBy) do { i += rowsBy; } while (shown[i] && shown[i].header);
   if (shown[i] && !shown[i].header) at.row = i;
-  const all = visible();
-  at.column = all[Math.max(0, Math.min(all.length - 1, all.indexOf(at.column) + columnsBy))];
+  const place = order.indexOf(at.column) + columnsBy;
+  at.column = order[Math.max(0, Math.min(order.length - 1, place))];
   reveal();
 };
 
