@@ -138,7 +138,8 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 	return run()
 }
 
-// database reads $db. A mongod closes the connection if it is not a string, and every server if there is no command.
+// database reads $db. A mongod closes the connection if $db is not a string. Every server closes it if the message
+// contains no command.
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
 	var isText bool

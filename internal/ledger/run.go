@@ -103,7 +103,7 @@ type Process struct {
 }
 
 // ErrNoProcess means that no process has an id. A zombie counts as none.
-var ErrNoProcess = errors.New("there is no such process")
+var ErrNoProcess = errors.New("no such process")
 
 // ProcessOf identifies the process that currently has an id.
 func ProcessOf(pid int) (Process, error) {

@@ -189,7 +189,7 @@ var otherEvent = map[string]string{
 	"connectionClosedEvent":          "connectionCreatedEvent",
 }
 
-// ofLeaves changes every scalar below a value, and the length of every array. Nil has none.
+// ofLeaves changes every scalar below a value, and the length of every array. It does nothing for nil.
 func ofLeaves(path string, v *source.Value, emit emitter) {
 	if v == nil {
 		return

@@ -48,8 +48,8 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// goes fails the test if the story has another text.
-func (s Story) goes(t testing.TB, got string) {
+// compare fails the test if got is not the text of the story.
+func (s Story) compare(t testing.TB, got string) {
 	t.Helper()
 	if got != s.Text {
 		t.Errorf("%s: %q\ngot\n%s\nwant\n%s", s.File, s.Title, got, s.Text)
@@ -84,7 +84,7 @@ func playInOrder(t *testing.T, pattern string, play func(*testing.T, Story) stri
 			}
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
 				if all[i].Text = play(t, s); !updates() {
-					s.goes(t, all[i].Text)
+					s.compare(t, all[i].Text)
 				}
 			})
 		}

@@ -56,8 +56,8 @@ func TestHowTestsEnd(t *testing.T) {
 		{"different fields", nil, func(f *fake) { Same(f, "", []any{1}, []any{"1"}) }, true, false},
 		{"a password", nil, func(f *fake) { Contains(f, "it is "+Secret) }, true, false},
 		{"no stories", nil, func(f *fake) { Stories(f, "nowhere/*.txt") }, true, false},
-		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n    two\n") }, false, false},
-		{"another text", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].goes(f, "> one\n") }, true, false},
+		{"the text of the story", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].compare(f, "> one\n    two\n") }, false, false},
+		{"another text", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].compare(f, "> one\n") }, true, false},
 		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.mustHaveTitle(f) }, true, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {

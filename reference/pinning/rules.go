@@ -74,7 +74,7 @@ func table() []row {
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P8", "After a socket error, the thread is no longer pinned to that member.", "Auto-retry"), Broken,
+		{rule("P8", "A socket error of the pinned member unpins the thread.", "Auto-retry"), Broken,
 			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
 			func(s *step) { s.unpin() }},
 		{rule("P9", "After three members in all, the error is raised.", "Requests"), Broken,
@@ -216,7 +216,7 @@ func ofType(members []selection.Server, types ...selection.ServerType) []selecti
 	return selection.Filter(members, selection.OfType(types...))
 }
 
-// first returns the members, or others if there are no members.
+// first returns members, or others if members is empty.
 func first(members, others []selection.Server) []selection.Server {
 	if len(members) > 0 {
 		return members
