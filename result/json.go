@@ -33,22 +33,6 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MarshalJSON writes all fields with one call, since every record of a report has them.
-func (t Timings) MarshalJSON() ([]byte, error) {
-	text := make([]byte, 0, 128)
-	for _, field := range [...]struct {
-		name string
-		Duration
-	}{
-		{`{"setupMS":`, t.Setup}, {`,"engineMS":`, t.Engine}, {`,"serverMS":`, t.Server},
-		{`,"waitingMS":`, t.Waiting}, {`,"cleanupMS":`, t.Cleanup},
-	} {
-		text = append(text, field.name...)
-		text = strconv.AppendFloat(text, field.Milliseconds(), 'f', -1, 64)
-	}
-	return append(text, '}'), nil
-}
-
 // Document is a BSON document whose JSON form is relaxed Extended JSON.
 type Document bson.Raw
 
