@@ -20,7 +20,7 @@ import (
 )
 
 func convertCommand(c *call) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.rewriteCommand(&cobra.Command{
 		Use:   "convert PATH...",
 		Short: "Write the JSON form of YAML suites",
 		Long: `Writes x.json beside each x.yml, byte for byte as the specifications repository does with
@@ -33,12 +33,8 @@ or a file that is not a suite.`,
 utr convert source/retryable-reads
 # in CI
 utr convert --check source/`,
-		Args: arguments(1, unlimited, "a suite or a directory"),
-	}, func(f *flags) action {
-		r := rewriting{written: "JSON files written", stale: "JSON files out of date or missing", form: toJSON}
-		f.toggle(&r.check, "check", "write nothing, and list the files that are out of date or missing")
-		return r.act
-	})
+	}, rewriting{form: toJSON, written: "JSON files written", stale: "JSON files out of date or missing"},
+		"write nothing, and list the files that are out of date or missing")
 }
 
 func toJSON(f specs.File) (name string, text []byte, err error) {
@@ -46,7 +42,7 @@ func toJSON(f specs.File) (name string, text []byte, err error) {
 }
 
 func fmtCommand(c *call) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.rewriteCommand(&cobra.Command{
 		Use:   "fmt PATH...",
 		Short: "Format YAML suites",
 		Long: `Rewrites YAML suites in the layout of the built-in ones: indented by two spaces, lists
@@ -61,12 +57,8 @@ file that is not a suite.`,
 utr fmt source/retryable-reads
 # in CI
 utr fmt --check source/`,
-		Args: arguments(1, unlimited, "a suite or a directory"),
-	}, func(f *flags) action {
-		r := rewriting{written: "changed", stale: "not formatted", form: formatted}
-		f.toggle(&r.check, "check", "write nothing, and list the files that are not formatted")
-		return r.act
-	})
+	}, rewriting{form: formatted, written: "changed", stale: "not formatted"},
+		"write nothing, and list the files that are not formatted")
 }
 
 func formatted(f specs.File) (name string, text []byte, err error) {
@@ -79,6 +71,15 @@ type rewriting struct {
 	form           func(specs.File) (name string, text []byte, err error) // of the file to write
 	written, stale string                                                 // what the counted files are, without and with check
 	check          bool
+}
+
+// rewriteCommand completes a command. check describes its flag.
+func (c *call) rewriteCommand(command *cobra.Command, r rewriting, check string) *cobra.Command {
+	command.Args = arguments(1, unlimited, "a suite or a directory")
+	return c.command(command, func(f *flags) action {
+		f.toggle(&r.check, "check", check)
+		return r.act
+	})
 }
 
 func (r *rewriting) act(_ context.Context, c *call) error {
