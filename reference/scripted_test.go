@@ -29,6 +29,8 @@ type scripted struct {
 	batch   int32 // maxWriteBatchSize
 	done    chan struct{}
 
+	sessionless bool // the servers do not support sessions
+
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"
 	seen  []received
@@ -134,7 +136,10 @@ func (s *scripted) hello(member int) bson.D {
 		out = append(out, bson.E{Key: "msg", Value: "isdbgrid"})
 	}
 	out = append(out, d("isWritablePrimary", primary, "ismaster", primary, "maxBsonObjectSize", int32(16777216), "maxMessageSizeBytes", int32(48000000),
-		"maxWriteBatchSize", s.batch, "logicalSessionTimeoutMinutes", int32(30), "minWireVersion", int32(0), "maxWireVersion", s.wire)...)
+		"maxWriteBatchSize", s.batch, "minWireVersion", int32(0), "maxWireVersion", s.wire)...)
+	if !s.sessionless {
+		out = append(out, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)})
+	}
 	if s.wire >= 9 {
 		out = append(out, bson.E{Key: "topologyVersion", Value: d("processId", bson.ObjectID{2}, "counter", int64(1))})
 	}

@@ -157,7 +157,7 @@ func errorInWords(e *result.Error) string {
 }
 
 // ownWords are the settings of a story that are not URI options.
-var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch policy bucket backoff heartbeat events api user " +
+var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch sessionless policy bucket backoff heartbeat events api user " +
 	"untimed message delays rules results show callback inside pass value")
 
 // play plays a story, and returns it with the actual results.
@@ -200,6 +200,7 @@ func play(t *testing.T, text string) (transcript string) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := script(t, kind, int(number("members", map[string]string{"sharded": "2"}[kind])))
+		s.sessionless = has("sessionless")
 		s.wire, s.batch = int32(number("wire", "25")), int32(number("batch", "100000"))
 		for word := range strings.FieldsSeq(replies) {
 			command, steps, _ := strings.Cut(word, "=")

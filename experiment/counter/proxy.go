@@ -13,15 +13,19 @@ type Fault string
 
 // The faults.
 const (
+	NoFault      Fault = "none"
 	LostRequest  Fault = "lost-request"  // the connection closes before the server reads the write
 	LostReply    Fault = "lost-reply"    // the connection closes after the server executed it
+	NotMaster    Fault = "not-master"    // the server answers once that it is no longer the primary
 	Failover     Fault = "failover"      // either, and the set has no primary for a moment
 	Outage       Fault = "outage"        // either, and no server is reachable until the application gives up
 	CommandError Fault = "command-error" // the server returns an error for every attempt
 )
 
 // Faults lists the faults.
-func Faults() []Fault { return []Fault{LostRequest, LostReply, Failover, Outage, CommandError} }
+func Faults() []Fault {
+	return []Fault{NoFault, LostRequest, LostReply, NotMaster, Failover, Outage, CommandError}
+}
 
 // lasts reports whether retries cannot succeed.
 func (f Fault) lasts() bool { return f == Outage || f == CommandError }
@@ -43,14 +47,14 @@ type proxy struct {
 	returning sync.WaitGroup
 
 	mu     sync.Mutex
-	fault  Fault // "" if disarmed
+	fault  Fault
 	strike strike
 	struck bool
 	writes int
 }
 
 func listen(server string) (p *proxy, err error) {
-	p = &proxy{}
+	p = &proxy{fault: NoFault}
 	p.Proxy, err = interpose.Listen(server, interpose.Hooks{Command: p.judge, Replied: p.replied})
 	return p, err
 }
@@ -70,7 +74,7 @@ func (p *proxy) arm(f Fault, at strike) {
 func (p *proxy) disarm() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault = ""
+	p.fault = NoFault
 	p.Return()
 	return p.writes
 }
@@ -87,7 +91,7 @@ func (p *proxy) judge(command string) interpose.Action {
 	defer p.mu.Unlock()
 	p.writes++
 	switch {
-	case p.fault == "" || p.struck && p.fault != CommandError || command != p.strike.command && p.fault != CommandError:
+	case p.fault == NoFault || p.struck && p.fault != CommandError || command != p.strike.command && p.fault != CommandError:
 		return interpose.Forward
 	case p.strike.skip > 0:
 		p.strike.skip--
@@ -97,6 +101,8 @@ func (p *proxy) judge(command string) interpose.Action {
 	switch p.fault {
 	case CommandError:
 		return interpose.Refuse
+	case NotMaster:
+		return interpose.StepDown
 	case LostReply:
 		return interpose.DropReply
 	case LostRequest:

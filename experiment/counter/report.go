@@ -21,9 +21,10 @@ type Report struct {
 func (r Report) Text(w io.Writer, elapsed bool) error {
 	var b strings.Builder
 	cells, t := r.Cells, tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "strategy\ttransient error\toutage\tcommand error")
+	fmt.Fprintln(t, "strategy\ttransient error\toutage\tcommand error\tround trips")
 	for _, s := range names(cells) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s, all(cells, s, LostRequest, LostReply, Failover), all(cells, s, Outage), all(cells, s, CommandError))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s, all(cells, s, LostRequest, LostReply, NotMaster, Failover), all(cells, s, Outage),
+			all(cells, s, CommandError), roundTrips(cells, s))
 	}
 	fmt.Fprint(t, "\nstrategy\tfault\tevents\tcounter\tcleaned up\terrors\tattempts")
 	if elapsed {
@@ -76,6 +77,18 @@ func (r Report) JSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
+const notMeasured = "not measured"
+
+// roundTrips is how many messages a strategy sends for an event without a fault.
+func roundTrips(cells []Cell, strategy string) string {
+	for _, c := range cells {
+		if c.Strategy == strategy && c.Fault == NoFault {
+			return fmt.Sprintf("%.2g", float64(c.Messages)/float64(c.Events))
+		}
+	}
+	return notMeasured
+}
+
 // names lists the measured strategies.
 func names(cells []Cell) (out []string) {
 	for _, c := range cells {
@@ -97,7 +110,7 @@ func all(cells []Cell, strategy string, faults ...Fault) string {
 	has := func(verdict string) bool { return slices.Contains(found, verdict) }
 	switch {
 	case len(found) == 0:
-		return "not measured"
+		return notMeasured
 	case has("undercounts") && has("overcounts"):
 		return "may undercount or overcount"
 	case has("undercounts"):

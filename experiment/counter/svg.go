@@ -11,7 +11,7 @@ import (
 
 // The layout in units of the view box.
 const (
-	plotWidth  = 700
+	plotWidth  = 900
 	rowHeight  = 34
 	leftMargin = 130
 	topMargin  = 52

@@ -160,9 +160,10 @@ func counterCommand(c *call) *cobra.Command {
 		Long: `Increments a counter through the Go driver, once for each strategy and fault. A proxy
 in front of the server injects the fault when a write becomes durable: it drops the
 request or the reply, breaks all connections briefly or until the application gives up,
-or rejects the command. Prints which strategies count too little, count too much or waste
-time, and the measurements. Without --strategy and --fault, it also shows what happens
-to other operations that are retried once: find, insert, delete, $set.
+answers once that it is not the primary, or rejects the command. Prints which strategies
+count too little, count too much or waste time, how many round trips an event takes
+without a fault, and the measurements. Without --strategy and --fault, it also shows what
+happens to other operations that are retried once: find, insert, delete, $set.
 
 Strategies:` + known,
 		Example: `# all strategies in all faults

@@ -23,6 +23,7 @@ const (
 	DropRequest        // the connection is closed before the server reads the command
 	DropReply          // the connection is closed after the server has executed the command
 	Refuse             // the server does not receive it; the client gets an error that is not retryable
+	StepDown           // the server does not receive it; the client gets the error of a former primary
 )
 
 // Hooks are called for every command, concurrently for different connections. Both may be nil.
@@ -133,13 +134,14 @@ func (p *Proxy) serve(client net.Conn) {
 		if name != "" && p.hooks.Command != nil {
 			action = p.hooks.Command(name)
 		}
-		if action == Refuse {
-			if _, err := client.Write(refusal(h.RequestID)); err != nil {
+		if refusal := refusals()[action]; refusal != nil {
+			doc, err := bson.Marshal(refusal)
+			if err != nil || write(client, wire.AppendMsg(nil, 0, h.RequestID, 0, doc)) != nil {
 				return
 			}
 			continue
 		}
-		if action == DropRequest || write(server, h, body) != nil || !p.reply(name, action, server, client) {
+		if action == DropRequest || write(server, wire.AppendMessage(nil, h, body)) != nil || !p.reply(name, action, server, client) {
 			return
 		}
 	}
@@ -153,7 +155,7 @@ func (p *Proxy) reply(name string, action Action, server, client net.Conn) bool 
 		if name != "" && p.hooks.Replied != nil {
 			p.hooks.Replied(name, action)
 		}
-		if err != nil || action == DropReply || write(client, h, body) != nil {
+		if err != nil || action == DropReply || write(client, wire.AppendMessage(nil, h, body)) != nil {
 			return false
 		}
 		more = h.OpCode == wire.OpMsg && len(body) >= 4 && binary.LittleEndian.Uint32(body)&uint32(wire.MoreToCome) != 0
@@ -177,13 +179,17 @@ func command(h wire.Header, body []byte) string {
 	return first.Key()
 }
 
-func write(to io.Writer, h wire.Header, body []byte) error {
-	_, err := to.Write(wire.AppendMessage(nil, h, body))
+func write(to io.Writer, message []byte) error {
+	_, err := to.Write(message)
 	return err
 }
 
-// refusal is the reply of a server that does not authorize a command.
-func refusal(to int32) []byte {
-	doc, _ := bson.Marshal(bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"}, {Key: "errmsg", Value: "not authorized"}})
-	return wire.AppendMsg(nil, 0, to, 0, doc)
+// refusals are the replies to commands that the server does not receive. A former primary labels its errors for drivers
+// that retry writes; others ignore the label.
+func refusals() map[Action]bson.D {
+	return map[Action]bson.D{
+		Refuse: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 13}, {Key: "codeName", Value: "Unauthorized"}, {Key: "errmsg", Value: "not authorized"}},
+		StepDown: {{Key: "ok", Value: 0.0}, {Key: "code", Value: 10107}, {Key: "codeName", Value: "NotWritablePrimary"}, {Key: "errmsg", Value: "not primary"},
+			{Key: "errorLabels", Value: bson.A{"RetryableWriteError"}}},
+	}
 }

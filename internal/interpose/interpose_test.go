@@ -43,6 +43,10 @@ func TestDeeds(t *testing.T) {
 		{"the request is lost", DropRequest, 0, 0, mongo.IsNetworkError},
 		{"the reply is lost", DropReply, 1, 1, mongo.IsNetworkError},
 		{"refused", Refuse, 0, 0, func(err error) bool { e := mongo.CommandError{}; return errors.As(err, &e) && e.Code == 13 }},
+		{"a former primary", StepDown, 0, 0, func(err error) bool {
+			e := mongo.CommandError{}
+			return errors.As(err, &e) && e.Code == 10107 && e.HasErrorLabel("RetryableWriteError")
+		}},
 	} {
 		direct := connect(t, d.Hosts()[0])
 		testkit.Check(t, direct.Drop(t.Context()))

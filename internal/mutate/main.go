@@ -39,7 +39,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	match := flag.String("match", "", "run only rows whose file or reason matches this `regexp`")
+	match := flag.String("match", "", "run only rows whose name, file or reason matches this `regexp`")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations run in parallel")
 	sample := flag.Int("sample", 0, "propose this many new rows for each package, with their verdicts")
 	seed := flag.Uint64("seed", 1, "the seed of the sample")
@@ -98,7 +98,7 @@ func readList(match string) ([]Mutation, error) {
 			return nil, fmt.Errorf("%s: %s: the change of %q to %q is listed twice", name, m.File, m.Old, m.New)
 		}
 		seen[key] = true
-		if pattern.MatchString(m.File) || pattern.MatchString(m.Why) {
+		if pattern.MatchString(m.Name) || pattern.MatchString(m.File) || pattern.MatchString(m.Why) {
 			rows = append(rows, m)
 		}
 	}
@@ -132,13 +132,17 @@ func tryAll(ctx context.Context, rows []Mutation, jobs int, report func(Mutation
 
 // Mutation is one change of the program that a test must detect.
 type Mutation struct {
+	// Name is set if a page of docs/seeds cites the mutation.
+	Name string `yaml:"name,omitempty"`
 	File string `yaml:"file"`
 	Old  string `yaml:"old"` // occurs in the file exactly once
 	New  string `yaml:"new"`
 	// Tests are packages of which one must have a failing test, in the order to try them; by default the package
 	// of the file.
 	Tests []string `yaml:"tests,omitempty,flow"`
-	Why   string   `yaml:"why,omitempty"` // what the change breaks
+	// Run is the name of the test that must fail, with those of its subtests after slashes; by default any test.
+	Run string `yaml:"run,omitempty"`
+	Why string `yaml:"why,omitempty"` // what the change breaks
 }
 
 // verdict is the result of a mutation.
@@ -176,7 +180,7 @@ func (m Mutation) try(ctx context.Context) (verdict, error) {
 		tests = []string{"./" + filepath.ToSlash(filepath.Dir(m.File))}
 	}
 	for _, pkg := range tests {
-		if v, err := test(ctx, overlay, pkg); v != survived {
+		if v, err := test(ctx, overlay, pkg, m.Run); v != survived {
 			return v, err
 		}
 	}
@@ -198,10 +202,13 @@ func overlayOf(dir, file, text string) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-func test(ctx context.Context, overlay, pkg string) (verdict, error) {
+func test(ctx context.Context, overlay, pkg, run string) (verdict, error) {
+	if run != "" {
+		run = "^" + strings.ReplaceAll(run, "/", "$/^") + "$"
+	}
 	// -count disables the cache, which would have the result of the unchanged program for tests that build a program.
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-count", "1",
-		"-timeout", limit.String(), pkg)
+		"-timeout", limit.String(), "-run", run, pkg)
 	// The change also applies to programs that tests build, such as the command utr.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children

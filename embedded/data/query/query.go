@@ -243,9 +243,9 @@ func (p *parser) operator(parts []string, e bson.E) node {
 		return not(at(parts, p.in(e)))
 	case "$exists":
 		if !value.Truthy(e.Value) {
-			return at(parts, missing)
+			return not(at(parts, present))
 		}
-		return not(at(parts, missing))
+		return at(parts, present)
 	}
 	return at(parts, p.predicate(e))
 }
@@ -276,6 +276,8 @@ func (p *parser) predicate(e bson.E) predicate {
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
+
+func present(v any) bool { return !missing(v) }
 
 // equal parses a value in a filter, which may be a regular expression.
 func (p *parser) equal(x any) predicate {
