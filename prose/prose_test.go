@@ -3,6 +3,7 @@ package prose
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -51,6 +52,17 @@ func check(t *testing.T, test Test, policy, topology string) error {
 		setting.Deployment = d
 	}
 	return test.Check(context.Background(), setting)
+}
+
+// The page has the number of tests of the current policy.
+func TestPage(t *testing.T) {
+	n := 0
+	for _, test := range Tests() {
+		if slices.Contains(test.Policies, current) {
+			n++
+		}
+	}
+	testkit.Contains(t, testkit.Read(t, "../docs/prose.md"), fmt.Sprintf("passes all %d tests that apply to `current`", n))
 }
 
 // timed are tests with time limits that a busy machine can miss, so they are repeated.

@@ -32,7 +32,7 @@ func checkFormatted(t *testing.T, formatted []byte) {
 
 // Our suites have the layout already. The official ones can be formatted.
 func TestFormatSuites(t *testing.T) {
-	for _, root := range []string{"../specs", "../dated", "../internal/cli/templates", ""} {
+	for _, root := range []string{"../specs", "../internal/cli/templates", ""} {
 		t.Run(root, func(t *testing.T) {
 			folder := root
 			if root == "" {

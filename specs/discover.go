@@ -114,13 +114,16 @@ func (d *discovery) builtIn(p string) {
 	d.below(p, FS, name, func(name string) string { return name })
 }
 
-// BuiltIn returns the directories of built-in suites.
-func BuiltIn() (names []string) {
-	all, _ := FS.ReadDir(".") // cannot fail: the files are embedded
-	for _, e := range all {
-		names = append(names, e.Name())
-	}
-	return names
+// BuiltIn returns the folders of built-in suites: the current ones, and those for earlier policies.
+func BuiltIn() []string {
+	earlier, _ := fs.Glob(FS, "dated/*") // cannot fail: the pattern is valid
+	return append(Current(), earlier...)
+}
+
+// Current returns the folders of built-in suites for the current policy.
+func Current() []string {
+	all, _ := fs.Glob(FS, "*") // cannot fail: the pattern is valid
+	return slices.DeleteFunc(all, func(name string) bool { return name == "dated" })
 }
 
 // below adds a file, or the files below a directory except hidden ones. Of twins, a YAML and a JSON file

@@ -4,8 +4,8 @@ import "embed"
 
 //go:generate go run ./internal/generate
 
-// FS holds the suites of this project, one directory for each specification, so that an installed
-// binary can run them.
+// FS holds the suites of this project, a folder for each specification and, below dated, for each earlier
+// policy, so that an installed binary can run them.
 //
-//go:embed */*.yml
+//go:embed */*.yml dated/*/*.yml
 var FS embed.FS

@@ -55,14 +55,15 @@ utr engine check --run 'waits for events' pymongo`,
 	})
 }
 
-// engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites.
+// engineAndSuites opens the engine of the first argument. The others are paths, by default the built-in suites for the
+// current policy.
 func (c *call) engineAndSuites() (engine.Engine, error) {
 	named, err := c.engineNamed(c.paths[0])
 	if err != nil {
 		return nil, err
 	}
 	if c.paths = c.paths[1:]; len(c.paths) == 0 {
-		c.paths = specs.BuiltIn()
+		c.paths = specs.Current()
 	}
 	e, err := named.open(reference.Options{})
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -70,7 +69,7 @@ utr explain --list`,
 		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
 		f.toggle(&e.list, "list", "list the policies")
 		f.text(&e.other, "diff", "NAME", "list the rules and constants that differ in another policy", policyNames()...)
-		f.text(&e.operation, "operation", "NAME", "operation to simulate")
+		f.text(&e.operation, "operation", "NAME", "operation to simulate, by the name of its command or its name in suites")
 		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
 		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
 		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which is not the default of the first revision")
@@ -323,16 +322,6 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 			return c.print(out.String())
 		}
 	}
-}
-
-// operationNamed returns an operation of the table. To the core any other name is a generic command.
-func operationNamed(name string) (retry.Operation, error) {
-	names := mapSlice(retry.Operations(), func(o retry.Operation) string { return o.Name })
-	if slices.Contains(names, name) {
-		return retry.Lookup(name), nil
-	}
-	return retry.Operation{}, usage("unknown operation %q%s (known operations: %s; any other command is a runCommand)",
-		name, meant.Hint(name, names), strings.Join(names, ", "))
 }
 
 func detail(d retry.Decision, before retry.Tokens) (text string) {

@@ -56,7 +56,8 @@ func runCommand(c *call) *cobra.Command {
 		Use:   "run PATH...",
 		Short: "Run suites",
 		Long: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
-input, or the name of a built-in suite such as retryable-reads.
+input, or the name of a built-in suite such as retryable-reads. Suites in dated are for
+the earlier policy that their descriptions begin with: use --policy.
 
 Suites run on embedded deployments, or with --local on clusters that utr starts from
 mongod and mongos binaries. With --topology auto, each test runs on the first
@@ -70,16 +71,18 @@ Exit codes: 0 success, 1 tests failed or were flaky, 2 bad usage or invalid suit
 3 broken: set-up, deployment, engine or a report failed, or the run was interrupted.`,
 		Example: `# built-in suites
 utr run retryable-reads
+# built-in suites for an earlier policy
+utr run --policy retryable-reads@2024 dated/retryable-reads-2024
 # everything in a directory, on all four topologies
-utr run --topology all --jobs 4 specs/
+utr run --topology all --jobs 4 suites/
 # again whenever the suite changes
 utr run --watch my-suite.yml
 # a few tests, with a line for each
-utr run --run 'find.*NotWritablePrimary' -v specs/
+utr run --run 'find.*NotWritablePrimary' -v suites/
 # on an existing replica set
-utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
+utr run --uri mongodb://localhost:27017/?replicaSet=rs0 suites/
 # on clusters that utr starts from these binaries
-utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
+utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 suites/`,
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		r, watch := declareRun(f), false
@@ -247,7 +250,9 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		defer stop()
 	}
 	return r.withDeployment(ctx, c, needed, func(ctx context.Context, c *call, _ []*specs.Suite, cfg runner.Config) error {
-		err := c.run(ctx, out, suites, cfg, r.minTests)
+		hint := policyHint{r.engine.Policy, map[string]int{}}
+		err := c.run(ctx, out, suites, cfg, r.minTests, hint.notify)
+		hint.print(c)
 		code := codeOf(err)
 		if local, is := cfg.Source.(interface{ KeepLogs() }); is && ctx.Err() == nil && (code == ExitBroken || code == ExitFailed) {
 			local.KeepLogs()
@@ -291,12 +296,14 @@ func (c *call) stop(source deployment.Source, err error) error {
 	return err
 }
 
-// run runs the suites and writes the reports. It interrupts the run if standard output fails.
-func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, minTests int) error {
+// run runs the suites, writes the reports and passes the notes on. It interrupts the run if standard output fails.
+func (c *call) run(ctx context.Context, out *outputs, suites []*specs.Suite, cfg runner.Config, minTests int,
+	also func(result.Note)) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg.Notify = func(n result.Note) {
 		out.notify(n)
+		also(n)
 		if out.all[0].Err() != nil {
 			cancel()
 		}

@@ -233,7 +233,7 @@ Exit codes: 0 the counts were printed, 2 bad usage or invalid suites.`,
 		Example: `# what do we test that the official suites do not?
 utr coverage specs/ --against ../specifications/source/retryable-reads/tests
 # with the rules that decided
-utr run --events --json run.json specs/ && utr coverage --report run.json specs/`,
+utr run --events --json run.json suites/ && utr coverage --report run.json suites/`,
 		Args:              arguments(1, unlimited, "a suite or a directory"),
 		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {

@@ -58,7 +58,7 @@ func TestDriver(t *testing.T) {
 // in known-failing/dated.txt fail.
 func TestDated(t *testing.T) {
 	for folder, policy := range bench.Dated() {
-		suites := bench.Load(t, filepath.Join(testkit.Root(t), "dated", folder))
+		suites := bench.Load(t, filepath.Join(testkit.Root(t), "specs", "dated", folder))
 		for _, version := range embedded.Versions() {
 			if version == "4.2" && strings.HasPrefix(folder, "client-backpressure") {
 				continue // its fail points add error labels, which 4.2 does not support

@@ -19,7 +19,7 @@ func TestDatedSuites(t *testing.T) {
 	t.Parallel()
 	for folder, policy := range bench.Dated() {
 		t.Run(folder, func(t *testing.T) {
-			suites := slices.DeleteFunc(bench.Load(t, filepath.Join(testkit.Root(t), "dated", folder)), func(s *specs.Suite) bool {
+			suites := slices.DeleteFunc(bench.Load(t, filepath.Join(testkit.Root(t), "specs", "dated", folder)), func(s *specs.Suite) bool {
 				return strings.HasSuffix(s.File, "tokens.yml") // a hundred threads with a time limit of ten seconds
 			})
 			on := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}

@@ -38,10 +38,10 @@ func TestMutantsFail(t *testing.T) {
 		{"own writes", own("specs", "retryable-writes"), 4, 64, ""},
 		{"own backpressure", own("specs", "client-backpressure"), 4, 16, ""},
 		{"own preferences", own("specs", "read-preferences"), 3, 9, ""},
-		{"writes of 2018", own("dated", "retryable-writes-2018"), 6, 36, "retryable-writes@2018-03-14"},
-		{"reads of 2024", own("dated", "retryable-reads-2024"), 4, 16, "retryable-reads@2024"},
-		{"backpressure of 2025", own("dated", "client-backpressure-2025-12"), 4, 16, "client-backpressure@2025-12"},
-		{"preferences of 2014", own("dated", "read-preferences-2014"), 3, 9, "read-preferences@2014-02-14"},
+		{"writes of 2018", own("specs", "dated", "retryable-writes-2018"), 6, 36, "retryable-writes@2018-03-14"},
+		{"reads of 2024", own("specs", "dated", "retryable-reads-2024"), 4, 16, "retryable-reads@2024"},
+		{"backpressure of 2025", own("specs", "dated", "client-backpressure-2025-12"), 4, 16, "client-backpressure@2025-12"},
+		{"preferences of 2014", own("specs", "dated", "read-preferences-2014"), 3, 9, "read-preferences@2014-02-14"},
 		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 3, 9, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func differences(all []Specification) []byte {
 # utr run --known-failing known-failing/dated.txt dated/retryable-writes-2018
 `)
 	for _, s := range all {
-		if !s.Dated {
+		if s.Policy == "" {
 			continue
 		}
 		fmt.Fprintf(&b, "\n[for /%s/]\n", s.Name)
@@ -94,7 +94,7 @@ func readsOf2024() Specification {
 			Says:  "is retried until an attempt succeeds within timeoutMS, even if all errors have the labels of an overload error (R36)",
 			Fails: shed, Attempts: 4, Require: anywhere, Today: "it is retried at most twice"})
 	}
-	return Specification{Name: "retryable-reads-2024", Dated: true, Files: []*File{codes, overloads, inside, timed}}
+	return Specification{Name: "retryable-reads-2024", Policy: "retryable-reads@2024", Files: []*File{codes, overloads, inside, timed}}
 }
 
 // writesOf2018 returns the suites of the policy retryable-writes@2018-03-14: codes and messages make an error
@@ -117,7 +117,7 @@ func writesOf2018() Specification {
 			"after server errors with listed codes or messages, whatever their labels.")
 		files = append(files, f)
 	}
-	return Specification{Name: "retryable-writes-2018", Dated: true, Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}
+	return Specification{Name: "retryable-writes-2018", Policy: "retryable-writes@2018-03-14", Files: append(files, readsOf2018(), endsOf2018(), handshakesOf2018())}
 }
 
 func storiesOf2018() []Story {
@@ -258,7 +258,7 @@ func overloadOf2025() Specification {
 				Today: "it stays on the primary"}.Between("client", database2025, e.data, 2))
 		}
 	}
-	return Specification{Name: "client-backpressure-2025-12", Dated: true, Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}
+	return Specification{Name: "client-backpressure-2025-12", Policy: "client-backpressure@2025-12", Files: []*File{f, limit, elsewhere, bucketOf2025(Named(list, "collection.find"))}}
 }
 
 // bucketOf2025 exhausts the thousand tokens of a client with two hundred reads of five retries each, a hundred

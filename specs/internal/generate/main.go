@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,27 +20,23 @@ import (
 
 // Specification is a folder of suites.
 type Specification struct {
-	Name  string // of the folder
-	Dated bool   // it is for an earlier policy, and the folder is below dated instead of specs
-	Files []*File
+	Name   string // of the folder
+	Policy string // an earlier policy, and the folder is below dated; "" for the current one
+	Files  []*File
 }
 
 // Folder is the folder of the suites, relative to package specs.
 func (s Specification) Folder() string {
-	if s.Dated {
-		return filepath.Join("..", "dated", s.Name)
+	if s.Policy != "" {
+		return filepath.Join("dated", s.Name)
 	}
 	return s.Name
 }
 
-// Title is the prefix of the descriptions of files.
+// Title is the prefix of the descriptions of files. That of an earlier policy is its name, from which utr run knows
+// the policy that a suite is for.
 func (s Specification) Title() string {
-	name, date := s.Name, ""
-	if s.Dated {
-		name, date, _ = strings.Cut(s.Name, "-20")
-		date = " of 20" + date
-	}
-	return strings.ReplaceAll(name, "-", " ") + date
+	return cmp.Or(s.Policy, strings.ReplaceAll(s.Name, "-", " "))
 }
 
 // Database is the database of the initial data.

@@ -80,8 +80,12 @@ func TestSuites(t *testing.T) {
 					t.Errorf("%s is generated, but no table has it", path)
 				}
 			}
-			name := filepath.ToSlash(strings.TrimPrefix(s.Folder(), ".."+string(filepath.Separator)))
-			if row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests); !strings.Contains(page, row) {
+			name := filepath.ToSlash(s.Folder())
+			row := fmt.Sprintf("| `%s` | %d | %d |", name, len(s.Files), tests)
+			if s.Policy != "" {
+				row += " `" + s.Policy + "` |"
+			}
+			if !strings.Contains(page, row) {
 				t.Errorf("docs/suites.md lacks %s", row)
 			}
 		})

@@ -133,5 +133,5 @@ func preferencesOf2014() Specification {
 		fmt.Sprintf("{ name: find, object: collection%s, arguments: { filter: {} } }", Suffix("secondary"))}, Mode: Always, Fails: ErrorCode(Interrupted),
 		Raises: RaisedCode(Interrupted), Attempts: 1, Seen: []string{StartedEvent("{ find: "+Collection+" }", "find", database), SucceededEvent("find")},
 		Today: "it runs on a secondary"})
-	return Specification{Name: "read-preferences-2014", Dated: true, Files: []*File{f}}
+	return Specification{Name: "read-preferences-2014", Policy: "read-preferences@2014-02-14", Files: []*File{f}}
 }

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// policyHint counts the failed tests of suites for other policies than that of the run. The description of a suite for
+// an earlier policy begins with the name of the policy and a colon.
+type policyHint struct {
+	policy string // of the run, "" for the current one
+	failed map[string]int
+}
+
+func (h policyHint) notify(n result.Note) {
+	f, is := n.(result.TestFinished)
+	if !is || f.Verdict.Status != result.Failed {
+		return
+	}
+	name, _, found := strings.Cut(f.Verdict.Test.Suite, ":")
+	if _, err := retry.Named(name); found && err == nil && name != "" && name != h.policy {
+		h.failed[name]++
+	}
+}
+
+func (h policyHint) print(c *call) {
+	for _, policy := range slices.Sorted(maps.Keys(h.failed)) {
+		c.note(fmt.Sprintf("%d failed, in suites for the policy %s: run these with --policy %[2]s", h.failed[policy], policy))
+	}
+}
