@@ -239,7 +239,7 @@ func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.E
 func (c *call) override(cmd *command) *result.Error {
 	cmd.explicit = cmd.explicit || c.Has("readPreference")
 	for name, read := range map[string]func(bson.RawValue) error{
-		"readPreference": enginekit.SetErr(&cmd.preference, preferenceOf),
+		"readPreference": enginekit.SetErr(&cmd.preference, c.scope.preferenceOf),
 		"readConcern":    enginekit.SetErr(&cmd.readConcern, readConcernOf),
 		"writeConcern":   enginekit.SetErr(&cmd.writeConcern, writeConcernOf),
 	} {

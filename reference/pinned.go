@@ -2,8 +2,11 @@ package reference
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
@@ -35,26 +38,27 @@ func (c *client) newThread(request bool) pinning.Thread {
 
 // readPinned performs a read by executing the decisions of pinning.Next.
 func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out reply, failed *result.Error) {
-	preference, s := cmd.preference, cmd.session
-	if cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body) {
-		preference = selection.Preference{}
-	}
+	s := cmd.session
+	ignores := cmd.op.Name == opWritingAggregate || cmd.op.Name == "runCommand" && !pinning.Obeys(cmd.body)
 	see := func(kind pinning.InputKind) pinning.Input {
-		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(),
-			Preference: pinning.Preference{Preference: preference, Latency: c.settings.LocalThreshold}}
+		return pinning.Input{Kind: kind, Members: c.describe().Servers, Random: c.driver.options.Random(), Ignores: ignores,
+			Preference: pinning.Preference{Preference: cmd.preference, Latency: c.settings.LocalThreshold}}
 	}
 	s.thread, _ = pinning.Next(s.thread, see(pinning.Refreshed))
 	in, a := see(pinning.Read), &attempt{client: c, cmd: cmd, trace: tr, operation: c.operation.Add(1)}
-	for attempt := 1; ; attempt++ {
+	for attempt := 0; ; {
 		var d pinning.Decision
 		s.thread, d = pinning.Next(s.thread, in)
-		tr.decisions = append(tr.decisions, result.Decision{Attempt: attempt, Action: d.Action.String(), Rules: d.Rules, Server: d.Member, Reason: d.Text})
+		if d.Action == pinning.Send {
+			attempt++
+		}
+		tr.decisions = append(tr.decisions, DecisionOfRead(d, attempt))
 		if d.Refresh {
 			c.checkAgain(c.topology.Description())
 		}
 		switch d.Action {
 		case pinning.Send:
-			srv, err := c.suitable(c.topology.Description(), want{pinned: d.Member, preference: preference})
+			srv, err := c.suitable(c.topology.Description(), want{pinned: d.Member, preference: s.thread.Reading.Preference.Preference})
 			if srv == nil { // it has gone down
 				failed, in = selectionError(false, "member %s is no longer available: %v", d.Member, err), see(pinning.Broken)
 				continue
@@ -78,6 +82,38 @@ func (c *client) readPinned(ctx context.Context, cmd *command, tr *trace) (out r
 			return reply{}, failed
 		}
 	}
+}
+
+// DecisionOfRead converts a decision of package pinning for reports.
+func DecisionOfRead(d pinning.Decision, attempt int) result.Decision {
+	return result.Decision{Attempt: max(attempt, 1), Action: d.Action.String(), Rules: d.Rules, Server: d.Member, Reason: d.Text}
+}
+
+// currentOptions replaces the URI options of 2014 by those of today (P26; Driver Read Preferences, "Ping Times").
+func currentOptions(given []enginekit.Option) ([]enginekit.Option, error) {
+	var out []enginekit.Option
+	var slaveOk, preference bool
+	for _, o := range given {
+		is := func(name string) bool { return enginekit.SameOption(o.Name, name) }
+		switch {
+		case is("slaveOk"):
+			if slaveOk = true; o.Value == "true" {
+				out = append(out, enginekit.Option{Name: "readPreference", Value: string(selection.SecondaryPreferred)})
+			} else if o.Value != "false" {
+				return nil, fmt.Errorf("slaveOk: %q is neither true nor false", o.Value)
+			}
+			continue
+		case is("secondaryAcceptableLatencyMS"):
+			o.Name = "localThresholdMS"
+		case is("readPreference"), is("readPreferenceTags"):
+			preference = true
+		}
+		out = append(out, o)
+	}
+	if slaveOk && preference {
+		return nil, errors.New(pinning.BothSlaveOk)
+	}
+	return out, nil
 }
 
 // awaitMembers waits until the client has checked every member once. Clients in 2014 did so when they were opened.

@@ -2,13 +2,16 @@ package reference
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -61,6 +64,42 @@ func TestResolve(t *testing.T) {
 		testkit.Check(t, err)
 		testkit.Equal(t, row.reason, row.of(s, o), row.want)
 	}
+}
+
+// TestSettingsOf2014 checks the URI options under the dated policies of read preferences.
+func TestSettingsOf2014(t *testing.T) {
+	const host = "mongodb://a:1/?"
+	for _, row := range []struct{ reason, uri, options, want string }{
+		{"the default is primary", host, "", "primary [] 15ms"},
+		{"slaveOk", host + "slaveOk=true", "", "secondaryPreferred [] 15ms"},
+		{"slaveOk in uriOptions, in other letters", host, `{"slaveok":true}`, "secondaryPreferred [] 15ms"},
+		{"without slaveOk, the default remains", host + "slaveOk=false", "", "primary [] 15ms"},
+		{"slaveOk is not a boolean", host + "slaveOk=1", "", `slaveOk: "1" is neither true nor false`},
+		{"slaveOk and a mode", host + "slaveOk=true&readPreference=secondary", "", pinning.BothSlaveOk},
+		{"the value of slaveOk does not matter", host + "readPreference=secondary", `{"slaveOk":false}`, pinning.BothSlaveOk},
+		{"slaveOk and the same mode", host + "slaveOk=true&readPreference=secondaryPreferred", "", pinning.BothSlaveOk},
+		{"slaveOk and tags", host + "slaveOk=true&readPreferenceTags=dc:ny", "", pinning.BothSlaveOk},
+		{"primary with tags", host + "readPreference=primary&readPreferenceTags=dc:ny", "", pinning.TaggedPrimary},
+		{"the default with tags", host + "readPreferenceTags=dc:ny", "", pinning.TaggedPrimary},
+		{"primary with an empty tag set", host + "readPreference=primary&readPreferenceTags=", "", "primary [map[]] 15ms"},
+		{"an unknown mode", host + "readPreference=second", "", "second"},
+		{"the latency, by the name that it had", host + "secondaryAcceptableLatencyMS=40&readPreference=nearest", "", "nearest [] 40ms"},
+		{"the latency, by the name of today", host + "localThresholdMS=0&readPreference=nearest", "", "nearest [] 0s"},
+	} {
+		for _, name := range []string{pinning.Newest, pinning.First} {
+			policy, err := retry.Named(name)
+			testkit.Check(t, err)
+			s, _, err := resolve(row.uri, raw(t, append(d(), parsed(t, row.options)...)), policy)
+			if err != nil {
+				testkit.WantError(t, row.reason, err, row.want)
+				continue
+			}
+			testkit.Equal(t, row.reason, fmt.Sprintln(s.preference.Reads(), s.preference.TagSets, s.LocalThreshold), row.want+"\n")
+		}
+	}
+	s, _, err := resolve(host+"slaveOk=true&secondaryAcceptableLatencyMS=40", nil, &retry.Policy{})
+	testkit.Check(t, err)
+	testkit.Equal(t, "the current policy ignores unknown options", []any{s.preference.Reads(), s.LocalThreshold}, []any{selection.Primary, 15 * time.Millisecond})
 }
 
 // TestAuthenticatorsAreShared checks that clients with the same credential share an authenticator.

@@ -44,6 +44,7 @@ type scope struct {
 	preference                selection.Preference
 	readConcern, writeConcern bson.D         // nil: the server's defaults
 	timeout                   *time.Duration // timeoutMS, or nil
+	validate                  func(selection.Preference) error
 }
 
 // iterator is a cursor or a change stream.
@@ -106,7 +107,7 @@ func (s *scope) fields() enginekit.Fields {
 	return enginekit.Fields{
 		"readConcern":    enginekit.SetErr(&s.readConcern, readConcernOf),
 		"writeConcern":   enginekit.SetErr(&s.writeConcern, writeConcernOf),
-		"readPreference": enginekit.SetErr(&s.preference, preferenceOf),
+		"readPreference": enginekit.SetErr(&s.preference, s.preferenceOf),
 		"timeoutMS":      enginekit.SetErr(&s.timeout, timeoutOf),
 	}
 }

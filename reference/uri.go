@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/pinning"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -37,6 +38,13 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 		}
 	}
 	u.Options = slices.DeleteFunc(u.Options, is("maxStalenessSeconds", "-1")) // no maximum
+	s := settings{scope: scope{validate: selection.Preference.Validate}}
+	if p.Pinning != "" {
+		s.validate = pinning.Validate
+		if u.Options, err = currentOptions(u.Options); err != nil {
+			return s, nil, err
+		}
+	}
 	direct := slices.ContainsFunc(u.Options, is("directConnection", "true"))
 	if direct {
 		// A direct connection has one seed and no set name (Unified Test Format, "entity").
@@ -55,7 +63,7 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 	if !given.LocalThresholdSet {
 		given.LocalThreshold = selection.DefaultLocalThreshold
 	}
-	s := settings{ConnString: given}
+	s.ConnString = given
 	s.preference = selection.Preference{Mode: selection.Mode(given.ReadPreference), TagSets: given.ReadPreferenceTagSets}
 	if given.MaxStalenessSet {
 		seconds := int64(given.MaxStaleness / time.Second)
@@ -88,8 +96,11 @@ func resolve(uri string, uriOptions bson.Raw, p *retry.Policy) (settings, *optio
 			return s, nil, fmt.Errorf("URI option %s is not a number of milliseconds", name)
 		}
 	}
-	if err := s.preference.Validate(); err != nil {
+	if err := s.validate(s.preference); err != nil {
 		return s, nil, err
+	}
+	for _, name := range []string{"readPreference", "readPreferenceTags", "maxStalenessSeconds"} {
+		u.Options = slices.DeleteFunc(u.Options, is(name, "")) // the Go driver rejects mode primary with an empty tag set
 	}
 	o := options.Client().ApplyURI(u.String())
 	o.HeartbeatInterval, o.Timeout = nil, nil // the Go driver rejects a short heartbeat

@@ -61,7 +61,7 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 }
 
 // preferenceOf reads the common option readPreference.
-func preferenceOf(v bson.RawValue) (selection.Preference, error) {
+func (s scope) preferenceOf(v bson.RawValue) (selection.Preference, error) {
 	var p selection.Preference
 	err := enginekit.Fields{
 		"mode": enginekit.Set(&p.Mode, func(v bson.RawValue) (selection.Mode, bool) {
@@ -75,7 +75,7 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 			return fields.Read("hedge", v, invalidField)
 		},
 	}.Read("readPreference", v, invalidField)
-	return p, cmp.Or(err, p.Validate())
+	return p, cmp.Or(err, s.validate(p))
 }
 
 // timeoutOf reads a timeoutMS.

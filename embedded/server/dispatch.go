@@ -301,7 +301,8 @@ func (x *exchange) document(name string) (bson.Raw, error) {
 	return document, nil
 }
 
-// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary.
+// readPreference rejects unknown modes, tag sets that are not an array, and tags and staleness with mode primary. A
+// mongos selects members by the preference, and also rejects what else Server Selection, "Document structure", excludes.
 func (x *exchange) readPreference() error {
 	preference, err := x.document("$readPreference")
 	if preference == nil || err != nil {
@@ -320,21 +321,37 @@ func (x *exchange) readPreference() error {
 	}
 	sets, primary := command.Elements(tags), mode == "primary"
 	staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK()
+	notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
 	switch {
-	case primary && (len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument):
+	case primary && (len(sets) > 1 || len(sets) == 1 && (notDocument(sets[0]) || len(sets[0].Value) > emptyDocument)):
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	case primary && staleness != 0:
 		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
-	case !primary && x.view.Role == command.Mongos: // it reads the tag sets to select a member of a shard
-		notDocument := func(set bson.RawValue) bool { return set.Type != bson.TypeEmbeddedDocument }
-		if i := slices.IndexFunc(sets, notDocument); i >= 0 {
-			return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
-		}
+	case x.view.Role != command.Mongos:
+		return nil
+	case slices.ContainsFunc([]string{"mode", "tags"}, func(name string) bool { return repeats(preference, name) }):
+		return command.Errorf(codeDuplicateField, "$readPreference has a duplicate field")
+	case !tags.IsZero() && len(sets) == 0:
+		return command.Errorf(command.CodeBadValue, "\"tags\" must contain at least one document")
+	}
+	if i := slices.IndexFunc(sets, notDocument); i >= 0 {
+		return command.Errorf(codeNotAnObject, "invalid parameter: expected an object (%d)", i)
 	}
 	return nil
 }
 
-const codeNotAnObject = 10065
+// repeats reports whether a validated document has a field more than once.
+func repeats(document bson.Raw, name string) bool {
+	elements, _ := document.Elements()
+	is := func(e bson.RawElement) bool { return e.Key() == name }
+	first := slices.IndexFunc(elements, is)
+	return first >= 0 && slices.ContainsFunc(elements[first+1:], is)
+}
+
+const (
+	codeNotAnObject    = 10065
+	codeDuplicateField = 40413
+)
 
 // role rejects writes on a secondary, and reads whose read preference requires the primary.
 func (x *exchange) role() error {

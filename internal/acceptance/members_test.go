@@ -67,14 +67,7 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 	test, err := e.Begin(ctx)
 	testkit.Check(t, err)
 	defer func() { testkit.Check(t, test.End(context.WithoutCancel(ctx))) }()
-	for _, x := range []struct{ kind, options string }{
-		{"client", `{"uriOptions": {"localThresholdMS": ` + threshold + `}}`},
-		{"database", `{"client": "client", "databaseName": "members"}`},
-		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
-	} {
-		options := testkit.Extended[bson.Raw](t, x.options)
-		testkit.Check(t, test.Open(ctx, engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
-	}
+	open(t, test, uri, `{"localThresholdMS": `+threshold+`}`, preference)
 	find := testkit.Extended[bson.Raw](t, `{"filter": {}}`)
 	// Wait for all members except the hidden one, which is in the connection string but is then removed.
 	after := int64(0)
@@ -102,4 +95,58 @@ func readBy(t *testing.T, e engine.Engine, uri, threshold, preference string, wa
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// open opens a client, a database and a collection with a read preference.
+func open(t *testing.T, test engine.Test, uri, uriOptions, preference string) {
+	t.Helper()
+	for _, x := range []struct{ kind, options string }{
+		{"client", `{"uriOptions": ` + uriOptions + `}`},
+		{"database", `{"client": "client", "databaseName": "members"}`},
+		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"readPreference": ` + preference + `}}`},
+	} {
+		options := testkit.Extended[bson.Raw](t, x.options)
+		testkit.Check(t, test.Open(t.Context(), engine.Entity{Kind: x.kind, ID: x.kind, Options: options, URI: uri}))
+	}
+}
+
+// By the rules of 2014, a secondary rejects what a direct connection sends without the slaveOk bit: reads with mode
+// primary. All other commands run on it, even those that obey no read preference.
+func TestDirectConnectionToASecondary(t *testing.T) {
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 2})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
+	const refused = 13435 // NotPrimaryNoSecondaryOk
+	for _, r := range []struct {
+		policy, preference, object, operation, arguments string
+		code                                             int32
+	}{
+		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "collection", "find", `{"filter": {}}`, refused},
+		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "collection", "count", `{"filter": {}}`, refused},
+		{"read-preferences@2014-02-14", `{"mode": "primaryPreferred"}`, "collection", "find", `{"filter": {}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "secondary"}`, "collection", "find", `{"filter": {}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "secondary", "tagSets": [{"no": "member"}]}`, "collection", "find", `{"filter": {}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`, 0},
+		{"read-preferences@2014-02-14", `{"mode": "primary"}`, "database", "runCommand",
+			`{"commandName": "listCollections", "command": {"listCollections": 1}, "readPreference": {"mode": "secondary"}}`, 0},
+		{"current", `{"mode": "primary"}`, "collection", "find", `{"filter": {}}`, 0},
+	} {
+		t.Run(strings.Join([]string{r.policy, r.preference, r.operation, r.arguments}, " "), func(t *testing.T) {
+			e, err := reference.New(reference.Options{Policy: r.policy})
+			testkit.Check(t, err)
+			defer func() { testkit.Check(t, e.Close()) }()
+			test, err := e.Begin(t.Context())
+			testkit.Check(t, err)
+			defer func() { testkit.Check(t, test.End(context.WithoutCancel(t.Context()))) }()
+			open(t, test, "mongodb://"+d.Hosts()[1]+"/", `{"directConnection": true}`, r.preference)
+			out := test.Do(t.Context(), engine.Operation{Object: r.object, Name: r.operation, Arguments: testkit.Extended[bson.Raw](t, r.arguments)})
+			code := int32(0)
+			if out.Err != nil {
+				if code = out.Err.Code; code == 0 {
+					t.Fatal(out.Err)
+				}
+			}
+			testkit.Equal(t, "the code of the error", code, r.code)
+		})
+	}
 }

@@ -32,7 +32,6 @@ var needs = []struct{ flag, other string }{
 	{"tokens", "try"},
 	{"wire", "try"},
 	{"csot", "try"},
-	{"read-preference", "select"},
 	{"deprioritized", "select"},
 }
 
@@ -54,7 +53,7 @@ var excludes = []struct {
 	{"known-failing", []string{"generate"}, "it names tests of suites"},
 	{"policy", []string{"question"}, "a question has its own policies"},
 	{"diff", []string{"try", "list"}, "it compares two policies"},
-	{"select", []string{"try", "list", "policy", "diff"}, "it is about the selection of one server"},
+	{"select", []string{"list", "diff"}, "it is about the selection of one server"},
 }
 
 // target returns the target of a run. A flag overrides the environment.

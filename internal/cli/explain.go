@@ -47,7 +47,11 @@ prints what the retry core decides and by which rules. The results are
 
 With --select, explains server selection: a YAML file in the format of the Server
 Selection tests describes the topology, and utr prints which servers remain after each
-step.`,
+step.
+
+Under a policy of read preferences, the P rules choose the members of a replica set
+for a read: --try and --select can be combined, and without --select, the set has the
+primary a and the secondaries b and c.`,
 		Example: `# all rules of the current policy
 utr explain
 # two rules
@@ -56,6 +60,8 @@ utr explain R11 R40
 utr explain --operation find --topology sharded --try network --try ok
 # which server a read is sent to
 utr explain --select topology.yml --read-preference '{mode: secondary, tag_sets: [{dc: ny}]}'
+# a read of 2014, which is tried on other members
+utr explain --policy read-preferences@2014-02-14 --read-preference nearest --try network --try ok
 # the differences between two policies
 utr explain --policy retryable-reads@2024 --diff current
 # a test, attempt by attempt
@@ -76,7 +82,7 @@ utr explain --list`,
 		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
 		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set")
 		f.duration(&e.left, "left", "time until the deadline of timeoutMS, at the end of each attempt")
-		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1")
+		numberUpTo(f, &e.jitter, "jitter", "NUMBER", 1, "jitter of backoffs, from 0 to 1; under a policy of read preferences, which of the near members is chosen")
 		numberUpTo(f, &e.tokens, "tokens", "NUMBER", math.Inf(1), "tokens in the client's bucket (default a full bucket)").DefValue = ""
 		f.number(&e.wire, "wire", "VERSION", 0, "maxWireVersion of the servers")
 		list(f, &e.results, "try", "RESULT", "result of the next attempt", attemptResult)
@@ -189,6 +195,8 @@ func (e *explainFlags) act(c *call) error {
 		return c.print(out.String())
 	}
 	switch {
+	case e.flags.Changed("read-preference") && (policy.Pinning == "" || len(e.results) == 0):
+		return usage("--read-preference requires --select, or --try under a policy of read preferences")
 	case len(e.results) > 0 && len(c.paths) > 0:
 		return usage("--try cannot be used with rules")
 	case len(e.results) > 0:
@@ -279,6 +287,11 @@ func (e *explainFlags) simulate(c *call, policy *retry.Policy) error {
 	operation, err := operationNamed(e.operation)
 	if err != nil {
 		return err
+	}
+	if e.topology == "replicaset" && e.pins(policy, operation) {
+		one := threeMembers()
+		one.Preference = e.preference
+		return e.simulateRead(c, policy.Pinning, operation, one)
 	}
 	inputs, settings := e.results, e.settings
 	settings.Operation = operation
@@ -375,12 +388,26 @@ func (e *explainFlags) selectServer(c *call) error {
 			return usage("%s has no server %q", e.topologyFile, address)
 		}
 	}
+	simulated, err := operationNamed(e.operation)
+	if err != nil {
+		return err
+	}
 	if e.flags.Changed("operation") {
-		simulated, err := operationNamed(e.operation)
-		if err != nil {
-			return err
+		one.Options.Write = simulated.Class == retry.Write && !ignores(simulated)
+	}
+	policy, err := retry.Named(e.policy)
+	if err != nil {
+		return usage("%w", err)
+	}
+	members := one.Topology.Type == selection.ReplicaSetWithPrimary || one.Topology.Type == selection.ReplicaSetNoPrimary
+	if members && !one.Options.Write && len(one.Deprioritized) == 0 && e.pins(policy, simulated) {
+		return e.simulateRead(c, policy.Pinning, simulated, one)
+	}
+	for _, name := range []string{"policy", "try"} {
+		if e.flags.Changed(name) {
+			return usage("--select cannot be used with --%s: it is about the selection of one server, except for reads from a "+
+				"replica set under a policy of read preferences", name)
 		}
-		one.Options.Write = simulated.Class == retry.Write
 	}
 	steps, err := selection.Explain(one.Topology, one.Preference, one.Deprioritized, one.Options)
 	if err != nil {

@@ -1,6 +1,7 @@
 package pinning
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -8,15 +9,31 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// PassingRules lists the rules about sending read preferences with commands.
+// PassingRules lists the rules about read preferences that an application passes, and that are sent with commands. They
+// apply to all topologies, so Next does not apply them.
 func PassingRules() []retry.Rule {
 	return []retry.Rule{
+		rule("P10", "Mode primary cannot be combined with tags.", "Errors"),
 		rule("P23", "The slaveOk bit is set in all reads except those with mode primary. OP_MSG does not have this bit: read preference "+
 			"secondaryPreferred, which means the same to mongos, replaces it.", "slaveOk"),
 		rule("P24", "$readPreference is sent only to a mongos, and not with mode primary or with secondaryPreferred without tags, "+
 			"for which the bit suffices.", "Communication with mongos"),
-		rule("P25", "Of generic commands, only some obey a read preference; all others run on the primary.", "Generic Command Helper"),
+		rule("P26", "slaveOk=true means secondaryPreferred; a value for both slaveOk and the read preference is an error.", "slaveOk"),
 	}
+}
+
+// The messages of the errors of an application (Errors; slaveOk).
+const (
+	TaggedPrimary = "PRIMARY cannot be combined with tags"
+	BothSlaveOk   = "slaveOk is deprecated, use ReadPreference."
+)
+
+// Validate returns an error if a read preference is invalid for every topology (P10).
+func Validate(p selection.Preference) error {
+	if p.Reads() == selection.Primary && p.Tagged() {
+		return errors.New(TaggedPrimary)
+	}
+	return p.Validate()
 }
 
 // Pass returns the read preference to send with a read, and whether to send one at all (P23, P24).

@@ -8,6 +8,7 @@ package pinning
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -50,6 +51,7 @@ type Thread struct {
 // Reading is a read in progress.
 type Reading struct {
 	Preference Preference
+	Ignores    bool     // of Input
 	Member     string   // address of the member that it was sent to
 	Failed     []string // addresses of members with socket errors
 }
@@ -61,7 +63,7 @@ type InputKind uint8
 const (
 	StartRequest InputKind = 1 << iota // from the application
 	EndRequest                         // from the application
-	Read                               // begins a read: Preference, Members and Random are set
+	Read                               // begins a read: all fields are set
 	Answered                           // ends a read: the member has replied
 	Refused                            // ends a read: the member has replied with an error
 	Broken                             // a socket error: Members and Random are set
@@ -72,6 +74,7 @@ const (
 type Input struct {
 	Kind       InputKind
 	Preference Preference
+	Ignores    bool               // the command does not obey the preference: see Obeys
 	Members    []selection.Server // a member that is down has type Unknown
 	Random     float64            // in [0, 1)
 }
@@ -106,7 +109,7 @@ type Decision struct {
 func Next(t Thread, in Input) (Thread, Decision) {
 	s := &step{t: t, in: in}
 	if in.Kind == Read {
-		s.t.Reading = &Reading{Preference: in.Preference}
+		s.t.Reading = &Reading{Preference: in.Preference, Ignores: in.Ignores}
 	}
 	for _, r := range table() {
 		if r.on&in.Kind != 0 && !s.done && r.when(s) && slices.Contains(t.Rules, r.ID) {
@@ -134,7 +137,9 @@ func (s *step) end(a Action) {
 	s.d.Action, s.t.Reading, s.done = a, nil, true
 }
 
+// raise ends the read with an error. The next read starts unpinned (Auto-retry).
 func (s *step) raise(text string) {
+	s.unpin()
 	s.end(ReturnError)
 	s.d.Text = text
 }
@@ -147,11 +152,13 @@ func (s *step) send(member string) {
 	s.t.Reading, s.d.Action, s.d.Member, s.done = &reading, Send, member, true
 }
 
-// RulesInForce lists the rules of the revision with a name, followed by PassingRules.
+// RulesInForce lists the rules of the revision with a name, and PassingRules, by number.
 func RulesInForce(name string) []retry.Rule {
 	ids := Named(name)
 	other := func(r retry.Rule) bool { return !slices.Contains(ids, r.ID) }
-	return append(slices.DeleteFunc(Rules(), other), PassingRules()...)
+	out := append(slices.DeleteFunc(Rules(), other), PassingRules()...)
+	slices.SortFunc(out, func(a, b retry.Rule) int { return cmp.Or(len(a.ID)-len(b.ID), strings.Compare(a.ID, b.ID)) })
+	return out
 }
 
 // Rules lists the rules of Next in the order in which it applies them.

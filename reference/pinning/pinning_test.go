@@ -23,7 +23,7 @@ func TestStories(t *testing.T) {
 }
 
 // inputs are the words of stories.
-var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "answered": Answered, "refused": Refused,
+var inputs = map[string]InputKind{"request": StartRequest, "end": EndRequest, "read": Read, "command": Read, "answered": Answered, "refused": Refused,
 	"broken": Broken, "members": Refreshed}
 
 // play plays a story, with rules changed by change if it is not nil. "revision NAME" selects a revision.
@@ -54,6 +54,7 @@ func play(t *testing.T, text string, change func(*[]string)) (transcript string)
 		switch in.Kind {
 		case Read:
 			in.Preference, in.Random = preferred(words[1:])
+			in.Ignores = words[0] == "command"
 		case Broken:
 			_, in.Random = preferred(words)
 		case Refreshed:

@@ -74,18 +74,22 @@ func table() []row {
 				r.Failed = append(slices.Clone(r.Failed), r.Member)
 				s.t.Reading, s.d.Refresh = &r, true
 			}},
-		{rule("P8", "A socket error of the pinned member unpins the thread.", "Auto-retry"), Broken,
-			func(s *step) bool { return reading(s) && s.t.Pinned == s.t.Reading.Member },
-			func(s *step) { s.unpin() }},
-		{rule("P9", "After three members in all, the error is raised.", "Requests"), Broken,
+		{rule("P9", "After three members in all, the error is raised, and the next read starts unpinned.", "Auto-retry"), Broken,
 			func(s *step) bool { return reading(s) && len(s.t.Reading.Failed) >= limit }, func(s *step) { s.raise("") }},
 
 		// The choice of a member.
-		{rule("P10", "Mode primary cannot be combined with tags.", "Errors"), Read,
-			func(s *step) bool { return modes(selection.Primary)(s) && s.t.Reading.Preference.Tagged() },
-			func(s *step) { s.raise("PRIMARY cannot be combined with tags") }},
+		{rule("P25", "Of generic commands, only some obey a read preference; all others run on the primary. They are sent once, because they may write.",
+			"Generic Command Helper"), choosing,
+			func(s *step) bool { return reading(s) && s.t.Reading.Ignores },
+			func(s *step) {
+				if s.in.Kind == Broken {
+					s.raise("")
+				} else {
+					s.t.Reading.Preference.Preference = selection.Preference{}
+				}
+			}},
 		{rule(unpins, "A read with a different mode, tags or latency unpins the thread, and another member may be chosen.", "Requests"), Read,
-			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.in.Preference) },
+			func(s *step) bool { return s.t.Pinned != "" && !equal(s.t.By, s.t.Reading.Preference) },
 			func(s *step) { s.unpin() }},
 		{rule("P12", "Reads go only to primaries and secondaries that are up, whatever the mode.", "Mode"), choosing, reading,
 			func(s *step) {
@@ -93,8 +97,11 @@ func table() []row {
 					return (v.Type == selection.RSPrimary || v.Type == selection.RSSecondary) && !slices.Contains(s.t.Reading.Failed, v.Address)
 				})
 			}},
+		{rule("P8", "A pinned member that is down, because of a socket error or by monitoring, is no longer pinned once a read has to try another.", "Auto-retry"), choosing,
+			func(s *step) bool { return reading(s) && s.t.Pinned != "" && !in(s.left, s.t.Pinned) },
+			func(s *step) { s.unpin() }},
 		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), Read,
-			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.in.Preference) },
+			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.t.Reading.Preference) },
 			func(s *step) { s.send(s.t.Pinned) }},
 		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), Read,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
@@ -110,7 +117,8 @@ func table() []row {
 			func(s *step) { s.left = first(s.matching(selection.RSSecondary), ofType(s.left, selection.RSPrimary)) }},
 		{rule("P19", "Mode nearest: any member that matches the tags.", "How Modes Interact With Tag Sets"), choosing, modes(selection.Nearest),
 			func(s *step) { s.left = s.matching(selection.RSPrimary, selection.RSSecondary) }},
-		{rule("P20", "If no member matches, the error is raised immediately, without network traffic and without another check of the set.", "Errors"), choosing,
+		{rule("P20", "If no member matches, the error is raised immediately, without network traffic and without another check of the set. "+
+			"The next read starts unpinned.", "Errors"), choosing,
 			func(s *step) bool { return reading(s) && len(s.left) == 0 },
 			func(s *step) {
 				text := "" // the socket error

@@ -78,7 +78,7 @@ func (p *Policy) Constants() []string {
 	add(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
 	add(p.RetryWritesOff, "`retryWrites` defaults to false")
-	add(p.Pinning != "", "reads on replica sets follow only the rules P1 to P25")
+	add(p.Pinning != "", "reads on replica sets follow only the P rules")
 	add(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
 	add(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
 	add(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")

