@@ -157,7 +157,7 @@ func errorInWords(e *result.Error) string {
 }
 
 // ownWords are the settings of a story that are not URI options.
-var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch sessionless policy bucket backoff heartbeat events api user " +
+var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch sessionless policy bucket backoff heartbeat checks events api user " +
 	"untimed message delays rules results show callback inside pass value")
 
 // play plays a story, and returns it with the actual results.
@@ -268,6 +268,9 @@ func play(t *testing.T, text string) (transcript string) {
 		defer s.mu.Unlock()
 		if len(s.first) == 0 {
 			t.Error("no hello was received")
+		}
+		if has("checks") {
+			line(fmt.Sprintf("about %d checks", len(s.first)/10*10)) // one may coincide with the end
 		}
 		for _, hello := range s.first {
 			testkit.Equal(t, "backpressure in a handshake", hello.Lookup("backpressure"),

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
@@ -55,6 +57,9 @@ func TestTables(t *testing.T) {
 		}
 		if cell.Fault.lasts() && cell.Errors != cell.Events {
 			t.Errorf("%s, %s: %d errors of %d events", cell.Strategy, cell.Fault, cell.Errors, cell.Events)
+		}
+		if cell.Fault == Outage && cell.Strategy == "transaction" { // the same error, whether or not it was committed
+			testkit.Equal(t, "counter and errors after a lost commit", []int{cell.Counter, cell.Errors}, []int{1, 2})
 		}
 		if cell.Fault == Outage && cell.Strategy == "idempotent" { // one of two events has left its token
 			testkit.Equal(t, "counter and clean-up after an outage", []int{cell.Counter, cell.CleanedUp}, []int{1, 1})
@@ -118,6 +123,38 @@ func TestCleanUp(t *testing.T) {
 			testkit.Check(t, days.FindOne(t.Context(), bson.M{"_id": r.reason}).Decode(&got))
 			testkit.Equal(t, r.reason, got, want)
 		}
+	}
+}
+
+// The driver marks a server Unknown after a network error or the error of a former primary, and the next operation waits
+// until it has found the server again. Another command error changes nothing.
+func TestServerStates(t *testing.T) {
+	t.Parallel()
+	server, err := serve(t).server(t.Context())
+	testkit.Check(t, err)
+	for fault, want := range map[Fault]bool{NoFault: false, LostRequest: true, LostReply: true, NotMaster: true, CommandError: false} {
+		p, err := listen(server)
+		testkit.Check(t, err)
+		defer p.close()
+		var unknown atomic.Bool
+		client, err := mongo.Connect(options.Client().SetHosts([]string{p.Address()}).SetDirect(true).SetRetryWrites(false).
+			SetHeartbeatInterval(500 * time.Millisecond).SetServerMonitor(&event.ServerMonitor{
+			ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+				unknown.Store(unknown.Load() || e.NewDescription.Kind == "Unknown")
+			}}))
+		testkit.Check(t, err)
+		defer func() { testkit.Check(t, client.Disconnect(context.Background())) }()
+		testkit.Check(t, client.Ping(t.Context(), nil))
+		unknown.Store(false)
+		p.arm(fault, strike{command: "insert"})
+		insert := func() error {
+			_, err := client.Database(database).Collection("states").InsertOne(t.Context(), bson.D{})
+			return err
+		}
+		testkit.Equal(t, string(fault)+": succeeds", insert() == nil, fault == NoFault)
+		testkit.Equal(t, string(fault)+": the server is Unknown", unknown.Load(), want)
+		p.disarm()
+		testkit.Check(t, sent(t.Context(), insert))
 	}
 }
 
