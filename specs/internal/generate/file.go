@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -122,15 +123,71 @@ func (f *File) text(s Specification, version string) []byte {
 	return b.Bytes()
 }
 
-// Below returns the entities below the clients.
+// below returns the entities below a client.
+func (f *File) below(database, client string) []string {
+	out := Objects(database, client, f.Objects...)
+	if f.Sessions {
+		out = append(out, Session(client))
+	}
+	return out
+}
+
+// Shared returns the clients that each test has, and Below the entities below them. Rare returns the others, with
+// theirs: the tests that use one of them create it, since each client costs every test its monitors and connections.
+func (f *File) Shared() []Client {
+	return slices.DeleteFunc(slices.Clone(f.Clients), f.rare)
+}
+
 func (f *File) Below(database string) (out []string) {
+	for _, c := range f.Shared() {
+		out = append(out, f.below(database, c.ID)...)
+	}
+	return out
+}
+
+func (f *File) Rare(database string) (out []Created) {
 	for _, c := range f.Clients {
-		out = append(out, Objects(database, c.ID, f.Objects...)...)
-		if f.Sessions {
-			out = append(out, Session(c.ID))
+		if f.rare(c) {
+			out = append(out, Created{c, f.below(database, c.ID)})
 		}
 	}
 	return out
+}
+
+// Created is a client with the entities below it.
+type Created struct {
+	Client
+	Below []string
+}
+
+func (f *File) rare(c Client) bool {
+	unused := func(t Test) bool { return !t.uses(c.ID) }
+	return c.ID != "client" && slices.ContainsFunc(f.Tests, unused) && !uses(f.Entities, c.ID)
+}
+
+// Creates returns the rare clients that a test uses.
+func (f *File) Creates(t Test) (out []string) {
+	for _, c := range f.Clients {
+		if f.rare(c) && t.uses(c.ID) {
+			out = append(out, c.ID)
+		}
+	}
+	return out
+}
+
+var entity = regexp.MustCompile(`\b(?:client|database|object|session|\$\$sessionLsid): ([\w-]+)`)
+
+// uses reports whether flow YAML names a client or an entity below it.
+func uses(texts []string, client string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(entity.FindAllStringSubmatch(text, -1), func(m []string) bool {
+			return m[1] == client || strings.HasSuffix(m[1], "-"+client)
+		})
+	})
+}
+
+func (t Test) uses(client string) bool {
+	return uses(t.Operations, client) || slices.ContainsFunc(t.Events, func(e Expected) bool { return e.Client == client })
 }
 
 // Topologies in flow YAML.
