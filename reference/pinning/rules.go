@@ -101,7 +101,7 @@ func table() []row {
 			func(s *step) bool { return reading(s) && s.t.Pinned != "" && !in(s.left, s.t.Pinned) },
 			func(s *step) { s.unpin() }},
 		{rule(same, "Reads with the same read preference go to the pinned member while it is up.", "Requests"), Read,
-			func(s *step) bool { return in(s.left, s.t.Pinned) && equal(s.t.By, s.t.Reading.Preference) },
+			func(s *step) bool { return s.t.Pinned != "" }, // after P8 and P11
 			func(s *step) { s.send(s.t.Pinned) }},
 		{rule(old, "In 2.2, a thread stays pinned while its member matches the mode, the tags and the latency of the next read, even if another member is preferred.", "Note On Pinning"), Read,
 			func(s *step) bool { return s.stays() }, func(s *step) { s.send(s.t.Pinned) }},
