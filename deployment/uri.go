@@ -102,7 +102,7 @@ func withPort(host string) string {
 // certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
 
-// get returns the unescaped value of an option. Names are case-insensitive (URI Options, "Connection String Options").
+// get returns the unescaped value of an option. Names are case-insensitive (URI Options, "List of specified options").
 func (u uri) get(key string) string {
 	for _, o := range u.options {
 		if strings.EqualFold(o.key, key) {
@@ -185,7 +185,7 @@ func (u uri) without(keys ...string) uri {
 }
 
 // direct returns the connection string of one host. Options that require several hosts would conflict with
-// directConnection (URI Options, "directConnection").
+// directConnection (URI Options, "directConnection URI option with multiple seeds or SRV URI").
 func (u uri) direct(host string) uri {
 	return u.at(host).without("replicaSet", "loadBalanced").with("directConnection", "true")
 }

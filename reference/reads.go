@@ -125,7 +125,7 @@ func (c *call) readCursorOptions() *result.Error {
 func find(c *call) (*command, *result.Error) {
 	limit, size := c.Number("limit"), c.Number("batchSize")
 	first := max(size, -size)
-	if first == limit { // so that the server closes the cursor (CRUD, "find")
+	if first == limit { // so that the server closes the cursor (CRUD, "Read")
 		first++
 	}
 	d := c.options(document("find", c.coll, "filter", c.filter()), "filter", "limit")

@@ -140,7 +140,7 @@ func (s *sockets) handle(address string, handling func() (unknown bool)) {
 }
 
 // awaitFirstCheck waits for the first successful check of a server, if pools are patient. A pool is paused until its
-// server is known (Connection Monitoring and Pooling, "Populating the Pool with minPoolSize connections"), but the Go
+// server is known (Connection Monitoring and Pooling, "Marking a Connection Pool as Ready"), but the Go
 // driver's pools are not.
 func (s *sockets) awaitFirstCheck(ctx context.Context, address string) error {
 	known := false
@@ -183,7 +183,7 @@ func (s *sockets) cancelled(address string) (is bool) {
 }
 
 // pause delays a monitor whose check was cancelled until the next heartbeat, or until an operation needs a server
-// (Server Monitoring, "Clients using the streaming protocol" and "requestCheck"). The topology's monitors do not
+// (Server Monitoring, "Clients use the streaming protocol when supported" and "Requesting an immediate check"). The topology's monitors do not
 // wait.
 func (s *sockets) pause(address string, interval time.Duration) {
 	due, waits := false, 0

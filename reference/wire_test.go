@@ -383,7 +383,7 @@ func goDifferences() []explanation {
 			right: "both", section: "Enumerating Collections, Driver methods",
 			reason: "the Go driver's methods require a filter, and an empty one selects all"},
 		{of: difference{op: "findOne", field: "limit", ours: `\{"\$numberInt":"1"\}`, theirs: `\{"\$numberLong":"1"\}`},
-			right: "both", section: "CRUD, FindOptions", reason: "servers accept any integer type"},
+			right: "both", section: "CRUD, Read", reason: "servers accept any integer type"},
 		{of: difference{op: "findLimit", command: "getMore", field: "batchSize",
 			ours: `\{"\$numberInt":"1"\}`, theirs: `\{"\$numberInt":"3"\}`},
 			right: "reference", section: "Find, getMore and killCursors commands, Behavior of Limit, skip and batchSize",

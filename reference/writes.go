@@ -197,7 +197,7 @@ func (t *tally) update(reply bson.Raw, n int64, places []int) {
 }
 
 // checkHint makes a command with a hint fail if it is unacknowledged, and the server would reject the hint without a
-// reply (CRUD, "hint" of the write models): delete and findAndModify support it since 4.4.
+// reply (CRUD, "Bulk Write Models": hint): delete and findAndModify support it since 4.4.
 func (cmd *command) checkHint(hinted bool) {
 	cmd.adapt = func(a *attempt) (bson.D, error) {
 		if hinted && a.silent && cmd.name() != "update" && a.wire < wire44 {

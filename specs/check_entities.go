@@ -50,7 +50,7 @@ var uriOptions = strings.Fields(`
 
 // checkClient checks the options of a client.
 //
-// Connection String, "Connection Options": drivers ignore unknown options, so a misspelt one has no
+// Connection String, "Keys": drivers ignore unknown options, so a misspelt one has no
 // effect. Names are case-insensitive.
 //
 // serverApi: test runners fail if the driver does not support the version. Versioned API, "Declaring

@@ -422,8 +422,8 @@ func (x *exchange) addConcernError() {
 // setLabels sets the labels that follow from a code, and the labels of the command's own error, unless a fail point has
 // set labels. concern is set if it is the code of a write concern error.
 //
-// Specifications: "Retryable Writes" (Determining Retryable Errors), "Transactions" (Error Labels), "Change Streams"
-// (Resumable Error), "Client Backpressure".
+// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels"; Change Streams, "Resumable Error"; Client
+// Backpressure, "Retryable Overload Error".
 func (x *exchange) setLabels(code int32, concern bool, own []string) {
 	if x.labels != nil {
 		return

@@ -12,13 +12,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// maxAppName is the maximum length of an application name, in bytes (specification "MongoDB Handshake", Limitations).
+// maxAppName is the maximum length of an application name, in bytes (MongoDB Handshake, "Limitations").
 const maxAppName = 128
 
 const logicalSessionTimeout = 30 // minutes
 
 // hello executes hello and isMaster. With a topologyVersion it waits for a change of the topology, and streams if the
-// client allows it (specification "Server Discovery and Monitoring", Streaming Protocol).
+// client allows it (Server Monitoring, "Streaming Protocol").
 func (x *exchange) hello() (bson.D, error) {
 	k, body := x.conn, x.request.Body
 	if err := k.handshake(body); err != nil {

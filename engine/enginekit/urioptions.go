@@ -65,7 +65,7 @@ func (u URI) String() string {
 }
 
 // SameOption reports whether two names are the same URI option, ignoring case. tls
-// and ssl are the same option (URI Options, "Connection String Options").
+// and ssl are the same option (URI Options, "List of specified options").
 func SameOption(a, b string) bool {
 	name := func(s string) string {
 		if s = strings.ToLower(s); s == "ssl" {

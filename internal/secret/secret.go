@@ -17,7 +17,7 @@ import (
 const Mark = "***"
 
 // options are the connection string options with secret values (URI Options; Authentication,
-// "authMechanismProperties"), in lower case.
+// "Auth Related Options"), in lower case.
 var options = []string{"authmechanismproperties", "proxypassword", "sslclientcertificatekeypassword", "tlscertificatekeyfilepassword"}
 
 // IsOption reports whether the value of a connection string option is secret.

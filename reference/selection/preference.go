@@ -53,8 +53,8 @@ type Preference struct {
 const (
 	// DefaultLocalThreshold is the default of localThresholdMS.
 	DefaultLocalThreshold = 15 * time.Millisecond
-	// smallestMaxStaleness is the minimum of maxStalenessSeconds for replica sets (Max Staleness,
-	// "smallestMaxStalenessSeconds").
+	// smallestMaxStaleness is the minimum of maxStalenessSeconds for replica sets (Server
+	// Selection, "smallestMaxStalenessSeconds").
 	smallestMaxStaleness = 90 * time.Second
 	// idleWritePeriod is how often an idle primary writes a no-op (Max Staleness, "idleWritePeriodMS").
 	idleWritePeriod = 10 * time.Second
@@ -155,7 +155,7 @@ func shortest(n int64) any {
 }
 
 // Pass returns the $readPreference to send with a read to a server of this type, and whether to send one at all
-// (Server Selection, "Passing read preference to mongos and load balancers" and "Topology type: …"). Writes never
+// (Server Selection, "Passing read preference to mongos and load balancers" and "Topology type: Single"). Writes never
 // have one. Since 4.2, only the first hello is sent as OP_QUERY, so the SecondaryOk flag needs no rule.
 func Pass(topology TopologyType, server ServerType, p Preference) (Preference, bool) {
 	switch {

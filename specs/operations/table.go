@@ -46,7 +46,7 @@ func (r row) parse() []Argument {
 
 // Options that many operations share.
 const (
-	// each is for operations that send a command: Driver Sessions, "Introducing a ClientSession"; Client
+	// each is for operations that send a command: Driver Sessions, "MongoCollection changes"; Client
 	// Side Operations Timeout, "timeoutMS".
 	each = " session timeoutMS "
 	// timed is for most reads.
@@ -96,7 +96,7 @@ var tables = []struct {
 		{"deleteByName", Writes, Nothing, gridfs + "File deletion", "filename! timeoutMS"},
 		{"download", Reads, Value, utf + "download and downloadByName", "id! timeoutMS"},
 		{"downloadByName", Reads, Value, utf + "download and downloadByName", "filename! revision timeoutMS"},
-		{"drop", Anything, Nothing, gridfs + "Drop", "timeoutMS"},
+		{"drop", Anything, Nothing, gridfs + "Dropping an entire GridFS bucket", "timeoutMS"},
 		{"find", Reads, RootDocuments, gridfs + "Generic Find on Files Collection", "filter! allowDiskUse batchSize limit maxTimeMS noCursorTimeout skip sort timeoutMS"},
 		{"rename", Writes, Nothing, gridfs + "Renaming stored files", "id! newFilename! timeoutMS"},
 		{"renameByName", Writes, Nothing, gridfs + "Renaming stored files", "filename! newFilename! timeoutMS"},
@@ -108,7 +108,7 @@ var tables = []struct {
 		{"clientBulkWrite", Writes, RootDocument, utf + "clientBulkWrite", write + "models! let ordered verboseResults"},
 		{"close", Reads, Nothing, utf + "close", ""},
 		{"createChangeStream", Reads, NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
-		{"dropDatabase", Anything, Nothing, "Sessions, explicit sessions", each + "database! writeConcern"},
+		{"dropDatabase", Anything, Nothing, "Driver Sessions, Explicit vs implicit sessions", each + "database! writeConcern"},
 		{"listDatabaseNames", Reads, Value, "Enumerating Databases, Enumerating Database Names", timed + "authorizedDatabases filter"},
 		{"listDatabaseObjects", Reads, RootDocuments, "Enumerating Databases, Enumerating MongoDatabase Objects", timed + "authorizedDatabases filter"},
 		{"listDatabases", Reads, RootDocuments, "Enumerating Databases, Enumerating Full Database Information", timed + "authorizedDatabases filter nameOnly"},
@@ -139,8 +139,8 @@ var tables = []struct {
 			"storageEngine textIndexVersion unique version weights wildcardProjection writeConcern"},
 		{"createSearchIndex", Anything, Value, searchIndexes, each + "model!"},
 		{"createSearchIndexes", Anything, Value, searchIndexes, each + "models!"},
-		{"deleteMany", Writes, RootDocument, crud + "Delete", write + "filter! collation hint let"},
-		{"deleteOne", Writes, RootDocument, crud + "Delete", write + "filter! collation hint let"},
+		{"deleteMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! collation hint let"},
+		{"deleteOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! collation hint let"},
 		{"distinct", Reads, Value, crud + "Read", timed + "fieldName! filter collation hint readConcern readPreference"},
 		{"dropIndex", Anything, Nothing, indexes + "Standard API", each + "name! comment maxTimeMS rawData writeConcern"},
 		{"dropIndexes", Anything, Nothing, indexes + "Standard API", each + "comment maxTimeMS rawData writeConcern"},
@@ -154,13 +154,13 @@ var tables = []struct {
 		{"insertMany", Writes, RootDocument, utf + "insertMany", write + "documents! ordered"},
 		{"insertOne", Writes, RootDocument, utf + "insertOne", write + "document!"},
 		{"listIndexNames", Reads, Value, indexes + "Getting Index Names", timed + iterated},
-		{"listIndexes", Reads, RootDocuments, indexes + "Getting Full Index Information", timed + iterated},
+		{"listIndexes", Reads, RootDocuments, indexes + "Enumerating Indexes", timed + iterated},
 		{"listSearchIndexes", Anything, RootDocuments, utf + "listSearchIndexes", each + "aggregationOptions name"},
 		{"mapReduce", Anything, Value, "Retryable Reads, Unsupported Read Operations", timed + "map! reduce! out! bypassDocumentValidation collation finalize jsMode limit query scope sort verbose readConcern readPreference writeConcern"},
 		{"rename", Anything, Nothing, "renameCollection command", each + "to! comment dropTarget maxTimeMS writeConcern"},
-		{"replaceOne", Writes, RootDocument, crud + "Update", write + "filter! replacement! collation hint let sort upsert"},
-		{"updateMany", Writes, RootDocument, crud + "Update", updateOptions + "filter! update!"},
-		{"updateOne", Writes, RootDocument, crud + "Update", updateOptions + "filter! update! sort"},
+		{"replaceOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", write + "filter! replacement! collation hint let sort upsert"},
+		{"updateMany", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update!"},
+		{"updateOne", Writes, RootDocument, crud + "Insert, Update, Replace, Delete, and Bulk Writes", updateOptions + "filter! update! sort"},
 		{"updateSearchIndex", Anything, Nothing, utf + "updateSearchIndex", each + "definition! name!"},
 	}},
 	{Cursor, []row{

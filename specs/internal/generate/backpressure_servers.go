@@ -152,7 +152,7 @@ func connections() *File {
 }
 
 // establishment closes new connections during hello, which drivers treat as overload (Connection Monitoring and
-// Pooling, "Backpressure-enabled").
+// Pooling, "Connection Pool").
 func establishment() *File {
 	const app = "utrEstablishment"
 	client := func(id, options string) Client { return Idling(id, app, options, "poolClearedEvent") }
