@@ -140,7 +140,7 @@ const (
 	labels       = "W10 W20 W35"
 	codes        = "W11 W12 W13 W33 W34"
 	oldReads     = "R4 R32"
-	backpressure = "B1 B2 B4 B5 B6 R36b R51"
+	backpressure = "B1 B2 B4 B5 B6 B7 R36b R51"
 	bucketRules  = "B10 B11 B12 B13 B14"
 	transactions = "T1 T2 T3 T4 T5 T6 T7"
 	atOnce       = "T12 T13"
@@ -181,7 +181,7 @@ func Policies() []*Policy {
 			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
 			Rules:   rules(shared, reads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
-				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
+				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"}, "B7": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
 				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
 				"T9": oldTransactionBackoff,
 			},
@@ -246,7 +246,7 @@ func (t Tokens) String() string {
 }
 
 // Bucket holds the constants of the token bucket that limits a client's retries after overload errors (Client
-// Backpressure, "Token Bucket"). The client stores the number of tokens, and passes it in Input.Tokens;
+// Backpressure (2026-03-05), "Token Bucket"). The client stores the number of tokens, and passes it in Input.Tokens;
 // Decision.Tokens is the new number.
 type Bucket struct {
 	Capacity Tokens // maximum and initial number of tokens

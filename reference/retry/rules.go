@@ -83,6 +83,11 @@ func (st *step) selectServer() {
 	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.Deprioritized)})
 }
 
+func (st *step) send() {
+	st.Chosen = st.in.Chosen
+	st.finish(Decision{Action: Send})
+}
+
 // retrying reports whether this is not the first attempt.
 func (st *step) retrying() bool { return st.Attempt > 1 }
 
@@ -175,7 +180,7 @@ var table = []row{
 		Failed, func(st *step) bool { return st.f.Kind == Selection && st.Raise.Kind == 0 },
 		func(st *step) { st.Raise = st.f; st.raise() }},
 	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket, because the server responds.",
-		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Failed, func(st *step) bool { return st.retrying() && !st.shed() }, func(st *step) { st.deposit(Token) }},
 	{Rule{"R37", "When no time is left, an attempt that the driver ends raises the error of the previous attempt as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
@@ -188,23 +193,25 @@ var table = []row{
 	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
 		Selected, func(st *step) bool { return st.retrying() && st.RetryableRead && st.old(st.in.Chosen) }, (*step).raise},
+	{Rule{"B7", "After retryable overload errors only, a write is also retried on a server that does not support retryable writes, without a transaction number.",
+		"Client Backpressure, Overload retry policy", "2026-01-09", "the server rejected all attempts unexecuted"},
+		Selected, func(st *step) bool {
+			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites && st.Overloaded && !st.Numbered
+		}, (*step).send},
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites && (st.Numbered || !st.Overloaded)
+			return st.retrying() && st.RetryableWrite && !st.in.Chosen.RetryableWrites
 		}, (*step).raise},
 	{Rule{"R5", "Build the command for the selected server, and send it.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
-		Selected, always, func(st *step) {
-			st.Chosen = st.in.Chosen
-			st.finish(Decision{Action: Send})
-		}},
+		Selected, always, (*step).send},
 	{Rule{"B10", "A first attempt that succeeds adds RETRY_TOKEN_RETURN_RATE to the bucket.",
-		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Succeeded, func(st *step) bool { return !st.retrying() },
 		func(st *step) { st.deposit(st.Policy.Bucket().Return) }},
 	{Rule{"B11", "A retry that succeeds adds RETRY_TOKEN_RETURN_RATE and one token.",
-		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Succeeded, (*step).retrying, func(st *step) { st.deposit(st.Policy.Bucket().Return + Token) }},
 	{Rule{"R6", "A successful attempt ends the operation.",
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
@@ -236,13 +243,13 @@ var table = []row{
 			st.Numbered = st.Numbered || !(st.shed() && st.f.Has(LabelRetryable))
 		}},
 	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
-		"Retryable Writes, Retryable Error", "2017-08", ""},
+		"Retryable Writes (2018-03-14), Terms", "2017-08", ""},
 		Failed, func(st *step) bool { return !st.reads() && st.f.Kind == Network && !st.f.Handshake }, allowWrite},
 	{Rule{"W12", "Before error labels, a server error or write concern error with one of the listed codes is a retryable write error.",
-		"Retryable Writes, Retryable Error", "2017-10-18", ""},
+		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
 		Failed, func(st *step) bool { return !st.reads() && !st.f.Handshake && st.listed(st.Policy.WriteCodes) }, allowWrite},
 	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write error if its message contains \"not master\" or \"node is recovering\".",
-		"Retryable Writes, Retryable Error", "2017-10-18", ""},
+		"Retryable Writes (2018-03-14), Terms", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write && st.Policy.listedMessage(st.f)
 		}, allowWrite},
@@ -267,7 +274,7 @@ var table = []row{
 		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
 		Failed, func(st *step) bool { return st.Raise.Kind != 0 && st.Raise.Attempt != st.f.Attempt }, func(*step) {}},
 	{Rule{"R22", "The first error is kept.",
-		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error", "2019-03", ""},
+		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error, and selecting a server", "2019-03", ""},
 		Failed, func(st *step) bool { return st.Raise.Kind == 0 }, func(st *step) { st.Raise = st.f }},
 
 	// Whether a retry is allowed.
@@ -303,7 +310,7 @@ var table = []row{
 	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate with a write stage, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.writeError() && !st.RetryableWrite }, forbidWrite},
-	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes, and both for runCommand.",
+	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes except commitTransaction and abortTransaction, and both for runCommand and for other commands that are neither.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
 			switch st.Class {
@@ -340,10 +347,10 @@ var table = []row{
 		Failed, func(st *step) bool { return st.Timeout && st.shed() && st.delay() > st.in.Left },
 		(*step).raise},
 	{Rule{"B13", "A retry after an overload error requires a token in the bucket.",
-		"Client Backpressure, Adaptive retry requirements", "2025-12", "there is no token left for a retry"},
+		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", "there is no token left for a retry"},
 		Failed, func(st *step) bool { return st.shed() && st.tokens < Token }, (*step).raise},
 	{Rule{"B14", "Such a retry takes one token from the bucket.",
-		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		"Client Backpressure (2026-03-05), Adaptive retry requirements", "2025-12", ""},
 		Failed, (*step).shed, func(st *step) { st.tokens -= Token }},
 
 	// The deprioritized servers, and the backoff.
