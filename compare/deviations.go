@@ -32,25 +32,25 @@ func Deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engines: by(goDriver), Title: "continues an unordered bulk write after a command that failed as a whole",
-			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors: all such errors do",
+			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write, Top-Level Errors: all such errors do",
 			Suite:   "unordered-bulk-write-continues.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: allOf(calls("bulkWriteUnordered"), events(shorter)),
 		},
 		{
 			ID: "D2", Engines: by(goDriver, nodeJS), Title: "ends an ordered bulk write at a write concern error",
-			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, requires the opposite for client bulk writes", Permitted: true,
+			Section: "CRUD, Error Handling, does not say whether a bulk write continues; Bulk Write, Write Concern Errors: client bulk writes do", Permitted: true,
 			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: allOf(calls("bulkWrite"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
 			ID: "D3", Engines: by(goDriver), Title: "does not retry error 50 that has the label RetryableWriteError",
-			Section: "Retryable Writes, Determining Retryable Errors",
+			Section: "Retryable Writes, Determining Retryable Write Errors",
 			Suite:   "error-50-with-label-is-retried.yml", example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
 			schedule: fault(func(f Fault) bool { return f.Code == 50 && f.labelled("RetryableWriteError") }),
 		},
 		{
 			ID: "D4", Engines: by(goDriver, nodeJS), Title: "raises the error before the last one if the last error of a read has the label NoWritesPerformed",
-			Section: "Retryable Reads, Executing Retryable Read Operations (the label belongs to Retryable Writes)",
+			Section: "Retryable Reads, If a retry attempt fails (the label belongs to Retryable Writes)",
 			Suite:   "no-writes-performed-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: allOf(shown.reads, labelled("NoWritesPerformed")),
 		},
@@ -63,7 +63,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D6", Engines: by(goDriver, pyMongo, java), Title: "may send a second attempt to the mongos that failed the first",
-			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
+			Section: "Retryable Reads, Selecting the server for retry; Retryable Writes, Executing Retryable Write Commands: in a sharded cluster, the server is deprioritized",
 			schedule: allOf(topology("sharded"), anyOf(sameEvents(servers),
 				events(func(l, r []string) bool { return elsewhere(l) != elsewhere(r) }))),
 		},
@@ -75,7 +75,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D8", Engines: by(goDriver, pyMongo, nodeJS, java), Title: "does not report the labels of a client bulk write's write concern error",
-			Section:  "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
+			Section:  "Retryable Writes, RetryableWriteError Labels; Bulk Write, Write Concern Errors",
 			schedule: allOf(calls("clientBulkWrite"), fault(Fault.ofWriteConcern), only("operation")),
 			test: each(func(one Difference) bool {
 				return strings.Contains(one.Left, ".clientBulkWrite raised") && strings.Contains(one.Left, "write concern error:") &&
@@ -84,7 +84,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D9", Engines: by(goDriver), Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
-			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
+			Section: `Server Discovery and Monitoring, "not writable primary" and "node is recovering": clients request an immediate check, no sooner than minHeartbeatFrequencyMS after the last one`, Permitted: true,
 			schedule: allOf(shown.timed, anyOf(events(longer), calls("bulkWriteUnordered")), fault(Fault.unsettles)),
 		},
 		{
@@ -132,7 +132,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer by the code of the error, without the label RetryableWriteError",
-			Section: "Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides",
+			Section: "Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides",
 			Suite:   "commit-behind-a-load-balancer.yml",
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: allOf(topology("load-balanced"),
@@ -142,7 +142,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D17", Engines: by(goDriver), Title: "sends the updates and deletes of many documents of a bulk write in separate commands",
-			Section: "Retryable Writes, Supported Write Operations: bulk writes may be split so that more can be retried", Permitted: true,
+			Section: "Retryable Writes, Supported Write Operations: drivers MUST NOT alter splitting to make more writes retryable",
 			test: allOf(sameEvents(`, \d+ statements?`), each(func(one Difference) bool {
 				return strings.Contains(one.Left, " statements")
 			})),
@@ -157,12 +157,12 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D19", Engines: by(goDriver, java), Title: "sends the recovery token of an earlier transaction with the abort of one that has none yet",
-			Section:  "Transactions, Recovery Token: starting a transaction clears it",
+			Section:  "Transactions, recoveryToken field: starting a transaction clears it",
 			schedule: sameEvents(", recovery token"),
 		},
 		{
-			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as a timeout even without timeoutMS",
-			Section: "Client Side Operations Timeout, Errors: required with timeoutMS", Permitted: true,
+			ID: "D20", Engines: by(pyMongo), Title: "raises MaxTimeMSExpired as an error that is a timeout even without timeoutMS",
+			Section: "Client Side Operations Timeout, Errors: without timeoutMS, drivers MUST return their existing errors; ExecutionTimeout is one", Permitted: true,
 			schedule: outcomes(func(l, r string) bool {
 				return strings.Replace(l, "raised server error, code 50", "raised time-out, code 50", 1) == r
 			}),
@@ -178,7 +178,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D22", Engines: by(pyMongo), Title: "reports UnknownTransactionCommitResult by the code of the error, whether it has the label RetryableWriteError or not",
-			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides", Permitted: true,
+			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors: from 4.4 on the server's label alone decides", Permitted: true,
 			Suite: "label-of-a-commit-by-its-code.yml", example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 6, Labels: []string{}}}},
 			schedule: anyOf(allOf(calls("withTransaction"), events(commitsAgain)), outcomes(func(l, r string) bool {
 				const label = ", UnknownTransactionCommitResult"
@@ -193,8 +193,8 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D24", Engines: by(pyMongo, nodeJS), Title: "ends a bulk write, ordered or not, at a write concern error whose code is that of a retryable error",
-			Section: "CRUD, Error Handling",
-			Suite:   "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
+			Section: "CRUD, Error Handling, does not say whether a bulk write continues after a write concern error", Permitted: true,
+			Suite: "bulk-write-ends-at-retryable-write-concern-error.yml", example: Schedule{Operation: "bulkWriteUnordered", Topology: "single", Faults: []Fault{{WriteConcernError: 6}}},
 			schedule: allOf(calls("bulkWrite", "bulkWriteUnordered"), fault(Fault.ofWriteConcern), events(longer)),
 		},
 		{
@@ -203,9 +203,9 @@ func Deviations() []Deviation {
 			schedule: sameEvents(`, w "majority"`),
 		},
 		{
-			ID: "D26", Engines: by(pyMongo, java), Title: "keeps its connections after a write concern error that says that the server is not writable",
-			Section:  "Server Discovery and Monitoring, Not writable primary and recovering",
-			schedule: allOf(fault(Fault.deposes), sameEvents(cleared)),
+			ID: "D26", Engines: by(pyMongo, java), Title: "keeps its connections after a write concern error that says that the server is shutting down",
+			Section:  `Server Discovery and Monitoring, "not writable primary" and "node is recovering": these errors clear the pool, other state change errors do not`,
+			schedule: allOf(fault(Fault.shutsDown), sameEvents(cleared)),
 		},
 		{
 			ID: "D27", Engines: by(pyMongo), Title: "retries an aggregate that writes only if both retryReads and retryWrites are true",
@@ -216,8 +216,8 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D28", Engines: by(nodeJS), Title: "labels every network error with RetryableWriteError, including those of reads",
-			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands",
-			Suite:   "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
+			Section: "Retryable Writes, RetryableWriteError Labels: read literally, any network error of a client with retryWrites true", Permitted: true,
+			Suite: "network-error-of-a-read.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Close: true}, {Close: true}}},
 			schedule: outcomes(func(l, r string) bool { return r == l+", RetryableWriteError" }),
 		},
 		{
@@ -245,34 +245,34 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D33", Title: "sends the next attempt to the mongos that has just failed, because an earlier fault has made the other one Unknown",
-			Section: "Retryable Reads and Retryable Writes, Sharded clusters: if all servers are deprioritized, one of them is selected", Permitted: true,
+			Section: "Server Selection, Server Selection Algorithm: if no server is suitable without the deprioritized ones, they are not filtered out", Permitted: true,
 			schedule: allOf(topology("sharded"), sameEvents(servers), func(s shown) bool {
 				return len(slices.DeleteFunc(slices.Clone(s.Faults), func(f Fault) bool { return !f.unsettles() })) > 1
 			}),
 		},
 		{
 			ID: "D34", Engines: by(java), Title: "raises the time-out of a write without the label RetryableWriteError",
-			Section: "Retryable Writes, RetryableWriteError Labels: network errors of retryable write commands", Permitted: true,
+			Section: "Retryable Writes, RetryableWriteError Labels: network errors MUST have the label, and a time-out of the socket is one",
 			schedule: allOf(shown.timed, outcomes(func(l, r string) bool {
 				return strings.Contains(l, " raised time-out") && l == r+", RetryableWriteError"
 			})),
 		},
 		{
 			ID: "D35", Engines: by(java), Title: "retries a write concern error of an insert, update or delete only if its code says that the server is not writable, whatever its label",
-			Section: "Retryable Writes, Determining Retryable Errors: the server's label decides",
+			Section: "Retryable Writes, Determining Retryable Write Errors: the server's label decides",
 			Suite:   "write-concern-error-of-an-update.yml", example: Schedule{Operation: "updateOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 262}}},
 			schedule: allOf(events(func(l, r []string) bool { return len(l) >= len(r) && len(r) > 0 }),
 				fault(func(f Fault) bool { return f.ofWriteConcern() && !f.deposes() })),
 		},
 		{
 			ID: "D36", Engines: by(java), Title: "raises the error before the last one if the retry of a read fails with MaxTimeMSExpired",
-			Section: "Retryable Reads, Executing Retryable Read Operations: the error of the retry is raised",
+			Section: "Retryable Reads, If a retry attempt fails: the error of the retry is raised",
 			Suite:   "max-time-expired-of-a-retry.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 89}, {Code: 50}}},
 			schedule: allOf(shown.reads, only("operation"), shown.alone, left("raised server error, code 50")),
 		},
 		{
 			ID: "D37", Engines: by(java), Title: "with timeoutMS, publishes and raises MaxTimeMSExpired as a time-out that has no reply and no code, and that ends the operation",
-			Section: "Command Logging and Monitoring, Failure", Permitted: true,
+			Section: "Client Side Operations Timeout, Error Transformations: it becomes the new error type; Command Logging and Monitoring, Error Handling, does not say in which form the event has it", Permitted: true,
 			schedule: allOf(shown.timed, fault(func(f Fault) bool { return f.Code == 50 }), func(s shown) bool {
 				return slices.ContainsFunc(s.differences, func(one Difference) bool {
 					return strings.Contains(one.Left, "code 50") && !strings.Contains(one.Right, "code 50") ||
@@ -282,7 +282,7 @@ func Deviations() []Deviation {
 		},
 		{
 			ID: "D38", Engines: by(java), Title: "reports UnknownTransactionCommitResult behind a load balancer by the code of the error, without the label RetryableWriteError",
-			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Errors", Permitted: true,
+			Section: "Transactions, UnknownTransactionCommitResult, names retryable writes errors; Retryable Writes, Determining Retryable Write Errors", Permitted: true,
 			schedule: allOf(topology("load-balanced"), outcomes(func(l, r string) bool {
 				return l+", UnknownTransactionCommitResult" == r
 			})),
@@ -345,6 +345,9 @@ func (f Fault) ofWriteConcern() bool      { return f.WriteConcernError != 0 }
 
 // deposes reports whether the fault is a write concern error with a state change code.
 func (f Fault) deposes() bool { return slices.Contains(stateChangeCodes, f.WriteConcernError) }
+
+// shutsDown reports whether the fault is a write concern error of a server that is shutting down.
+func (f Fault) shutsDown() bool { return slices.Contains(shutdownCodes, f.WriteConcernError) }
 
 // unsettles reports whether the fault makes the server Unknown to the client.
 func (f Fault) unsettles() bool {

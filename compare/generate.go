@@ -17,6 +17,7 @@ type kindOfFault struct {
 var (
 	retryableCodes    = []int{6, 7, 89, 134, 262, 9001}
 	stateChangeCodes  = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
+	shutdownCodes     = []int{91, 11600}
 	nonRetryableCodes = []int{2, 8000, 50, 112, 251, 24, 211}
 	overloadCodes     = []int{462, 433, 8000}
 )
