@@ -42,8 +42,10 @@ func TestOperations(t *testing.T) {
 }
 
 // failing returns the state of an attempt with the current policy.
-func failing(op string, attempt int) State {
-	p, _ := Named("")
+func failing(op string, attempt int) State { return failingUnder("", op, attempt) }
+
+func failingUnder(policy, op string, attempt int) State {
+	p, _ := Named(policy)
 	return State{Policy: p, Attempt: attempt, Chosen: Chosen{Address: "a", Wire: 21, RetryableWrites: true},
 		Settings: Settings{Operation: Lookup(op), RetryReads: true, RetryWrites: true}}
 }
@@ -51,10 +53,16 @@ func failing(op string, attempt int) State {
 var listedCodes = []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 
 func TestEveryListedCodeIsRetryable(t *testing.T) {
-	for code := range int32(20000) {
-		_, d := Next(failing("find", 1), Input{Kind: Failed, Failure: Failure{Kind: Server, Code: code}})
-		if retried := d.Action == Select; retried != slices.Contains(listedCodes, code) {
-			t.Errorf("code %d: retried %v", code, retried)
+	writesOf2018 := []int32{6, 7, 64, 89, 91, 189, 9001, 10107, 11600, 11602, 13435, 13436}
+	for _, r := range []struct {
+		policy, operation string
+		codes             []int32
+	}{{"current", "find", listedCodes}, {"retryable-reads@2024", "find", listedCodes}, {"retryable-writes@2018-03-14", "insert", writesOf2018}} {
+		for code := range int32(20000) {
+			_, d := Next(failingUnder(r.policy, r.operation, 1), Input{Kind: Failed, Failure: Failure{Kind: Server, Code: code}})
+			if retried := d.Action == Select; retried != slices.Contains(r.codes, code) {
+				t.Errorf("%s, code %d: retried %v", r.policy, code, retried)
+			}
 		}
 	}
 }
