@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
+	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
@@ -30,7 +31,7 @@ type uri struct {
 // client returns options for a client of ours. It polls: a client with streaming heartbeats may wait for the next one,
 // 10 s, when it disconnects.
 func (u uri) client(appName string) *options.ClientOptions {
-	o := options.Client().ApplyURI(u.String()).SetAppName(appName).SetServerMonitoringMode(options.ServerMonitoringModePoll)
+	o := options.Client().ApplyURI(u.String()).SetAppName(appName).SetDialer(replies.Dialer{}).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	if u.api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(u.api)))
 	}

@@ -10,12 +10,17 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/dns"
 
+	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // A client with streaming heartbeats may wait 10 s for the next one when it disconnects.
 func TestClientsPoll(t *testing.T) {
 	testkit.Equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
+}
+
+func TestRepliesAreChecked(t *testing.T) {
+	testkit.Equal(t, "dialer", parsed(t, "mongodb://a/").client("x").Dialer == replies.Dialer{}, true)
 }
 
 func TestRedact(t *testing.T) {

@@ -35,6 +35,7 @@ type command struct {
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
+	late    *bool         // whether conn still awaits the reply to an earlier command; nil without conn
 	failed  *result.Error // of the previous attempt
 
 	pin       bool // keep the connection for the reply's cursor behind a load balancer
@@ -90,10 +91,11 @@ func (a *attempt) assemble() (bson.Raw, error) {
 	}
 
 	// timeoutMS (Client Side Operations Timeout, "Command Execution").
-	if cmd.timeout && !cmd.noMaxTime && a.remaining < forever {
-		if a.remaining < time.Millisecond {
-			return nil, errNoTime
-		}
+	adds := cmd.timeout && !cmd.noMaxTime && a.remaining < forever
+	if cmd.timeout && a.remaining <= 0 || adds && a.remaining < time.Millisecond { // maxTimeMS 0 would mean no limit
+		return nil, errNoTime
+	}
+	if adds {
 		drop("maxTimeMS")
 		add("maxTimeMS", a.remaining.Milliseconds())
 	}

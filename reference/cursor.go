@@ -30,6 +30,8 @@ type cursor struct {
 	mu       sync.Mutex
 	id       int64
 	conn     *mnet.Connection
+	perished bool // conn has failed: it is closed when it is checked in
+	late     bool // the reply to the last command on conn is missing, after a timeout under timeoutMS
 	batch    []bson.Raw
 	returned int64
 	token    bson.Raw // postBatchResumeToken of the last batch
@@ -85,6 +87,9 @@ func (k *cursor) ns() namespace { return namespace{client: k.client} }
 // release releases the connection and the session of an exhausted or closed cursor.
 func (k *cursor) release() {
 	if k.conn != nil {
+		if k.perished {
+			expire(k.conn)
+		}
 		_ = k.conn.UnpinFromCursor()
 		_ = k.conn.Close()
 		k.conn = nil
@@ -124,7 +129,18 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 // command returns a command for the cursor's server and connection.
 func (k *cursor) command(body bson.D) *command {
 	return &command{body: body, db: k.db, op: retry.Lookup(body[0].Key), write: true,
-		session: k.session, address: k.address, conn: k.conn}
+		session: k.session, address: k.address, conn: k.conn, late: &k.late}
+}
+
+// execute performs a command of the cursor. Behind a load balancer, a failed connection stays pinned (Load Balancers,
+// "Behaviour With Cursors"). It is not used again, except after a timeout under timeoutMS, when its reply may still
+// arrive: CSOT requires killCursors then, and the suite close-cursors expects it to succeed.
+func (k *cursor) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
+	r, err := k.client.execute(ctx, cmd, tr)
+	if err != nil && broken(err) && k.conn != nil {
+		k.perished, k.late = true, err.Timeout
+	}
+	return r, err
 }
 
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
@@ -143,9 +159,9 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		d := addIf(nil, o.maxTime > 0, "maxTimeMS", wait)
 		return addIf(d, o.comment.Type != 0 && a.wire >= wire44, "comment", o.comment), nil
 	}
-	r, err := k.client.execute(ctx, cmd, tr)
+	r, err := k.execute(ctx, cmd, tr)
 	if err != nil {
-		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
+		if broken(err) && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
 			k.id = 0 // it cannot be killed
 		}
 		return err
@@ -178,7 +194,7 @@ func (k *cursor) end(ctx context.Context, limit *time.Duration, tr *trace) {
 	}
 	ctx, cancel := k.client.driver.options.within(ctx, &timeout)
 	defer cancel()
-	_, _ = k.client.execute(ctx, cmd, tr)
+	_, _ = k.execute(ctx, cmd, tr)
 }
 
 // all returns the remaining documents. It closes the cursor on an error, and a tailable cursor, which never ends, after

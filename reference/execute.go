@@ -3,8 +3,6 @@ package reference
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -204,6 +202,12 @@ func (a *attempt) perform(ctx context.Context) (reply, *failure) {
 	if v := conn.Description().WireVersion; v != nil {
 		a.wire = v.Max
 	}
+	if cmd.late != nil && *cmd.late { // (Connection Monitoring and Pooling, "Connection": Single Track)
+		if _, err := conn.Read(ctx); err != nil {
+			return reply{}, a.networkError(a.classify(networkFailure(err)), err)
+		}
+		*cmd.late = false
+	}
 	a.silent = cmd.silent()
 	if a.remaining = a.driver.options.left(ctx); a.remaining < forever {
 		a.remaining -= srv.RTTMonitor().Min()
@@ -248,7 +252,9 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 	a.started(body)
 	doc, err := a.roundTrip(ctx, id, body)
 	if err != nil {
-		return reply{}, a.networkError(err)
+		f := a.classify(networkFailure(err))
+		a.failed(f.err)
+		return reply{}, a.networkError(f, err)
 	}
 
 	a.gossip(doc)
@@ -304,7 +310,7 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 	if wm, err = a.conn.Read(ctx); err != nil {
 		return nil, err
 	}
-	return parse(wm)
+	return parse(id, wm)
 }
 
 // raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
@@ -329,11 +335,9 @@ func okOf(doc bson.Raw) bool {
 	return b || n == 1
 }
 
-// networkError writes the failed event and passes the error to the topology.
-func (a *attempt) networkError(err error) *failure {
+// networkError passes the error of a connection to the topology.
+func (a *attempt) networkError(f *failure, err error) *failure {
 	cmd, srv, conn := a.cmd, a.srv, a.conn
-	f := a.classify(networkFailure(err))
-	a.failed(f.err)
 	if s := cmd.session.server; s != nil {
 		s.dirty = true
 	}
@@ -345,12 +349,18 @@ func (a *attempt) networkError(err error) *failure {
 		e := mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}
 		return srv.ProcessError(e, conn) != mongo.NoChange && srv.unknown()
 	})
-	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {
-		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil {
-			_ = e.Expire()
-		}
+	if cmd.conn == nil { // a cursor keeps its connection
+		expire(conn)
 	}
 	return f
+}
+
+// expire checks in a connection that has perished, which closes it, also after a timeout (Connection Monitoring and
+// Pooling, "Connection"). The topology would read the late reply and use the connection again.
+func expire(conn *mnet.Connection) {
+	if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok {
+		_ = e.Expire()
+	}
 }
 
 // processError passes a state change error to the topology. A server with topologyVersion in its error also reports the
@@ -383,8 +393,11 @@ func (a *attempt) gossip(doc bson.Raw) {
 
 // unanswered reports whether there was no reply.
 func unanswered(err *result.Error) bool {
-	return err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
+	return broken(err) || err.Kind == "pool cleared" || err.Kind == "server selection"
 }
+
+// broken reports whether the error is that of a connection, which can no longer be used.
+func broken(err *result.Error) bool { return err.Kind == "network" || err.Kind == "protocol" }
 
 // labelTransaction adds the labels of the Transactions specification.
 func (cmd *command) labelTransaction(err *result.Error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -116,11 +117,11 @@ func innermostCommand(err error) *mongo.Error {
 	return nil
 }
 
-// networkFailure classifies a socket error or a malformed reply.
+// networkFailure classifies a socket error, a malformed reply, or the reply to another request.
 func networkFailure(err error) *failure {
 	f := clientFailure(retry.Network, "network", err)
 	f.err.Timeout = isTimeout(err)
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, errMalformed) || errors.As(err, new(*replies.Error)) {
 		f.err.Kind, f.err.Timeout = "protocol", false
 	}
 	return f

@@ -8,6 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // message returns an OP_MSG with one body section.
@@ -22,11 +24,14 @@ func message(id int32, body bson.Raw, flags wiremessage.MsgFlag) []byte {
 // errMalformed means that a reply is not an OP_MSG with one document.
 var errMalformed = errors.New("malformed reply")
 
-// parse returns the body of an OP_MSG, which may be compressed and may have a checksum.
-func parse(wm []byte) (bson.Raw, error) {
-	length, _, _, opcode, rem, ok := wiremessage.ReadHeader(wm)
-	if !ok || int(length) != len(wm) {
+// parse returns the body of the reply to a request: an OP_MSG, which may be compressed and may have a checksum.
+func parse(request int32, wm []byte) (bson.Raw, error) {
+	length, _, to, opcode, rem, ok := wiremessage.ReadHeader(wm)
+	switch {
+	case !ok || int(length) != len(wm):
 		return nil, fmt.Errorf("%w: wrong length", errMalformed)
+	case to != request:
+		return nil, &replies.Error{ResponseTo: to, Last: request}
 	}
 	if opcode == wiremessage.OpCompressed {
 		var packed mongo.CompressionOpts

@@ -188,6 +188,7 @@ func (s *scripted) stream(member int, c net.Conn, id int32, m sent) bool {
 		if !s.pause(wait) || !s.write(c, id, m.opcode, exhausts, s.hello(member)) || !exhausts {
 			return !wait.close && !exhausts
 		}
+		id = 0 // the next reply is to this one
 	}
 }
 

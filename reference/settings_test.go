@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,24 +134,24 @@ func TestAuthenticatorsAreShared(t *testing.T) {
 	}
 }
 
-// replies returns a valid reply and malformed replies, by reason.
-func replies(t testing.TB) map[string][]byte {
-	good := message(7, raw(t, d("ok", 1)), 0)
+// someReplies returns a valid reply and malformed replies, by reason.
+func someReplies(t testing.TB) map[string][]byte {
+	good := message(0, raw(t, d("ok", 1)), 0)
 	change := func(at int, b byte) []byte { return slices.Concat(good[:at], []byte{b}, good[at+1:]) }
 	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than its length": good[:len(good)-1],
-		"another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),
+		"to another request": change(8, 1), "another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),
 		"compressed, and truncated": change(12, 0xdc)}
 }
 
 func FuzzParse(f *testing.F) {
-	for why, wm := range replies(f) {
-		if doc, err := parse(wm); (err == nil) != (why == "a reply") || err != nil && !errors.Is(err, errMalformed) {
+	for why, wm := range someReplies(f) {
+		if doc, err := parse(0, wm); (err == nil) != (why == "a reply") || err != nil && networkFailure(err).err.Kind != "protocol" {
 			f.Errorf("%s: %v %v", why, doc, err)
 		}
 		f.Add(wm)
 	}
 	f.Fuzz(func(t *testing.T, wm []byte) {
-		if doc, err := parse(wm); err == nil {
+		if doc, err := parse(0, wm); err == nil {
 			testkit.Check(t, doc.Validate())
 			_, _, _ = replyError(doc), okOf(doc), clusterTimeOf(doc)
 		}

@@ -165,6 +165,9 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 
 // resume reopens the stream at the resume token.
 func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
+	if s.cursor.late {
+		s.cursor.id = 0 // killCursors would wait for the reply
+	}
 	s.cursor.close(ctx, nil, tr)
 	err := s.open(ctx, tr, true)
 	s.broken = err != nil && err.Timeout && s.call.timeout

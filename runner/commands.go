@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/replies"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -50,7 +51,7 @@ type clients struct {
 // internal returns the options of an internal client. It polls, since a client
 // that streams hello can miss a disconnection until the next heartbeat, 10 s.
 func internal(uri, api string) *options.ClientOptions {
-	o := options.Client().ApplyURI(uri).SetAppName("utr internal client").
+	o := options.Client().ApplyURI(uri).SetAppName("utr internal client").SetDialer(replies.Dialer{}).
 		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	if api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(api)))

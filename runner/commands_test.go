@@ -7,6 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -65,6 +66,11 @@ func TestDocuments(t *testing.T) {
 	if mode, ok := finds[0].Lookup("$readPreference", "mode").StringValueOK(); ok && mode != "primary" {
 		t.Errorf("read preference %q", mode)
 	}
+}
+
+// A late reply is not the reply to another command of the runner's own clients.
+func TestRepliesAreChecked(t *testing.T) {
+	testkit.Equal(t, "dialer", internal("mongodb://a/", "").Dialer == replies.Dialer{}, true)
 }
 
 // The runner's own clients declare the version of the Stable API, as servers with

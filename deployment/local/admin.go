@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/wire"
+	"github.com/unified-test-runner/utr/internal/replies"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -42,7 +43,7 @@ func withLimit(ctx context.Context, on string, command bson.D) (context.Context,
 
 // runBy runs a command with a client of the driver, which supports authentication and load balancers.
 func runBy(ctx context.Context, on string, o *options.ClientOptions, command bson.D) error {
-	client, err := mongo.Connect(o.SetAppName("utr"))
+	client, err := mongo.Connect(o.SetAppName("utr").SetDialer(replies.Dialer{}))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // Run runs a command on the server at host:port, with TLS if secure is not nil. A server error is a
@@ -50,7 +52,7 @@ func exchange(ctx context.Context, address string, secure *tls.Config, command b
 	if err != nil {
 		return nil, err
 	}
-	start, message := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpMsg)
+	start, message := wiremessage.AppendHeaderStart(nil, requestID, 0, wiremessage.OpMsg)
 	message = wiremessage.AppendMsgFlags(message, 0)
 	message = wiremessage.AppendMsgSectionType(message, wiremessage.SingleDocument)
 	message = append(message, body...)
@@ -83,6 +85,7 @@ func ReadHello(reply bson.Raw, err error) (h Hello, _ error) {
 func (h Hello) Mongos() bool { return h.Msg == "isdbgrid" }
 
 const (
+	requestID  = 1          // of the only request on a connection
 	headLength = 16 + 4 + 1 // header, flags, and kind of the first section
 	maxReply   = 48_000_000 // bytes
 )
@@ -98,6 +101,9 @@ func read(r io.Reader) (bson.Raw, error) {
 	op := wiremessage.OpCode(binary.LittleEndian.Uint32(head[12:]))
 	if op != wiremessage.OpMsg || head[headLength-1] != byte(wiremessage.SingleDocument) || size < headLength || size > maxReply {
 		return nil, errReply
+	}
+	if to := int32(binary.LittleEndian.Uint32(head[8:])); to != requestID {
+		return nil, &replies.Error{ResponseTo: to, Last: requestID}
 	}
 	body := make(bson.Raw, size-headLength)
 	if _, err := io.ReadFull(r, body); err != nil {

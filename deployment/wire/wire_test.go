@@ -29,6 +29,7 @@ func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {
 		size = uint32(len(message))
 	}
 	binary.LittleEndian.PutUint32(message, size)
+	binary.LittleEndian.PutUint32(message[8:], requestID)
 	binary.LittleEndian.PutUint32(message[12:], op)
 	return message
 }
@@ -40,6 +41,8 @@ func TestReplies(t *testing.T) {
 	cut[0] -= 3
 	sequence := replyOf(t, opMsg, 0, fine)
 	sequence[headLength-1] = 1
+	other := replyOf(t, opMsg, 0, fine)
+	other[8]++
 	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"}, {Key: "errmsg", Value: "no quorum"}}
 	for _, r := range []struct {
 		reason string
@@ -55,6 +58,7 @@ func TestReplies(t *testing.T) {
 		{"half a header", make([]byte, 7), 0, "EOF"},
 		{"another protocol", []byte("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), 0, errReply.Error()},
 		{"another opcode", replyOf(t, 1, 0, fine), 0, errReply.Error()},
+		{"to another request", other, 0, "the reply is to message 2"},
 		{"another section", sequence, 0, errReply.Error()},
 		{"smaller than its header", replyOf(t, opMsg, 3, fine), 0, errReply.Error()},
 		{"larger than any reply", replyOf(t, opMsg, 1<<31, bson.D{}), 0, errReply.Error()},

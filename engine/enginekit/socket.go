@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
-// Socket is an unencrypted connection of the driver. Each Write must be one whole message.
+// Socket is an unencrypted connection of the driver. Each Write must be one whole message. A reply to another message
+// than the last one is an error, a *replies.Error.
 type Socket struct {
 	net.Conn
 	Address string
 	Monitor bool
 	owner   *Sockets
+	checked *replies.Conn // over Conn
 
 	using sync.RWMutex // read-locked during Read and Write
 
@@ -123,7 +127,7 @@ func (k *Socket) Write(message []byte) (int, error) {
 	if s.Sent != nil {
 		out = s.Sent(message)
 	}
-	n, err := k.Conn.Write(out)
+	n, err := k.checked.Write(out)
 	k.using.RUnlock()
 	if err != nil && s.Failed != nil {
 		s.Failed(k, err)
@@ -154,7 +158,7 @@ func (k *Socket) Read(b []byte) (int, error) {
 	if !open {
 		return 0, net.ErrClosed
 	}
-	n, err := k.Conn.Read(b)
+	n, err := k.checked.Read(b)
 	k.using.RUnlock()
 	if err == nil && k.Streams() {
 		for !s.Await(context.Background(), s.Patience, k.passes) {

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 	"go.uber.org/goleak"
 
+	"github.com/unified-test-runner/utr/internal/replies"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -176,6 +177,25 @@ func TestDeadlines(t *testing.T) {
 			}
 		}
 		testkit.Equal(t, "time of a read and a write, for each kind of deadline", took, "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
+	})
+}
+
+// A reply to an earlier message, which arrives after a timeout, is an error.
+func TestLateReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sockets, client, server := connect(t)
+		var failed error
+		sockets.Failed = func(_ *Socket, err error) { failed = err }
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		_, err := client.Write(message(wiremessage.OpMsg, 0))
+		testkit.Check(t, err)
+		go func() { _, _ = server.Write(message(wiremessage.OpMsg, 0)) }() // not to message 1
+		_, err = io.ReadAll(client)
+		if wrong := new(replies.Error); !errors.As(err, &wrong) || failed != err {
+			t.Errorf("the reply is accepted: %v; the reported error: %v", err, failed)
+		}
+		testkit.Check(t, errors.Join(client.Close(), server.Close()))
+		wait(sockets)
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/replies"
 )
 
 // Sockets is the dialer of one client of the Go driver. With it an engine controls when the driver's monitors receive
@@ -51,7 +53,7 @@ func (s *Sockets) Connect(ctx context.Context, network, address string, monitor 
 	if err != nil {
 		return nil, err
 	}
-	k := &Socket{Conn: c, Address: address, Monitor: monitor, owner: s}
+	k := &Socket{Conn: c, Address: address, Monitor: monitor, owner: s, checked: replies.Check(c)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed[address] {

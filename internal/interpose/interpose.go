@@ -141,24 +141,25 @@ func (p *Proxy) serve(client net.Conn) {
 			}
 			continue
 		}
-		if action == DropRequest || write(server, wire.AppendMessage(nil, h, body)) != nil || !p.reply(name, action, server, client) {
+		if action == DropRequest || write(server, wire.AppendMessage(nil, h, body)) != nil || !p.reply(h.RequestID, name, action, server, client) {
 			return
 		}
 	}
 }
 
 // reply forwards the reply to a command, or all replies if the server streams. It reports whether the connection
-// stays open.
-func (p *Proxy) reply(name string, action Action, server, client net.Conn) bool {
+// stays open. It does not after a reply to another message.
+func (p *Proxy) reply(last int32, name string, action Action, server, client net.Conn) bool {
 	for more := true; more; {
 		h, body, err := wire.ReadMessage(server)
 		if name != "" && p.hooks.Replied != nil {
 			p.hooks.Replied(name, action)
 		}
-		if err != nil || action == DropReply || write(client, wire.AppendMessage(nil, h, body)) != nil {
+		if err != nil || h.ResponseTo != last || action == DropReply || write(client, wire.AppendMessage(nil, h, body)) != nil {
 			return false
 		}
 		more = h.OpCode == wire.OpMsg && len(body) >= 4 && binary.LittleEndian.Uint32(body)&uint32(wire.MoreToCome) != 0
+		last = h.RequestID
 	}
 	return true
 }

@@ -3,6 +3,7 @@ package interpose
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -95,4 +97,48 @@ func TestVanish(t *testing.T) {
 	p.Return()
 	_, err = connect(t, p.Address()).InsertOne(t.Context(), bson.D{})
 	testkit.Check(t, err)
+}
+
+// TestReplies checks that a reply to another message breaks the connection.
+func TestReplies(t *testing.T) {
+	for _, row := range []struct {
+		reason    string
+		replies   [][2]int32 // their ids, and the ids of the messages that they reply to
+		forwarded int
+	}{
+		{"the reply to the request", [][2]int32{{50, 7}}, 1},
+		{"a reply to another request", [][2]int32{{50, 6}}, 0},
+		{"a stream", [][2]int32{{50, 7}, {51, 50}}, 2},
+		{"a stream whose second reply is to the request", [][2]int32{{50, 7}, {51, 7}}, 1},
+	} {
+		near, server := net.Pipe()
+		client, far := net.Pipe()
+		go func() {
+			for i, reply := range row.replies {
+				more := wire.Flags(0)
+				if i < len(row.replies)-1 {
+					more = wire.MoreToCome
+				}
+				_, _ = server.Write(wire.AppendMsg(nil, reply[0], reply[1], more, testkit.Raw(t, bson.D{})))
+			}
+		}()
+		open := make(chan bool)
+		go func() {
+			open <- new(Proxy).reply(7, "find", Forward, near, client)
+			_ = client.Close()
+		}()
+		forwarded := 0
+		go func() {
+			for ; ; forwarded++ {
+				if _, _, err := wire.ReadMessage(far); err != nil {
+					open <- false
+					return
+				}
+			}
+		}()
+		stays := <-open
+		<-open
+		testkit.Equal(t, row.reason, []any{forwarded, stays}, []any{row.forwarded, row.forwarded == len(row.replies)})
+		_, _ = near.Close(), server.Close()
+	}
 }
