@@ -1,12 +1,12 @@
 package reference
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/replies"
@@ -97,13 +97,10 @@ func checkoutFailure(ctx context.Context, err error) *failure {
 	late := ctx.Err() != nil && f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network
 	f.err.Message, f.err.Timeout = err.Error(), late || isTimeout(err)
 	var outer mongo.Error // with labels added by the Go driver
-	if errors.As(err, &outer) {
-		inner := cmp.Or(answer, &outer)
-		labels := slices.Concat(outer.Labels, without(inner.Labels, outer.Labels...))
-		f.err.Labels = without(labels, retry.LabelTransient, mongo.NetworkError)
-		f.rules.BaseBackoff = inner.BaseBackoff
+	if answer == nil && errors.As(err, &outer) {
+		f.err.Labels = without(outer.Labels, retry.LabelTransient, mongo.NetworkError)
+		f.rules.Labels = f.err.Labels
 	}
-	f.rules.Labels = f.err.Labels
 	return f
 }
 
@@ -159,20 +156,33 @@ func replyError(reply bson.Raw) *failure {
 
 // serverFailure classifies an error reply.
 func serverFailure(e mongo.Error, reply bson.Raw) *failure {
-	return &failure{
-		rules: retry.Failure{Kind: retry.Server, Code: e.Code, Message: e.Message, Labels: e.Labels,
-			BaseBackoff: e.BaseBackoff},
-		err: &result.Error{Message: e.Message, Kind: "server", Code: e.Code,
-			CodeName: e.Name, Labels: slices.Clone(e.Labels), Response: result.Document(reply)},
+	f := labelled("server", reply)
+	f.rules.Code, f.rules.Message = e.Code, e.Message
+	f.err.Message, f.err.Code, f.err.CodeName = e.Message, e.Code, e.Name
+	return f
+}
+
+// labelled returns a failure with the labels and baseBackoffMS of a reply, which are fields of its top level (Retryable
+// Writes, "Determining Retryable Write Errors"; Transactions, "Error Labels"). The Go driver also reads those of a write
+// concern error.
+func labelled(kind string, reply bson.Raw) *failure {
+	f := &failure{retry.Failure{Kind: retry.Server}, &result.Error{Kind: kind, Response: result.Document(reply)}}
+	labels, _ := reply.Lookup("errorLabels").ArrayOK()
+	values, _ := labels.Values()
+	for _, v := range values {
+		if label, ok := v.StringValueOK(); ok {
+			f.err.Labels = append(f.err.Labels, label)
+		}
 	}
+	base, _ := enginekit.Integer(reply.Lookup("baseBackoffMS"))
+	f.rules.BaseBackoff = time.Duration(min(base, int64(forever/time.Millisecond))) * time.Millisecond
+	f.rules.Labels = slices.Clone(f.err.Labels)
+	return f
 }
 
 // writeFailure classifies a reply with write errors or a write concern error.
 func writeFailure(w mongo.WriteCommandError, reply bson.Raw) *failure {
-	f := &failure{
-		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff},
-		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: result.Document(reply)},
-	}
+	f := labelled("write", reply)
 	if c := w.WriteConcernError; c != nil {
 		f.rules.Code, f.rules.Message, f.rules.WriteConcern = int32(c.Code), c.Message, true
 		f.err.Message, f.err.Code, f.err.CodeName = c.Message, int32(c.Code), c.Name

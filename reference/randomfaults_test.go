@@ -57,7 +57,7 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) { // only writes report them
 			faults[i] = randomFaults[r.IntN(len(randomFaults))]
 		}
-		s.on(op.command, stepsOf(t, faults[i].step)...)
+		s.on(op.command, stepsOf(t, faults[i].step, nil)...)
 	}
 	b := open(t, s.uri(fmt.Sprintf("retryWrites=%t&retryReads=%[1]t", on)), Options{dial: s.dial}, nil)
 	out := b.perform(op.do)

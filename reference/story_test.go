@@ -25,6 +25,7 @@ import (
 //
 //	client WORDS   the kind of deployment (default: replicaset), settings (ownWords), and URI options
 //	server COMMAND=STEP,STEP …   replies other than success; 1:find is for one member
+//	raw NAME REPLY   a reply in JSON, for the step raw:NAME
 //	> OPERATION ARGUMENTS   a name in known, or OBJECT.NAME; "@" passes the session, "~" runs it in the background
 //	    the sent commands, each after the time it waited for and followed by the fields in show=, separated by slashes;
 //	    the error of the operation follows "!"
@@ -66,7 +67,8 @@ func labelsOf(word string) (out []string) {
 var stepForm = regexp.MustCompile(`^(?:([\d.]+[a-z]+)\+)?(\w+)(?::([^/*]*))?(?:/(\w+))?(?:\*(\d+))?$`)
 
 // stepsOf reads steps such as 91/w, overload*2, close, concern:91/w, write:11000, 50ms+ok (a late reply), and cursor:7.
-func stepsOf(t testing.TB, text string) (out []step) {
+// raws are replies by name.
+func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	for word := range strings.SplitSeq(text, ",") {
 		m := stepForm.FindStringSubmatch(word)
@@ -77,6 +79,10 @@ func stepsOf(t testing.TB, text string) (out []step) {
 		s.wait, _ = time.ParseDuration(m[1])
 		switch m[2] {
 		case "ok", "close":
+		case "raw":
+			if s.reply = raws[of]; s.reply == nil {
+				t.Fatalf("there is no reply %s", of)
+			}
 		case "overload":
 			s.reply = fails(462, retry.LabelOverloaded, retry.LabelRetryable).reply
 			if long, is := strings.CutSuffix(of, "L"); is {
@@ -165,6 +171,7 @@ func play(t *testing.T, text string) (transcript string) {
 	t.Helper()
 	var settings, replies string
 	var ops []string
+	raws := map[string]bson.D{}
 	for line := range strings.Lines(text) {
 		if op, ok := strings.CutPrefix(line, "> "); ok {
 			ops = append(ops, strings.TrimSpace(op))
@@ -172,6 +179,9 @@ func play(t *testing.T, text string) (transcript string) {
 			settings, transcript = words, transcript+line
 		} else if words, ok := strings.CutPrefix(line, "server "); ok {
 			replies, transcript = words, transcript+line
+		} else if words, ok := strings.CutPrefix(line, "raw "); ok {
+			name, reply, _ := strings.Cut(words, " ")
+			raws[name], transcript = parsed(t, reply), transcript+line
 		}
 	}
 	set, kind, entity, userInfo, uri := map[string]string{}, "replicaset", d(), "", []string(nil)
@@ -204,7 +214,7 @@ func play(t *testing.T, text string) (transcript string) {
 		s.wire, s.batch = int32(number("wire", "25")), int32(number("batch", "100000"))
 		for word := range strings.FieldsSeq(replies) {
 			command, steps, _ := strings.Cut(word, "=")
-			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps)...)
+			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps, raws)...)
 		}
 		e, err := New(Options{Policy: set["policy"], Backoff: Backoff(set["backoff"]), Heartbeat: wait("heartbeat"), dial: s.dial,
 			Random: func() float64 { return number("jitter", "1") }})
