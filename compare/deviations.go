@@ -123,12 +123,13 @@ func Deviations() []Deviation {
 			schedule: allOf(labelled("TransientTransactionError"), only("operation"), left("UnknownTransactionCommitResult")),
 		},
 		{
-			ID: "D15", Engines: by(goDriver, pyMongo, nodeJS), Title: "raises an error other than the last one without the label NoWritesPerformed; also reads the label from write concern errors",
-			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
+			ID: "D15", Engines: by(goDriver, pyMongo), Title: "raises an error other than the last one without the label NoWritesPerformed",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the newest error that indicates an attempt, which may be a network error or a write concern error; Client Backpressure, Overload retry policy",
 			Suite:   "error-of-several.yml",
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
-			schedule: allOf(anyOf(shown.writes, calls("runCommand")), only("operation"), shown.alone,
-				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed"))),
+			schedule: allOf(shown.writes, shown.alone,
+				anyOf(labelled("NoWritesPerformed"), left("NoWritesPerformed"), right("NoWritesPerformed")),
+				outcomes(func(l, r string) bool { return strings.Contains(l, " raised ") && strings.Contains(r, " raised ") })),
 		},
 		{
 			ID: "D16", Engines: by(goDriver), Title: "retries commitTransaction and abortTransaction behind a load balancer by the code of the error, without the label RetryableWriteError",
@@ -295,6 +296,13 @@ func Deviations() []Deviation {
 				allOf(func(s shown) bool { return s.differences[0].Aspect == "operation" },
 					left("raised server error"), right("raised server error")))),
 		},
+		{
+			ID: "D40", Engines: by(goDriver, pyMongo, nodeJS), Title: "reads error labels inside a write concern error",
+			Section:  "Retryable Writes, Determining Retryable Write Errors: a label is in the top-level errorLabels of the reply",
+			Suite:    "labels-inside-a-write-concern-error.yml",
+			example:  Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{WriteConcernError: 64, Inner: []string{"RetryableWriteError"}}}},
+			schedule: fault(func(f Fault) bool { return f.Inner != nil }),
+		},
 	}
 }
 
@@ -328,7 +336,9 @@ func off(option string) condition { return func(s shown) bool { return s.Options
 
 func topology(name string) condition { return func(s shown) bool { return s.Topology == name } }
 
-func (s Schedule) writes() bool { return operations[s.Operation].Write }
+// writes reports whether errors are raised as those of a write, which runCommand is in this respect (Client
+// Backpressure, "Overload retry policy").
+func (s Schedule) writes() bool { return operations[s.Operation].Write || s.Operation == "runCommand" }
 func (s Schedule) reads() bool  { return !s.writes() }
 func (s shown) alone() bool     { return len(s.differences) == 1 }
 func (s Schedule) timed() bool  { return s.Options["timeoutMS"] != nil }

@@ -114,8 +114,8 @@ func (g *Generator) Next() Schedule {
 	}
 	for range 1 + r.IntN(4) {
 		f := pick(r, g.faults)(r)
-		// Reads have no write concern errors.
-		for f.WriteConcernError != 0 && s.reads() {
+		// Other operations have no write concern errors.
+		for f.WriteConcernError != 0 && !operations[s.Operation].Write {
 			f = pick(r, g.faults)(r)
 		}
 		s.Faults = append(s.Faults, f)

@@ -28,6 +28,7 @@ type Fault struct {
 	Code              int      // error code, 0 for none
 	WriteConcernError int      // its code, 0 for none
 	Labels            []string // of either error; nil leaves them to the server
+	Inner             []string // labels inside the write concern error, where they have no meaning
 	Backoff           int      // baseBackoffMS of the error, 0 for none
 	Close             bool
 	LoseReply         bool
@@ -47,7 +48,8 @@ func (f Fault) parts() []faultPart {
 		{f.BlockMS > 0, say("blocked for %d ms", f.BlockMS), doc("blockConnection", true, "blockTimeMS", f.BlockMS)},
 		{f.Code != 0, say("error %d", f.Code), doc("errorCode", f.Code)},
 		{f.WriteConcernError != 0, say("write concern error %d", f.WriteConcernError),
-			doc("writeConcernError", doc("code", f.WriteConcernError, "errmsg", "later"))},
+			doc("writeConcernError", doc("code", f.WriteConcernError, "errmsg", "later", "errorLabels", when(f.Inner != nil, f.Inner)))},
+		{f.Inner != nil, say("with labels %v inside", f.Inner), nil},
 		{f.Labels != nil, say("labels %v", f.Labels), doc("errorLabels", f.Labels)},
 		{f.Backoff != 0, say("baseBackoffMS %d", f.Backoff), doc("errorExtraInfo", doc("baseBackoffMS", f.Backoff))},
 		{f.Close, "closed", doc("closeConnection", true)},

@@ -321,7 +321,8 @@ func (a *attempt) raisesWriteError(f *failure) bool {
 		return numbered && p.Listed(f.rules)
 	}
 	return numbered && f.err.HasLabel(retry.LabelWrite) ||
-		overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
+		overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0) ||
+		a.cmd.op.Class == retry.Write && f.err.HasLabel(retry.LabelNoWrites) // an earlier error may be raised
 }
 
 // overloaded reports whether an error is a retryable overload error.

@@ -220,7 +220,10 @@ func writeSequences(operations []Operation) *File {
 		// As in the prose test of NoWritesPerformed after a write concern error.
 		f.Tell(o, Story{Says: "raises the write concern error if the error of the retry has the label " + noWrites + " (R21)",
 			Each:   []string{LabelledConcern(writable), quietTwo},
-			Raises: WithLabels("{ isClientError: false }", writable, noWrites), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
+			Raises: WithLabels("{ isClientError: false }", writable, noWrites), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true},
+			Story{Says: "raises the first error if the write concern error of the retry has the label " + noWrites + " (R21)",
+				Each:   []string{one, LabelledConcern(noWrites)},
+				Raises: RaisedLabels(HostUnreachable, writable, noWrites), Seen: o.Attempts(1, 1, numbered), Attempts: 1, Replied: true, Applied: true})
 	}
 	return f
 }
