@@ -17,6 +17,7 @@ import (
 
 // job is one run of a test on an offered deployment.
 type job struct {
+	index int // position in the order of the run
 	suite *specs.Suite
 	test  *specs.Test
 	id    result.TestID

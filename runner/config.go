@@ -16,7 +16,8 @@ type Config struct {
 	Engine engine.Engine
 	// Source provides deployments. The runner does not close it.
 	Source deployment.Source
-	// Notify receives the notes of the run in order. Calls never overlap, and block the workers. It may be nil.
+	// Notify receives the notes of the run in order, and verdicts in the order of the tests, whatever Jobs is. Calls
+	// never overlap, and block the workers. It may be nil.
 	Notify func(result.Note)
 
 	// Jobs is the number of concurrent tests; less than 1 means 1. Each worker

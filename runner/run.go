@@ -70,7 +70,9 @@ type run struct {
 	sites   map[deployment.Deployment]*site
 	summary result.Summary
 
-	notes sync.Mutex // held while Notify runs
+	notes    sync.Mutex              // held while Notify runs; also guards the following fields
+	early    map[int]*result.Verdict // verdicts of jobs that ended before earlier ones
+	reported int                     // the number of jobs whose verdicts are reported
 }
 
 // prepare checks the configuration and reads the descriptions of engine and deployments.
@@ -85,7 +87,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site)}
+	r := &run{cfg: cfg, dial: dialer(cfg.ServerAPI), sites: make(map[deployment.Deployment]*site), early: make(map[int]*result.Verdict)}
 	var err error
 	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)
@@ -118,7 +120,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 	for range min(r.cfg.Jobs, len(jobs)) {
 		workers.Go(func() {
 			for j, found := r.take(ctx, jobs); found; j, found = r.take(ctx, jobs) {
-				r.finish(r.attempt(ctx, j))
+				r.finish(j.index, r.attempt(ctx, j))
 			}
 		})
 	}
@@ -133,6 +135,7 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 		return job{}, false
 	}
 	j := jobs[r.next]
+	j.index = r.next
 	r.next++
 	if j.skip == nil && ctx.Err() != nil {
 		r.summary.Interrupted = true
@@ -231,14 +234,23 @@ func (r *run) abandon(d deployment.Deployment, name string) {
 	})
 }
 
-func (r *run) finish(v *result.Verdict) {
+// finish counts the verdict of a job. It reports it after those of all earlier jobs, so that the order of reports does
+// not depend on Config.Jobs.
+func (r *run) finish(index int, v *result.Verdict) {
 	r.locked(func() {
 		r.summary.Add(v)
 		if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
 			r.stop = notRun(fmt.Sprintf("fail-fast after %q", v.Test.Description))
 		}
 	})
-	r.notify(result.TestFinished{Verdict: v})
+	r.notes.Lock()
+	defer r.notes.Unlock()
+	r.early[index] = v
+	for v = r.early[r.reported]; v != nil; v = r.early[r.reported] {
+		delete(r.early, r.reported)
+		r.reported++
+		r.note(result.TestFinished{Verdict: v})
+	}
 }
 
 // locked accesses shared state.
@@ -259,10 +271,14 @@ func (r *run) problem(format string, args ...any) {
 }
 
 func (r *run) notify(n result.Note) {
-	if r.cfg.Notify == nil {
-		return
-	}
 	r.notes.Lock()
 	defer r.notes.Unlock()
-	r.cfg.Notify(n)
+	r.note(n)
+}
+
+// note requires that notes is held.
+func (r *run) note(n result.Note) {
+	if r.cfg.Notify != nil {
+		r.cfg.Notify(n)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,24 @@ func TestWorkers(t *testing.T) {
 		if src.most != 3 || len(src.lent) != 0 || slices.ContainsFunc(src.idle, func(d *fakeDeployment) bool { return !d.closed }) {
 			t.Errorf("%d deployments were lent at once, %d not released, or one not closed", src.most, len(src.lent))
 		}
+	})
+}
+
+// Verdicts are reported in the order of the tests, even if later tests end first.
+func TestOrderOfVerdicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int64
+		engine := &fakeEngine{during: func() { time.Sleep(time.Duration(10-begun.Add(1)) * time.Second) }}
+		var iterations []int
+		r, err := onFakes(Config{Engine: engine, Jobs: 3, Count: 6, Timeout: time.Minute, Notify: func(n result.Note) {
+			if v, ok := n.(result.TestFinished); ok {
+				iterations = append(iterations, v.Verdict.Test.Iteration)
+			}
+		}}, &fakeSource{})
+		testkit.Check(t, err)
+		_, err = r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
+		testkit.Check(t, err)
+		testkit.Equal(t, "iterations", iterations, []int{1, 2, 3, 4, 5, 6})
 	})
 }
 

@@ -32,8 +32,9 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	Terminal       func() (columns int, ok bool) // whether standard output is a terminal, and its width
-	Version        string                        // of this binary
-	Engines        map[string]NewEngine          // drivers under test by name
+	Machine        func() Machine
+	Version        string               // of this binary
+	Engines        map[string]NewEngine // drivers under test by name
 	Child          RunChild
 	Build          func() (string, error) // identifies this binary: two builds of the same version differ
 	// Open opens a source of deployments. Its options are EmbeddedOptions, ClusterOptions, LocalOptions or
@@ -51,6 +52,7 @@ func New() *Program {
 	return &Program{
 		Getenv:   func(string) string { return "" },
 		Terminal: func() (int, bool) { return 0, false },
+		Machine:  thisMachine,
 		Version:  Version(),
 		Engines: map[string]NewEngine{
 			referenceEngine: func(o reference.Options) (engine.Engine, error) { return reference.New(o) },

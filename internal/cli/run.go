@@ -115,7 +115,9 @@ func declareRun(f *flags) *runFlags {
 	f.group = "How to run them"
 	r.declareEngine(f)
 	f.backoff(&r.engine.Backoff, ", which reports always show")
-	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own deployment")
+	r.config.Jobs = 0
+	f.number(&r.config.Jobs, "jobs", "N", 1, "tests to run concurrently, each on its own deployment; reports keep the "+
+		"order of the tests (default what the machine allows; with --orchestration one for each cluster, with --uri 1)")
 	f.duration(&r.config.Timeout, "timeout", "time limit for one test (default "+runner.DefaultTimeout.String()+")")
 	f.duration(&r.deadline, "deadline", "time limit for the whole run, which is then interrupted (default none)")
 	f.number(&r.minTests, "min-tests", "N", 1, "fail if fewer tests run, not counting skipped ones (default 0)")
@@ -206,8 +208,8 @@ func (r *runFlags) check(c *call) (err error) {
 	if cfg.Reseed == reseedAuto {
 		cfg.Reseed = runner.ReseedAuto
 	}
-	if r.flags.target() == onOrchestration && !r.flags.Changed("jobs") { // one test on each cluster
-		cfg.Jobs = len(r.orchestration.names(&r.deployment)) * r.orchestration.Each
+	if cfg.Jobs == 0 {
+		cfg.Jobs = r.jobs(c.program.Machine())
 	}
 	if r.durations != "" {
 		earlier, err := readReport(r.durations)

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"runtime"
+	"strconv"
+)
+
+// Limits of concurrent tests. Tests mostly wait, so each core can run several on embedded deployments, whose servers
+// need little. A worker on local binaries can have a cluster of each topology: some ten servers of 0.4 GB each.
+const (
+	jobsPerCore = 4
+	mostJobs    = 16
+	localMemory = 4 << 30 // bytes for each worker
+)
+
+// Machine is what limits concurrent tests.
+type Machine struct {
+	Cores  int
+	Memory int64 // available bytes; 0 if not known
+}
+
+// jobs returns the default of --jobs.
+func (r *runFlags) jobs(m Machine) int {
+	switch r.flags.target() {
+	case onEmbedded:
+		return min(jobsPerCore*m.Cores, mostJobs)
+	case onLocal:
+		return max(1, min(m.Cores, int(m.Memory/localMemory)))
+	case onOrchestration: // one test on each cluster
+		return len(r.orchestration.names(&r.deployment)) * r.orchestration.Each
+	default:
+		return 1
+	}
+}
+
+func thisMachine() Machine {
+	text, _ := os.ReadFile("/proc/meminfo") // Linux only
+	return Machine{Cores: runtime.GOMAXPROCS(0), Memory: availableMemory(text)}
+}
+
+var available = regexp.MustCompile(`(?m)^MemAvailable: +(\d+) kB$`)
+
+// availableMemory returns the available memory in bytes by Linux's /proc/meminfo, or 0.
+func availableMemory(text []byte) int64 {
+	if found := available.FindSubmatch(text); found != nil {
+		kilobytes, _ := strconv.ParseInt(string(found[1]), 10, 64) // digits; 0 if out of range
+		return kilobytes << 10
+	}
+	return 0
+}

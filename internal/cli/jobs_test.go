@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestJobs(t *testing.T) {
+	for _, test := range []struct {
+		why     string
+		machine Machine
+		uri     string
+		local   string
+		want    int
+	}{
+		{why: "tests on embedded deployments mostly wait", machine: Machine{Cores: 2}, want: 8},
+		{why: "many deployments on many cores are not faster", machine: Machine{Cores: 64}, want: 16},
+		{why: "servers of another program use whole cores", machine: Machine{Cores: 2, Memory: 24 << 30}, local: "bin", want: 2},
+		{why: "their memory is limited", machine: Machine{Cores: 16, Memory: 13 << 30}, local: "bin", want: 3},
+		{why: "a single test needs less than the limit", machine: Machine{Cores: 16, Memory: 1 << 30}, local: "bin", want: 1},
+		{why: "the memory of other systems is not known", machine: Machine{Cores: 16}, local: "bin", want: 1},
+		{why: "there is one existing deployment", machine: Machine{Cores: 16}, uri: "mongodb://localhost", want: 1},
+	} {
+		b := newBench(t)
+		b.Machine = func() Machine { return test.machine }
+		args := []string{"run"}
+		if test.uri != "" {
+			args = append(args, "--uri", test.uri)
+		}
+		if test.local != "" {
+			args = append(args, "--local", test.local)
+		}
+		b.Main(t.Context(), append(args, "-"))
+		if b.ran == nil || b.ran.Jobs != test.want {
+			t.Errorf("%s: %+v, want %d jobs; %s", test.why, b.ran, test.want, b.err.String())
+		}
+	}
+}
+
+func TestAvailableMemory(t *testing.T) {
+	for text, want := range map[string]int64{
+		"MemTotal:       25000000 kB\nMemAvailable:   24000000 kB\n": 24000000 << 10,
+		"MemTotal:       25000000 kB\n":                              0, // before Linux 3.14
+		"":                                                           0,
+	} {
+		testkit.Equal(t, text, availableMemory([]byte(text)), want)
+	}
+}
