@@ -61,6 +61,27 @@ func TestDeviationsTable(t *testing.T) {
 	}
 }
 
+// known-failing/ calls a driver's difference permitted if the table does.
+func TestDeviationsAreKnown(t *testing.T) {
+	seen := 0
+	for _, of := range tested() {
+		text := testkit.Read(t, "../known-failing/"+of.name+".txt")
+		for _, d := range Deviations() {
+			if d.Suite == "" || !d.of(of.name) {
+				continue
+			}
+			name := strings.TrimSuffix(d.Suite, ".yml")
+			line := regexp.MustCompile(`(?m)^/deviations/.*\b` + name + `\b.*# (.*)$`).FindStringSubmatch(text)
+			if line == nil {
+				continue // another schedule shows the difference
+			}
+			seen++
+			testkit.Equal(t, d.ID+" is permitted in known-failing/"+of.name+".txt", strings.Contains(line[1], ": permitted: "), d.Permitted)
+		}
+	}
+	testkit.Equal(t, "20 lines or more", seen >= 20, true)
+}
+
 // compared runs one schedule through both sides.
 func compared(t *testing.T, s Schedule, left, right Side) Pair {
 	t.Helper()

@@ -25,6 +25,7 @@ func TestPage(t *testing.T) {
 		verdict("sharded_py_deviations", "specs/deviations/x.yml", result.KnownFailing, "", "D1"),
 		verdict("single_py_deviations", "specs/deviations/x.yml", result.Passed, "", ""),
 		verdict("single_py_deviations", "specs/deviations/y.yml", result.Passed, "", ""),
+		verdict("single_py_deviations", "specs/deviations/z.yml", result.KnownFailing, "", "4.1: permitted: D2"),
 	})
 	testkit.Check(t, err)
 	testkit.Golden(t, "testdata/page.md", page)
