@@ -42,6 +42,7 @@ func texts() map[string]string {
 		"Logging":                                "logging/logging.md",
 		"Max Staleness":                          "max-staleness/max-staleness.md",
 		"MongoDB Handshake":                      "mongodb-handshake/handshake.md",
+		"OP_MSG":                                 "message/OP_MSG.md",
 		"Read and Write Concern":                 "read-write-concern/read-write-concern.md",
 		"Retryable Reads":                        "retryable-reads/retryable-reads.md",
 		"Retryable Writes":                       "retryable-writes/retryable-writes.md",
