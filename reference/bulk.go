@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
-	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -243,29 +242,30 @@ func batches(writes []*write, ordered bool, l limits) []*batch {
 	return all
 }
 
-// write performs writes in as few commands as their order allows. It merges the errors of the commands.
-func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result.Error) (failure *result.Error) {
+// write performs writes in as few commands as their order allows. It merges the errors of the commands. perform also
+// reports whether its error interrupts unordered writes, too.
+func (c *call) write(writes []*write, ordered bool, perform func(*batch) (bool, *result.Error)) (failure *result.Error) {
 	for _, b := range batches(writes, ordered, c.client.limits()) {
-		err := perform(b)
+		interrupts, err := perform(b)
 		if err == nil {
 			continue
 		}
 		failure = mergeErrors(failure, err)
-		// A retryable error interrupts unordered writes, too (Retryable Writes, "Executing Retryable Write Commands").
-		ofWrites := err.Kind == "write" || err.Kind == kindClientBulk
-		if ordered && len(err.WriteErrors) > 0 || !ofWrites || err.HasLabel(retry.LabelWrite) {
+		if interrupts || ordered && len(err.WriteErrors) > 0 {
 			break
 		}
 	}
 	return failure
 }
 
-// mergeErrors merges the errors of two commands of one bulk write. a may be nil.
+// mergeErrors merges the errors of two commands of one bulk write. a may be nil. A timeout of either is one of both
+// (Client Side Operations Timeout, "Error Transformations").
 func mergeErrors(a, b *result.Error) *result.Error {
 	if a == nil {
 		return b
 	}
 	merged := *b
+	merged.Timeout = a.Timeout || b.Timeout
 	merged.WriteErrors = map[int]result.Document{}
 	maps.Copy(merged.WriteErrors, a.WriteErrors)
 	maps.Copy(merged.WriteErrors, b.WriteErrors)

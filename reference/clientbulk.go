@@ -17,7 +17,7 @@ type clientBulk struct {
 	counts
 	ordered, verbose, silent bool
 	results                  map[string]bson.D // by group
-	answered                 int               // writes in commands with a reply
+	wrote                    bool              // a write succeeded, so there is a partial result
 }
 
 func clientBulkWrite(c *call) (any, *result.Error) {
@@ -31,12 +31,12 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 	}
 	b := &clientBulk{call: c, ordered: c.ordered(), verbose: c.Flag("verboseResults"),
 		results: map[string]bson.D{"insert": {}, "update": {}, "delete": {}}}
-	failure := c.write(writes, b.ordered, func(batch *batch) *result.Error {
+	failure := c.write(writes, b.ordered, func(batch *batch) (bool, *result.Error) {
 		r, err := b.send(batch)
 		if err != nil && r.doc == nil || b.silent {
-			return err
+			return err != nil, err
 		}
-		return b.read(batch, r)
+		return b.read(batch, r, err)
 	})
 	return b.end(failure)
 }
@@ -73,10 +73,12 @@ func (b *clientBulk) send(batch *batch) (reply, *result.Error) {
 	return b.client.execute(b.ctx, cmd, &b.trace)
 }
 
-// read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite Server Response").
-func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
-	if r.write != nil {
-		e := *r.write.err
+// read reads a reply with ok 1, its write concern error if it has one, and its cursor (Bulk Write, "Handling the
+// bulkWrite Server Response"). If the cursor fails, that interrupts the bulk write, and the error of the cursor is
+// merged with the errors read before ("Top-Level Errors").
+func (b *clientBulk) read(batch *batch, r reply, concern *result.Error) (interrupts bool, failure *result.Error) {
+	if concern != nil {
+		e := *concern
 		e.Kind, e.WriteErrors, e.Code, e.CodeName = kindClientBulk, nil, 0, ""
 		for i, w := range e.WriteConcernErrors {
 			e.WriteConcernErrors[i] = result.Document(described(bson.Raw(w)))
@@ -88,32 +90,42 @@ func (b *clientBulk) read(batch *batch, r reply) (failure *result.Error) {
 		n, _ := enginekit.Integer(r.doc.Lookup(field))
 		*sum += n
 	}
-	b.answered += len(batch.writes)
-	k, err := b.openCursor(r, cursorOptions{})
+	n, _ := enginekit.Integer(r.doc.Lookup("nErrors"))
+	b.wrote = b.wrote || n == 0 || !b.ordered && int(n) < len(batch.writes)
+	k, top := b.openCursor(r, cursorOptions{lifetime: true, kill: true})
 	var docs []bson.Raw
-	if err == nil {
-		docs, err = k.all(b.base, &b.trace)
-	}
-	if err != nil {
-		return mergeErrors(failure, err)
+	if top == nil {
+		docs, top = k.all(b.base, &b.trace)
 	}
 	for _, d := range docs {
-		at, ok := enginekit.Integer(d.Lookup("idx"))
-		if !ok || at < 0 || int(at) >= len(batch.writes) {
-			continue
-		}
-		w, place := batch.writes[at], batch.places[at]
-		if !okOf(d) {
-			if failure == nil {
-				failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address, Response: result.Document(r.doc)}
-			}
-			enginekit.AddWriteError(failure, place, described(d))
-			continue
-		}
+		failure = b.readResult(batch, r, d, failure)
+	}
+	if top != nil {
+		return true, mergeErrors(failure, top)
+	}
+	return r.interrupts, failure
+}
+
+// readResult reads the result of one write, and adds an error to failure, which may be nil.
+func (b *clientBulk) readResult(batch *batch, r reply, d bson.Raw, failure *result.Error) *result.Error {
+	at, ok := enginekit.Integer(d.Lookup("idx"))
+	if !ok || at < 0 || int(at) >= len(batch.writes) {
+		return failure
+	}
+	w, place := batch.writes[at], batch.places[at]
+	if okOf(d) {
+		b.wrote = true
 		if b.verbose {
 			b.results[w.group] = append(b.results[w.group], bson.E{Key: fmt.Sprint(place), Value: w.result(d)})
 		}
+		return failure
 	}
+	b.wrote = b.wrote || b.ordered && at > 0
+	if failure == nil {
+		failure = &result.Error{Kind: kindClientBulk, Message: "some writes failed", Server: r.address, Response: result.Document(r.doc)}
+	}
+	enginekit.AddWriteError(failure, place, described(d))
+	failure.Timeout = failure.Timeout || b.timeout && outOfTime(failure)
 	return failure
 }
 
@@ -130,8 +142,7 @@ func (b *clientBulk) end(failure *result.Error) (any, *result.Error) {
 	case failure == nil:
 		return sum, nil
 	}
-	_, first := failure.WriteErrors[0]
-	if len(failure.WriteErrors) < b.answered && !(b.ordered && first) { // something was written
+	if b.wrote {
 		return nil, withPartial(failure, sum)
 	}
 	return nil, failure

@@ -47,6 +47,9 @@ type cursorOptions struct {
 	tailable  bool
 	await     bool
 	lifetime  bool // timeoutMode cursorLifetime
+	// kill requires killCursors after a network error of getMore, too (Bulk Write, "Top-Level Errors"), unless the
+	// connection was pinned (Load Balancers, "Behaviour With Cursors").
+	kill bool
 }
 
 // openCursor returns the cursor of a reply. It takes ownership of the implicit session.
@@ -161,7 +164,8 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	}
 	r, err := k.execute(ctx, cmd, tr)
 	if err != nil {
-		if broken(err) && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
+		lost := broken(err) && !err.Timeout && (k.conn != nil || !o.kill)
+		if lost || err.Kind == "server" && err.Code == cursorNotFound {
 			k.id = 0 // it cannot be killed
 		}
 		return err

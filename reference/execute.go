@@ -29,6 +29,9 @@ type reply struct {
 	wire    int32
 	conn    *mnet.Connection // pinned, if the command requested it
 	write   *failure         // write errors or a write concern error in a reply with ok 1
+	// interrupts marks a retryable error in write. Whether it was retried or not, it interrupts a bulk write (Retryable
+	// Writes, "Executing Retryable Write Commands").
+	interrupts bool
 }
 
 // lacks returns the error for a missing field.
@@ -271,8 +274,10 @@ func (a *attempt) exchange(ctx context.Context, body bson.Raw) (reply, *failure)
 		if !okOf(doc) {
 			return reply{}, f
 		}
-		out.write = f
-		if a.raisesWriteError(f) {
+		retryable := a.retryableWriteError(f)
+		out.write, out.interrupts = f, retryable || f.err.HasLabel(retry.LabelWrite)
+		noWrites := cmd.op.Class == retry.Write && f.err.HasLabel(retry.LabelNoWrites) // an earlier error may be raised
+		if retryable || noWrites {
 			return out, f
 		}
 	}
@@ -313,16 +318,15 @@ func (a *attempt) roundTrip(ctx context.Context, id int32, body bson.Raw) (bson.
 	return parse(id, wm)
 }
 
-// raisesWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
+// retryableWriteError reports whether a write error in a reply with ok 1 fails the attempt, so that the rules may retry
 // it. Otherwise the operation includes it in its result or error.
-func (a *attempt) raisesWriteError(f *failure) bool {
-	numbered := a.cmd.op.EndsTransaction || a.cmd.txnNumber != nil
-	if p := a.driver.policy; p.WriteCodes != nil { // before error labels
+func (a *attempt) retryableWriteError(f *failure) bool {
+	numbered, p := a.cmd.op.EndsTransaction || a.cmd.txnNumber != nil, a.driver.policy
+	if p.WriteCodes != nil { // before error labels
 		return numbered && p.Listed(f.rules)
 	}
 	return numbered && f.err.HasLabel(retry.LabelWrite) ||
-		overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0) ||
-		a.cmd.op.Class == retry.Write && f.err.HasLabel(retry.LabelNoWrites) // an earlier error may be raised
+		p.Overload != nil && overloaded(f.err) && (numbered || len(f.err.WriteErrors) == 0)
 }
 
 // overloaded reports whether an error is a retryable overload error.

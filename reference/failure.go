@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (a *attempt) classify(f *failure) *failure {
 	}
 	a.cmd.labelTransaction(f.err)
 	f.rules.Labels = f.err.Labels
-	f.err.Timeout = f.err.Timeout || a.cmd.timeout && f.outOfTime()
+	f.err.Timeout = f.err.Timeout || a.cmd.timeout && outOfTime(f.err)
 	// The storage engine does not support retryable writes (Retryable Writes, "Executing Retryable Write Commands").
 	if a.cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
 		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
@@ -124,15 +125,15 @@ func networkFailure(err error) *failure {
 	return f
 }
 
-// outOfTime reports whether a reply contains MaxTimeMSExpired anywhere (Client Side Operations Timeout, "Error
+// outOfTime reports whether an error contains MaxTimeMSExpired anywhere (Client Side Operations Timeout, "Error
 // Transformations").
-func (f *failure) outOfTime() bool {
-	for _, e := range f.err.WriteErrors {
-		if n, _ := enginekit.Integer(e.Lookup("code")); n == maxTimeMSExpired {
-			return true
-		}
+func outOfTime(err *result.Error) bool {
+	expired := func(e result.Document) bool {
+		n, _ := enginekit.Integer(e.Lookup("code"))
+		return n == maxTimeMSExpired
 	}
-	return f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired
+	return err.Code == maxTimeMSExpired || slices.ContainsFunc(err.WriteConcernErrors, expired) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(err.WriteErrors)), expired)
 }
 
 // replyError returns the error in a reply, or nil. A reply with ok 1 may have write errors and a write concern error.

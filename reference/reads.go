@@ -215,7 +215,8 @@ func countDocuments(c *call) (*command, *result.Error) {
 	return c.read(c.options(d, "filter", "skip", "limit")), nil
 }
 
-// mapReduce may write its result to a collection.
+// mapReduce may write its result to a collection. Then it is a write, and has a write concern instead of a read concern
+// (Read and Write Concern, "Other commands that write").
 func mapReduce(c *call) (any, *result.Error) {
 	var out any = document("inline", int32(1))
 	inline := true
@@ -223,8 +224,12 @@ func mapReduce(c *call) (any, *result.Error) {
 		_, err := c.Given.LookupErr("out", "inline")
 		out, inline = c.Arg("out"), err == nil
 	}
-	cmd := c.read(c.options(document("mapReduce", c.coll, "out", out), "out"))
-	cmd.write, cmd.primary = !inline, !inline
+	body := c.options(document("mapReduce", c.coll, "out", out), "out")
+	cmd := c.read(body)
+	if !inline {
+		cmd = c.writing("mapReduce into a collection", body)
+		cmd.primary = true
+	}
 	results, err := c.replyField(cmd, "results")
 	if err == nil && !inline {
 		return enginekit.Nothing{}, nil

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,15 @@ var plainWrites = []sends{
 	{`collection.aggregate {"pipeline":[{"$out":"o"}]}`, "aggregate"},
 	{`collection.aggregate {"pipeline":[{"$merge":{"into":"o"}}]}`, "aggregate"},
 	{`collection.createIndex {"keys":{"a":1}}`, "createIndexes"},
+	{`collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":"o"}`, "mapReduce"},
+	{`collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"merge":"o"}}`, "mapReduce"},
 	{"create", "create"}, {`database.dropCollection {"collection":"made"}`, "drop"},
+	{`database.modifyCollection {"collection":"made"}`, "collMod"}, {`collection.rename {"to":"o"}`, "renameCollection"},
+	{`collection.dropIndex {"name":"a_1"}`, "dropIndexes"}, {"collection.dropIndexes", "dropIndexes"}, {"dropDatabase", "dropDatabase"},
+	{`collection.createSearchIndex {"model":{"definition":{}}}`, "createSearchIndexes"},
+	{`collection.createSearchIndexes {"models":[{"definition":{}}]}`, "createSearchIndexes"},
+	{`collection.updateSearchIndex {"name":"a","definition":{}}`, "updateSearchIndex"},
+	{`collection.dropSearchIndex {"name":"a"}`, "dropSearchIndex"},
 	{`database.runCommand {"commandName":"insert","command":{"insert":"coll","documents":[{"_id":1}]}}`, "insert"},
 }
 
@@ -104,6 +113,24 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 		never("retryWrites=false", retryableWrites)
 		never("single", retryableWrites)
 	}
+}
+
+// TestOverloadRetriesNeedAnOption tests that retries after overload errors need retryReads for reads, and retryWrites for
+// writes (Client Backpressure, "Overload retry policy").
+func TestOverloadRetriesNeedAnOption(t *testing.T) {
+	inline := sends{`collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce"}
+	search := sends{"collection.listSearchIndexes", "aggregate"}
+	check := func(needs, other string, operations []sends) {
+		for _, o := range operations {
+			if strings.Contains(o.do, "runCommand") { // needs both
+				continue
+			}
+			checkStory(t, "jitter=0 "+needs+"=false", o.command+"=overload", o.do, o.command+" !462/or")
+			checkStory(t, "jitter=0 "+other+"=false", o.command+"=overload", o.do, o.command+" "+o.command)
+		}
+	}
+	check("retryReads", "retryWrites", append(slices.Clip(reads), inline, search))
+	check("retryWrites", "retryReads", slices.Concat(retryableWrites, plainWrites))
 }
 
 // TestChangeStreamsResume tests the resumable codes of servers before 4.4.

@@ -108,7 +108,7 @@ func stepsOf(t testing.TB, text string, raws map[string]bson.D) (out []step) {
 			if m[2] == "bulkbad" {
 				docs = append(docs, d("ok", 0.0, "idx", number(of), "code", 11000, "errmsg", "twice"))
 			}
-			s.reply = append(d("ok", 1.0, "nInserted", number(of)), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
+			s.reply = append(d("ok", 1.0, "nInserted", number(of), "nErrors", len(docs)-number(of)), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
 		case "empty":
 			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number(of)), "db.coll")...)
 		case "cursor", "batch":

@@ -135,10 +135,11 @@ func (c *call) writeModels(models []enginekit.Model, ordered bool) (*tally, *res
 		return nil, err
 	}
 	sum := &tally{}
-	return sum, c.write(writes, ordered, func(b *batch) *result.Error { return c.writeBatch(b, ordered, sum) })
+	return sum, c.write(writes, ordered, func(b *batch) (bool, *result.Error) { return c.writeBatch(b, ordered, sum) })
 }
 
-func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
+// writeBatch sends a batch and adds its result to sum. It also reports whether an error interrupts the bulk write.
+func (c *call) writeBatch(b *batch, ordered bool, sum *tally) (interrupts bool, err *result.Error) {
 	name := b.command
 	if b.many() {
 		name = "multi-document " + name
@@ -151,14 +152,13 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	cmd := c.writing(name, d)
 	cmd.checkHint(hinted)
 	r, err := c.run(cmd)
-	if err != nil && r.doc == nil {
-		return err
-	}
-	if r.write != nil {
-		err = reindex(r.write.err, b.places)
-	}
-	if cmd.silent() {
-		return nil
+	switch {
+	case err != nil && r.doc == nil:
+		return true, err
+	case cmd.silent():
+		return false, nil
+	case err != nil:
+		err = reindex(err, b.places)
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("n"))
 	switch b.command {
@@ -179,7 +179,7 @@ func (c *call) writeBatch(b *batch, ordered bool, sum *tally) *result.Error {
 	case "update":
 		sum.update(r.doc, n, b.places)
 	}
-	return err
+	return r.interrupts, err
 }
 
 // update adds the reply of an update with n documents.

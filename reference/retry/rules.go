@@ -307,7 +307,7 @@ var table = []row{
 		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is not a supported write"},
 		Failed, func(st *step) bool { return st.write && !slices.Contains(st.Policy.WriteCommands, st.Name) },
 		forbidWrite},
-	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate with a write stage, and schema changes.",
+	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate and mapReduce that write, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.writeError() && !st.RetryableWrite }, forbidWrite},
 	{Rule{"B3", "Retries after overload errors require retryReads for reads, retryWrites for writes except commitTransaction and abortTransaction, and both for runCommand and for other commands that are neither.",
