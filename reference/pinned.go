@@ -111,6 +111,7 @@ func currentOptions(given []enginekit.Option) ([]enginekit.Option, error) {
 		out = append(out, o)
 	}
 	if slaveOk && preference {
+		//lint:ignore ST1005 the document has the period
 		return nil, errors.New(pinning.BothSlaveOk)
 	}
 	return out, nil
